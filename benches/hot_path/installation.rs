@@ -33,7 +33,8 @@ impl Installation {
             spent: String::new(),
         };
         installation.import();
-        let (key, spent) = (installation.create("load"), installation.create("one"));
+        let key = installation.create("load");
+        let spent = installation.create("one");
         Self {
             key,
             spent,

@@ -37,7 +37,8 @@ pub(crate) fn run() {
     for (name, request) in program.requests() {
         // If the response closes the connection, the next request opens a new one.
         let cost = program.costs(&request, times / 4);
-        let (ratio, bytes) = (cost / hit, request.len());
+        let ratio = cost / hit;
+        let bytes = request.len();
         let per_byte = ratio / (bytes as f64 / program.get("/api/v1/models").len() as f64);
         println!(
             "{name:<52} {bytes:>8} {:>9.1} {ratio:>9.2} {per_byte:>12.2}",
@@ -261,7 +262,8 @@ fn closing(request: &[u8]) -> Vec<u8> {
 
 /// Reads a response; returns whether the connection stays open.
 pub(crate) fn answered(open: &mut TcpStream) -> bool {
-    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 65_536];
     loop {
         let read = open.read(&mut chunk).unwrap_or(0);
         bytes.extend_from_slice(&chunk[..read]);
@@ -303,7 +305,8 @@ pub(crate) fn backend(models: usize) -> SocketAddr {
     );
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (mut stream, answer) = (stream.unwrap(), answer.clone());
+            let mut stream = stream.unwrap();
+            let answer = answer.clone();
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 while let Some(Ok(line)) = lines.next() {

@@ -31,7 +31,8 @@ pub(crate) fn run() {
             .map(|_| runtime.block_on(round(waiting)))
             .collect();
         took.sort_unstable();
-        let (median, worst) = (took.get(ROUNDS / 2).unwrap(), took.last().unwrap());
+        let median = took.get(ROUNDS / 2).unwrap();
+        let worst = took.last().unwrap();
         println!("{waiting:>8} {median:>12.1?} {worst:>12.1?}");
     }
 }
@@ -43,15 +44,16 @@ async fn round(waiting: usize) -> Duration {
     let FlightRole::First(ticket, _own) = flights.join(&key, ()) else {
         unreachable!("the table is new")
     };
-    let (aboard, asleep) = (
-        Arc::new(Semaphore::new(0)),
-        Arc::new(AtomicUsize::new(waiting)),
-    );
+    let aboard = Arc::new(Semaphore::new(0));
+    let asleep = Arc::new(AtomicUsize::new(waiting));
     let (last, awake) = oneshot::channel();
     let last = Arc::new(Mutex::new(Some(last)));
     for _ in 0..waiting {
-        let (flights, key) = (Arc::clone(&flights), key.clone());
-        let (aboard, asleep, last) = (Arc::clone(&aboard), Arc::clone(&asleep), Arc::clone(&last));
+        let flights = Arc::clone(&flights);
+        let key = key.clone();
+        let aboard = Arc::clone(&aboard);
+        let asleep = Arc::clone(&asleep);
+        let last = Arc::clone(&last);
         drop(tokio::spawn(async move {
             let FlightRole::Shared(landed, ()) = flights.join(&key, ()) else {
                 unreachable!("it is under way")

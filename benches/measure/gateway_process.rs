@@ -23,7 +23,8 @@ pub(crate) struct GatewayProcess {
 impl GatewayProcess {
     /// Starts it with these settings and its files in a directory, by a command such as `taskset` if one is given.
     pub(crate) fn start(directory: &Path, settings: &str, launcher: &[&str]) -> Self {
-        let (file, data) = (directory.join("scoregate.toml"), directory.join("data"));
+        let file = directory.join("scoregate.toml");
+        let data = directory.join("data");
         std::fs::create_dir(&data).unwrap();
         std::fs::write(
             &file,

@@ -140,10 +140,8 @@ async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
 
 /// Nanoseconds of a request that finds nothing stored.
 async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
-    let (all, mut took) = (
-        Selection::parse("all", &EndpointTable::default()).unwrap(),
-        0.0,
-    );
+    let all = Selection::parse("all", &EndpointTable::default()).unwrap();
+    let mut took = 0.0;
     for _ in 0..times {
         gateway.engine.purge(&all, true).await;
         let began = Instant::now();

@@ -55,14 +55,10 @@ fn now() -> Wall {
 /// The real program imports a file, and then the same file again.
 fn imports(models: usize, hours: u64) {
     let place = TempDir::new().unwrap();
-    let (file, archive) = (
-        place.path().join("runs.jsonl"),
-        place.path().join("runs.db"),
-    );
-    let (mut text, mut trials) = (
-        std::io::BufWriter::new(std::fs::File::create(&file).unwrap()),
-        0,
-    );
+    let file = place.path().join("runs.jsonl");
+    let archive = place.path().join("runs.db");
+    let mut text = std::io::BufWriter::new(std::fs::File::create(&file).unwrap());
+    let mut trials = 0;
     for record in simulated_records(SEED, models, now(), hours) {
         let line = record.write();
         trials += line.matches("\"scores\"").count();
@@ -150,7 +146,8 @@ fn refreshes(path: &Path) {
         .collect();
     let cpu = on_cpu().saturating_sub(worked) / ROUNDS;
     took.sort_unstable();
-    let (median, worst) = (took.get(took.len() / 2).unwrap(), took.last().unwrap());
+    let median = took.get(took.len() / 2).unwrap();
+    let worst = took.last().unwrap();
     println!(
         "a whole refresh: {cpu:.1?} of CPU, mean of {ROUNDS}; {median:.1?} by the clock at the median, worst {worst:.1?}"
     );
@@ -248,7 +245,8 @@ fn ask(connection: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     let request =
         b"GET /api/v1/models?period=24h&sortBy=combined HTTP/1.1\r\nHost: localhost\r\n\r\n";
     connection.get_mut().write_all(request)?;
-    let (mut line, mut length) = (String::new(), 0);
+    let mut line = String::new();
+    let mut length = 0;
     while line != "\r\n" {
         line.clear();
         if connection.read_line(&mut line)? == 0 {

@@ -43,10 +43,8 @@ pub(crate) fn run(arguments: &[String]) {
     let gateway = GatewayProcess::start(directory.path(), SETTINGS, &[]);
     let responder = Responder::start();
     let forms = Forms::of(gateway.address);
-    let (attack, calm) = (
-        ATTACKERS * ATTACKS_PER_SECOND,
-        HIT_CONNECTIONS * HITS_PER_SECOND,
-    );
+    let attack = ATTACKERS * ATTACKS_PER_SECOND;
+    let calm = HIT_CONNECTIONS * HITS_PER_SECOND;
     println!(
         "{calm} hits a second, {attack} requests of an attack a second, {rounds} rounds of {time:?}"
     );
@@ -202,7 +200,8 @@ fn attack(
 
 /// Reads a response and returns its status; none if the connection ended.
 fn read_response(stream: &mut TcpStream) -> Option<u16> {
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 16 * 1_024]);
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 16 * 1_024];
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();

@@ -125,7 +125,8 @@ fn signing_time(key: &str) -> Duration {
         rustls::SignatureScheme::ECDSA_NISTP256_SHA256,
     ];
     let signer = key.choose_scheme(&schemes).unwrap();
-    let (start, count) = (Instant::now(), 200);
+    let start = Instant::now();
+    let count = 200;
     for _ in 0..count {
         signer.sign(&[7; 130]).unwrap();
     }
@@ -208,7 +209,8 @@ impl Gateway {
             self.process.key
         );
         stream.write_all(head.as_bytes())?;
-        let (mut response, mut chunk) = (Vec::new(), [0; 16 * 1_024]);
+        let mut response = Vec::new();
+        let mut chunk = [0; 16 * 1_024];
         loop {
             let read = stream.read(&mut chunk)?;
             if read == 0 {
@@ -240,7 +242,8 @@ impl Gateway {
     }
 
     fn measure(&self, attack: Option<Attack>, time: Duration) -> Measured {
-        let (is_over, failed) = (AtomicBool::new(false), AtomicU64::new(0));
+        let is_over = AtomicBool::new(false);
+        let failed = AtomicU64::new(0);
         let hello = self.hello();
         let repeat = |interval: Duration, work: &mut dyn FnMut() -> std::io::Result<()>| {
             let mut taken = Histogram::new(3).unwrap();
@@ -265,7 +268,8 @@ impl Gateway {
             }
             if let Some(attack) = attack {
                 for _ in 0..ATTACKERS {
-                    let (hello, is_over) = (&hello, &is_over);
+                    let hello = &hello;
+                    let is_over = &is_over;
                     scope.spawn(move || self.attack(attack, hello, is_over));
                 }
             }
@@ -302,7 +306,8 @@ impl Gateway {
     }
 
     fn attack(&self, attack: Attack, hello: &[u8], is_over: &AtomicBool) {
-        let (mut due, mut kept) = (Instant::now(), VecDeque::new());
+        let mut due = Instant::now();
+        let mut kept = VecDeque::new();
         while !is_over.load(Ordering::Relaxed) {
             due += HELLO_INTERVAL;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));

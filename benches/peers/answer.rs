@@ -89,7 +89,8 @@ pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> std::io::Result<Answer
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;
-    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 65_536];
     loop {
         let read = stream.read(&mut chunk)?;
         if read == 0 {

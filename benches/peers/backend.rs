@@ -97,10 +97,13 @@ fn serve_each(
 ) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (fields, answer) = (fields.to_owned(), Arc::new(answer));
+    let fields = fields.to_owned();
+    let answer = Arc::new(answer);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (stream, fields, answer) = (stream.unwrap(), fields.clone(), Arc::clone(&answer));
+            let stream = stream.unwrap();
+            let fields = fields.clone();
+            let answer = Arc::clone(&answer);
             stream.set_nodelay(true).unwrap();
             let tls = tls.clone();
             std::thread::spawn(move || match tls {
@@ -117,7 +120,9 @@ fn serve_each(
 
 /// Answers the requests of a connection.
 fn answer_all(stream: impl Read + Write, fields: &str, answer: &dyn Fn(&str) -> Vec<u8>) {
-    let (mut stream, mut line, mut target) = (BufReader::new(stream), String::new(), String::new());
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    let mut target = String::new();
     while stream.read_line(&mut line).is_ok_and(|read| read > 0) {
         if let Some(rest) = line.strip_prefix("GET ") {
             rest.split(' ').next().unwrap_or("").clone_into(&mut target);

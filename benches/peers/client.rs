@@ -63,7 +63,8 @@ impl ClientPool {
 
     /// Closed loop: each connection sends its next request after a response.
     pub(crate) fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
-        let (mut outcome, started_at) = (Outcome::default(), Instant::now());
+        let mut outcome = Outcome::default();
+        let started_at = Instant::now();
         for number in 0..self.members.len() {
             self.send(job, number, started_at);
         }
@@ -91,7 +92,8 @@ impl ClientPool {
     /// Sends at a fixed rate. The client spins, since a timer would be less precise than the measured times. A run
     /// that falls a second behind is stopped.
     pub(crate) fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
-        let (mut outcome, started_at) = (Outcome::default(), Instant::now());
+        let mut outcome = Outcome::default();
+        let started_at = Instant::now();
         let mut free: VecDeque<usize> = (0..self.members.len()).collect();
         let all = (rate * duration.as_secs_f64()) as usize;
         let due = |number: usize| started_at + Duration::from_secs_f64(number as f64 / rate);

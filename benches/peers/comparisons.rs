@@ -45,10 +45,8 @@ pub(crate) fn of_kinds(rows: &Rows<'_>) -> Vec<Compared> {
     let kinds = rows
         .iter()
         .filter_map(|(name, _)| name.strip_prefix("scoregate, "));
-    let (ours, bare) = (
-        |kind: &str| format!("scoregate, {kind}"),
-        |kind: &str| format!("bare hyper, {kind}"),
-    );
+    let ours = |kind: &str| format!("scoregate, {kind}");
+    let bare = |kind: &str| format!("bare hyper, {kind}");
     let of_hit = ratio(rows, &ours("hit"), &bare("hit"));
     let mut all = Vec::new();
     for kind in kinds {
@@ -105,7 +103,8 @@ pub(crate) fn of_growth(rows: &Rows<'_>) -> Vec<Compared> {
                 .map(|(many, few)| many - few)
                 .collect()
         };
-        let (ours, control) = (extra(many.1, few.1), extra(many_accesses.1, few_accesses.1));
+        let ours = extra(many.1, few.1);
+        let control = extra(many_accesses.1, few_accesses.1);
         let rounds = ours
             .iter()
             .zip(control)
@@ -137,7 +136,8 @@ fn ratio(rows: &Rows<'_>, one: &str, other: &str) -> Option<Compared> {
 }
 
 fn quotient(one: Option<&Compared>, other: Option<&Compared>) -> Option<Compared> {
-    let (one, other) = (one?, other?);
+    let one = one?;
+    let other = other?;
     let rounds = one
         .rounds
         .iter()

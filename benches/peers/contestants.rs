@@ -237,7 +237,8 @@ pub(crate) fn peers(
     backend: SocketAddr,
     sent: &Answer,
 ) -> (Vec<Contestant>, Vec<String>) {
-    let (mut here, mut absent) = (Vec::new(), Vec::new());
+    let mut here = Vec::new();
+    let mut absent = Vec::new();
     for peer in &PEERS {
         let started = peer
             .start(cores, keys, backend, sent, MINUTE)
@@ -343,7 +344,8 @@ impl Contestant {
     /// Returns the header fields of the gateway that it lacks, and those of its own.
     pub(crate) fn check(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
         let get = |request: &[u8]| ask(self.address, request).map_err(|error| error.to_string());
-        let (hits, stranger) = (keys.hits(), keys.refused());
+        let hits = keys.hits();
+        let stranger = keys.refused();
         for request in &hits.requests {
             let answer = get(request)?;
             if answer.status() != 200 || answer.body() != sent.body() {
@@ -357,7 +359,8 @@ impl Contestant {
         if self.knows_keys && refused.status() != 401 {
             return Err(format!("a stranger gets {}", refused.status()));
         }
-        let (before, last) = (get(&hits.requests[0])?, get(&hits.requests[0])?);
+        let before = get(&hits.requests[0])?;
+        let last = get(&hits.requests[0])?;
         let left = |answer: &Answer| answer.field("x-ratelimit-remaining").parse::<u64>().ok();
         if self.counts_down && left(&before).is_some() && left(&last) >= left(&before) {
             return Err("what is left does not go down".into());
@@ -369,7 +372,8 @@ impl Contestant {
                 .map(|(name, _)| name)
                 .collect::<Vec<String>>()
         };
-        let (its, gateway) = (names(&last), names(sent));
+        let its = names(&last);
+        let gateway = names(sent);
         let without = |these: &[String], those: &[String]| {
             these
                 .iter()

@@ -63,11 +63,10 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
     if !role.starts_with("floor-") {
         return false;
     }
-    let (file, mut one) = (
-        Path::new(file),
-        tokio::runtime::Builder::new_current_thread(),
-    );
-    let (answer, directory) = (std::fs::read(file).unwrap(), file.parent().unwrap());
+    let file = Path::new(file);
+    let mut one = tokio::runtime::Builder::new_current_thread();
+    let answer = std::fs::read(file).unwrap();
+    let directory = file.parent().unwrap();
     std::thread::spawn(|| {
         drop(std::io::stdin().read(&mut [0]));
         std::process::exit(0);
@@ -105,7 +104,8 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
         BARE_TLS => {
             let acceptor = acceptor(directory);
             serve(&mut one, listener, move |stream| {
-                let (acceptor, constant) = (acceptor.clone(), constant.clone());
+                let acceptor = acceptor.clone();
+                let constant = constant.clone();
                 async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
                         http1(stream, constant).await;
@@ -141,8 +141,10 @@ fn raw(listener: &TcpListener, copies: &[Vec<u8>], lines: &[CacheLine]) {
         epoll::add(&epoll, source.as_fd(), data, epoll::EventFlags::IN).unwrap();
     };
     watch(listener, 0);
-    let (mut streams, mut events) = (vec![None], Vec::with_capacity(256));
-    let (mut bytes, mut draw) = (vec![0; 16_384], 0_u64);
+    let mut streams = vec![None];
+    let mut events = Vec::with_capacity(256);
+    let mut bytes = vec![0; 16_384];
+    let mut draw = 0_u64;
     loop {
         events.clear();
         epoll::wait(&epoll, spare_capacity(&mut events), None).unwrap();

@@ -125,10 +125,8 @@ pub(crate) fn started(
     command.arg("serve").arg("--config").arg(&file);
     let started_at = Instant::now();
     let (process, said) = Process::that_says(command, directory, "public=");
-    let (address, side) = (
-        address_after("public=", &said),
-        address_after("side=", &said),
-    );
+    let address = address_after("public=", &said);
+    let side = address_after("side=", &said);
     (
         Contestant {
             name: gateway.name,

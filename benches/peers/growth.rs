@@ -85,7 +85,8 @@ pub(crate) fn all(
             keys,
             documents,
         } = one.many;
-        let (started_at, warmed) = (Instant::now(), one.is_in_use());
+        let started_at = Instant::now();
+        let warmed = one.is_in_use();
         println!(
             "{name:<38} {keys} keys, {documents} documents; started in {:.2?} with {:.1} MiB; {warmed} answers in {:.1?} before all are in use",
             one.started,
@@ -168,11 +169,15 @@ impl Grown {
     /// and the leases of each application have grown. Returns the number of responses.
     fn is_in_use(&self) -> usize {
         let mut pool = ClientPool::to(self.contestant.address, &self.job.transport);
-        let (started_at, pass) = (Instant::now(), self.job.requests.len());
+        let started_at = Instant::now();
+        let pass = self.job.requests.len();
         let least = LEAST.max(USES * self.many.keys).max(pass);
-        let (mut all, mut in_a_row, mut strange) = (0, 0, 0);
+        let mut all = 0;
+        let mut in_a_row = 0;
+        let mut strange = 0;
         loop {
-            let (before, already) = (LeaseCounts::read(self.side), all);
+            let before = LeaseCounts::read(self.side);
+            let already = all;
             while all < already + pass {
                 let outcome = pool.without_pause(&self.job, Duration::from_millis(200));
                 all += outcome.answers;

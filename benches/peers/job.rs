@@ -49,7 +49,8 @@ impl Keys {
 
     /// Writes files for the peers: `KEY APPLICATION` lines, and the same as an nginx `map`.
     pub(crate) fn write(&self, directory: &Path) {
-        let (mut plain, mut nginx) = (String::new(), String::new());
+        let mut plain = String::new();
+        let mut nginx = String::new();
         for (number, key) in self.known.iter().enumerate() {
             writeln!(plain, "{key} app{number}").unwrap();
             writeln!(nginx, "\"{key}\" app{number};").unwrap();

@@ -130,7 +130,8 @@ impl Lineup {
 
     /// The size of the response.
     pub(crate) fn output(&self) -> String {
-        let (body, whole) = (self.sent.body().len(), self.sent.bytes.len());
+        let body = self.sent.body().len();
+        let whole = self.sent.bytes.len();
         format!("{} bytes of head and {body} of body", whole - body)
     }
 
@@ -161,7 +162,8 @@ impl Lineup {
 
     /// The selected pairs, after that of hits on HTTP/1.1 without TLS.
     pub(crate) fn pairs(&self, setting: &Setting) -> Vec<Pair> {
-        let (keys, floor) = (&setting.keys, setting.floor(&setting.this));
+        let keys = &setting.keys;
+        let floor = setting.floor(&setting.this);
         let mut pairs = Vec::new();
         for (name, job) in [
             ("304", keys.unchanged(&self.sent)),
@@ -211,7 +213,8 @@ impl Lineup {
             });
         }
         if !pairs.is_empty() {
-            let (name, bare) = ("hit", floor.bare("hit", &self.sent));
+            let name = "hit";
+            let bare = floor.bare("hit", &self.sent);
             pairs.insert(
                 0,
                 Pair {

@@ -127,7 +127,8 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
             .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
         children.entry(parent.unwrap_or(0)).or_default().push(id);
     }
-    let (mut all, mut next) = (vec![root], 0);
+    let mut all = vec![root];
+    let mut next = 0;
     while let Some(id) = all.get(next) {
         all.extend(children.remove(id).unwrap_or_default());
         next += 1;

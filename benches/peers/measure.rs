@@ -48,10 +48,8 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
             // The order rotates.
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let (mut pool, family) = (
-                ClientPool::to(row.contestant.address, &row.job.transport),
-                row.contestant.process.family(),
-            );
+            let mut pool = ClientPool::to(row.contestant.address, &row.job.transport);
+            let family = row.contestant.process.family();
             pool.without_pause(&row.job, size.warm_up);
             let before = worked(&family);
             let outcome = pool.without_pause(&row.job, size.turn);
@@ -127,8 +125,9 @@ pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
 pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let (mut rank, mut chance, mut below) =
-        (0, 0.5_f64.powi(i32::try_from(sorted.len()).ok()?), 0.0);
+    let mut rank = 0;
+    let mut chance = 0.5_f64.powi(i32::try_from(sorted.len()).ok()?);
+    let mut below = 0.0;
     loop {
         below += chance;
         if below > 0.025 {

@@ -98,7 +98,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let (all, started_at) = (self.family(), Instant::now());
+        let all = self.family();
+        let started_at = Instant::now();
         // Not killed at first: a killed process cannot stop its children.
         if self.stdin.take().is_none() {
             signal(self.child.id(), Signal::TERM);

@@ -171,7 +171,8 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Option<bool> {
     while let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD) {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let (payload, rest) = rest.split_at_checked(length)?;
-        let (kind, flags) = (head[3], head[4]);
+        let kind = head[3];
+        let flags = head[4];
         assert!(
             [DATA, HEADERS, SETTINGS, 8].contains(&kind),
             "a frame of type {kind}"

@@ -153,8 +153,8 @@ impl Connection {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()?;
-            let (reader, writer) =
-                (child.stdout.take().ok_or("no pipe")?, child.stdin.take().ok_or("no pipe")?);
+            let reader = child.stdout.take().ok_or("no pipe")?;
+            let writer = child.stdin.take().ok_or("no pipe")?;
             Self::of(Box::new(reader), Box::new(writer), Some(child))
         } else {
             let socket = TcpStream::connect(address)?;
@@ -165,7 +165,8 @@ impl Connection {
         if is_http2 {
             // The preface, no settings, and a window of the connection that is enough for the training.
             let window = (i32::MAX - 65_535).to_be_bytes();
-            let (settings, window) = (frame(4, 0, 0, &[]), frame(8, 0, 0, &window));
+            let settings = frame(4, 0, 0, &[]);
+            let window = frame(8, 0, 0, &window);
             connection
                 .writer
                 .write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..], &window].concat())?;
@@ -182,7 +183,9 @@ impl Connection {
         let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", head.target, head.fields);
         self.writer.write_all(request.as_bytes())?;
         self.writer.flush()?;
-        let (mut reply, mut length, mut line) = (Reply { status: 0, tag: String::new() }, 0, String::new());
+        let mut reply = Reply { status: 0, tag: String::new() };
+        let mut length = 0;
+        let mut line = String::new();
         loop {
             line.clear();
             if self.reader.read_line(&mut line)? == 0 {

@@ -47,7 +47,8 @@ impl Account {
 
     /// Applies a ledger call that grants what is requested next, if no other process took anything since the last one.
     pub(crate) fn lease_in_full(&self, today: Day) {
-        let (limits, mut state) = (self.terms().limits, self.state());
+        let limits = self.terms().limits;
+        let mut state = self.state();
         let leased = state.open_day(today, &limits).leased_in_full(limits.day);
         state.set_day(leased);
     }

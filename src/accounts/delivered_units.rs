@@ -245,7 +245,8 @@ mod tests {
         async fn hold(&self) -> Day {
             let limits = self.account.terms().limits;
             loop {
-                let (now, ledger) = (self.clock.now(), LeaseAvailability::Reachable);
+                let now = self.clock.now();
+                let ledger = LeaseAvailability::Reachable;
                 let verdict = self
                     .account
                     .state()
@@ -276,7 +277,8 @@ mod tests {
         /// Records, and returns the recorded units by day of the month.
         async fn record(&self) -> BTreeMap<u32, u64> {
             self.store.calls.lock().clear();
-            let (calls, today) = (&self.leases.calls, self.clock.now().wall.day());
+            let calls = &self.leases.calls;
+            let today = self.clock.now().wall.day();
             let recorded = calls
                 .delivered
                 .record(&*self.store, calls.node, today)
@@ -323,7 +325,8 @@ mod tests {
         gateway.deliver(3).await;
         assert_eq!(gateway.record().await, BTreeMap::from([(21, 3)]));
         gateway.deliver(2).await;
-        let (delivered, refused) = (gateway.hold().await, gateway.hold().await);
+        let delivered = gateway.hold().await;
+        let refused = gateway.hold().await;
         gateway.next_day();
         gateway.deliver(1).await;
         assert_eq!(gateway.record().await, BTreeMap::from([(21, 5), (22, 1)]));

@@ -92,7 +92,8 @@ impl EvidenceBook {
     }
 
     fn ended(&self, until: u32) -> Vec<HourRecord> {
-        let (hours, mut records) = (self.hours.lock(), Vec::new());
+        let hours = self.hours.lock();
+        let mut records = Vec::new();
         for ((_, application), evidence) in hours
             .iter()
             .take_while(|((hour, _), _)| *hour < until)
@@ -218,11 +219,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_hour_is_recorded_as_a_whole_once_it_has_ended() {
-        let (book, store) = (EvidenceBook::default(), RememberingStore::default());
-        let (one, other) = (
-            ApplicationId::mint().unwrap(),
-            ApplicationId::mint().unwrap(),
-        );
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
+        let one = ApplicationId::mint().unwrap();
+        let other = ApplicationId::mint().unwrap();
         for (application, hour) in [(one, 7), (one, 7), (other, 7), (one, 8)] {
             book.add(application, seen(hour));
         }
@@ -240,7 +240,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_hours_are_kept_while_the_store_is_away() {
-        let (book, store) = (EvidenceBook::default(), RememberingStore::default());
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
         store.is_away.store(true, Ordering::Relaxed);
         let application = ApplicationId::mint().unwrap();
         for hour in 10..16 {
@@ -260,7 +261,8 @@ mod tests {
 
     #[tokio::test]
     async fn origins_are_recorded_by_network_and_product_once_the_key_of_the_day_is_known() {
-        let (book, store) = (EvidenceBook::default(), RememberingStore::default());
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
         let origin = |address: &str, agent: &'static str| {
             book.origin(
                 address.parse().unwrap(),

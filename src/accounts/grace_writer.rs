@@ -63,7 +63,9 @@ impl GraceWriter {
     ) -> io::Result<Self> {
         let (sender, work) = channel();
         let book = Arc::clone(book);
-        let (log, is_unchanged, is_failing) = (None, true, false);
+        let log = None;
+        let is_unchanged = true;
+        let is_failing = false;
         let state = WriterState {
             node,
             book,
@@ -124,16 +126,19 @@ impl WriterState {
     }
 
     fn reserve(&mut self, accounts: Vec<(Arc<Account>, oneshot::Sender<bool>)>) {
-        let (mut entries, mut waiting) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut waiting = Vec::new();
         for (account, reply) in accounts {
-            let (day, quota) = (account.state().day(), account.terms().limits.day);
+            let day = account.state().day();
+            let quota = account.terms().limits.day;
             let part = self.book.part(&account, day.day());
             if day.has_reserved() || !day.may_owe(quota, part) {
                 answer(reply, day.has_reserved());
                 continue;
             }
-            let (node, application, (granted, owed)) =
-                (self.node, account.id, day.to_reserve(part));
+            let node = self.node;
+            let application = account.id;
+            let (granted, owed) = day.to_reserve(part);
             entries.push(OwedUnits {
                 node,
                 application,
@@ -207,7 +212,8 @@ impl WriterState {
                 day.reserved()
             };
             let owed = total.saturating_sub(day.totals().granted);
-            let (application, quota) = (account.id, account.terms().limits.day);
+            let application = account.id;
+            let quota = account.terms().limits.day;
             OwedUnits {
                 node: self.node,
                 application,

@@ -121,7 +121,8 @@ impl KeyDirectory {
             .get(digest)
             .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
-            let (application, at) = (found.account.id, hour.start());
+            let application = found.account.id;
+            let at = hour.start();
             self.used.lock().insert(KeyUse {
                 application,
                 digest: *digest,

@@ -113,10 +113,8 @@ impl KeyFreshness {
         if !self.is_shared {
             return Duration::ZERO;
         }
-        let (mono, wall) = (
-            self.mono.load(Ordering::Relaxed),
-            self.wall.load(Ordering::Relaxed),
-        );
+        let mono = self.mono.load(Ordering::Relaxed);
+        let wall = self.wall.load(Ordering::Relaxed);
         now.mono
             .since(Mono::from_nanos(mono))
             .max(now.wall.since(Wall::from_millis(wall)))

@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn while_unreachable_one_caller_per_second_retries() {
-        let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
+        let reach = LedgerHealth::default();
+        let start = Mono::from_nanos(5);
         assert!(reach.may_try(start) && reach.may_try(start));
         assert!(reach.failed(start) && !reach.failed(start));
         assert!(

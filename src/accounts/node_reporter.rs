@@ -86,7 +86,8 @@ impl NodeReporter {
         }
         match self.exchange(progress.usage_recorded_at).await {
             Ok(nodes) => {
-                let (now, limit) = (self.calls.clock.now().wall, self.calls.minutes.gateways());
+                let now = self.calls.clock.now().wall;
+                let limit = self.calls.minutes.gateways();
                 let limit = limit.unwrap_or(NonZeroU32::MIN);
                 self.is_oldest
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
@@ -172,7 +173,8 @@ impl NodeReporter {
     }
 
     async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
-        let (node, today) = (self.calls.node, now.day());
+        let node = self.calls.node;
+        let today = now.day();
         self.calls
             .delivered
             .record(&*self.store, node, today)

@@ -142,7 +142,8 @@ impl RequestCounter {
 
     /// Adds the requests that accounts counted since the last call to the totals.
     fn take_counted(&self) {
-        let (mut totals, mut counted) = (self.totals.lock(), Vec::new());
+        let mut totals = self.totals.lock();
+        let mut counted = Vec::new();
         // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
         for account in std::mem::take(&mut *self.accounts.lock()) {
             let (counts, evidence) = account.state().take_requests().into_parts();
@@ -355,7 +356,8 @@ mod tests {
 
     #[tokio::test]
     async fn totals_of_requests_are_recorded_when_they_grew() {
-        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
         assert!(store.record(&counter, TODAY).await.is_empty());
         for outcome in [OK, OK, RequestOutcome::Disconnected] {
@@ -384,7 +386,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_counts_on_the_day_on_which_it_began_until_that_day_is_closed() {
-        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
         let count = |of| count(&counter, &account, of, (Some(Route::Index), OK));
         let total = |of, requests| ((of, "index".to_owned(), OK), requests);
@@ -417,7 +420,8 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_were_not_recorded_are_part_of_the_next_total() {
-        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
         count(&counter, &account, TODAY, (Some(Route::Models), OK));
@@ -431,7 +435,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_that_replaces_another_of_its_application_continues_the_total() {
-        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
         let id = ApplicationId::mint().unwrap();
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
         for requests in 1..=3 {
@@ -447,7 +452,8 @@ mod tests {
 
     #[tokio::test]
     async fn totals_of_requests_are_recorded_in_batches_and_none_is_recorded_twice() {
-        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
         for number in 0..2_500 {
             let account = account(format!("app_{number:011}").parse().unwrap());
             count(&counter, &account, TODAY, (Some(Route::Models), OK));

@@ -27,15 +27,13 @@ fn counted(outcome: RequestOutcome, at: Now) -> CountedRequest {
 
 #[test]
 fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {
-    let (limits, now) = (
-        Limits {
-            minute: 60,
-            day: 10,
-            guard: 60,
-            grace: 0,
-        },
-        Now::default(),
-    );
+    let limits = Limits {
+        minute: 60,
+        day: 10,
+        guard: 60,
+        grace: 0,
+    };
+    let now = Now::default();
     let gateways = NonZeroU32::new(2);
     let day = now.wall.day();
     let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
@@ -61,15 +59,13 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
 
 #[test]
 fn unchanged_responses_alone_lease_no_units_ahead() {
-    let (limits, now) = (
-        Limits {
-            minute: 6_000,
-            day: 10_000,
-            guard: 60,
-            grace: 0,
-        },
-        Now::default(),
-    );
+    let limits = Limits {
+        minute: 6_000,
+        day: 10_000,
+        guard: 60,
+        grace: 0,
+    };
+    let now = Now::default();
     let day = now.wall.day();
     let mut balance = AccountBalance::opened(&limits, day, 0);
     balance.day = balance.day.grant(day, 1, 0, 1);

@@ -200,7 +200,8 @@ fn now() -> Now {
 
 #[tokio::test]
 async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends() {
-    let (ledger, now) = (ShareLedger::default(), now());
+    let ledger = ShareLedger::default();
+    let now = now();
     let [first, second, third] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let a = GraceProcess::start(first.path(), 1, now).await;
     let e = GraceProcess::start(second.path(), 2, now).await;
@@ -252,7 +253,9 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
 
 #[tokio::test]
 async fn a_process_that_has_stopped_claims_no_share() {
-    let (ledger, directory, now) = (ShareLedger::default(), tempfile::tempdir().unwrap(), now());
+    let ledger = ShareLedger::default();
+    let directory = tempfile::tempdir().unwrap();
+    let now = now();
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
     assert_eq!(ledger.holders(), 1);
@@ -269,7 +272,9 @@ async fn a_process_that_has_stopped_claims_no_share() {
 
 #[tokio::test]
 async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file() {
-    let (ledger, directory, now) = (ShareLedger::default(), tempfile::tempdir().unwrap(), now());
+    let ledger = ShareLedger::default();
+    let directory = tempfile::tempdir().unwrap();
+    let now = now();
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
     assert_eq!(process.deliver_on_grace().await, QUOTA / 200);
@@ -296,7 +301,9 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
 
 #[tokio::test]
 async fn units_charged_within_the_quota_may_be_delivered_on_grace_again() {
-    let (ledger, directory, now) = (ShareLedger::default(), tempfile::tempdir().unwrap(), now());
+    let ledger = ShareLedger::default();
+    let directory = tempfile::tempdir().unwrap();
+    let now = now();
     let first = GraceProcess::start(directory.path(), 1, now).await;
     first.claim(&ledger).await;
     assert_eq!(first.deliver_on_grace().await, QUOTA / 200);
@@ -312,7 +319,9 @@ async fn units_charged_within_the_quota_may_be_delivered_on_grace_again() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_kept_under_another_name() {
-    let (ledger, directory, now) = (ShareLedger::default(), tempfile::tempdir().unwrap(), now());
+    let ledger = ShareLedger::default();
+    let directory = tempfile::tempdir().unwrap();
+    let now = now();
     let path = directory.path().join(OwedFile::NAME);
     std::fs::write(&path, "no such format\n").unwrap();
     let process = GraceProcess::start(directory.path(), 1, now).await;
@@ -354,10 +363,8 @@ fn gateway(ledger: &Arc<ShareLedger>) -> (LedgerCalls, ManualClock) {
 #[tokio::test]
 async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_and_claims_its_share()
  {
-    let (ledger, directory) = (
-        Arc::new(ShareLedger::default()),
-        tempfile::tempdir().unwrap(),
-    );
+    let ledger = Arc::new(ShareLedger::default());
+    let directory = tempfile::tempdir().unwrap();
     let (calls, manual) = gateway(&ledger);
     let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
     ledger.set_away(true);

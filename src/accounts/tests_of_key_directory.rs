@@ -15,10 +15,8 @@ const DAY: Day = Day::from_number(20_000);
 
 #[test]
 fn rotation_keeps_balances_and_a_tier_change_takes_effect_at_once() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
     let before = key_directory.find(&Digest::of("a")).unwrap().account;
     assert!(key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY));
@@ -29,11 +27,10 @@ fn rotation_keeps_balances_and_a_tier_change_takes_effect_at_once() {
 
 #[test]
 fn a_use_is_recorded_once_an_hour_and_survives_a_change_of_the_application() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
-    let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    let key = Digest::of("a");
+    let noon = Wall::from_seconds(12 * 3_600 + 5);
     let uses = |at: Wall| {
         key_directory.mark_used(&key, &key_directory.find(&key).unwrap(), at);
         key_directory
@@ -51,10 +48,8 @@ fn a_use_is_recorded_once_an_hour_and_survives_a_change_of_the_application() {
 
 #[test]
 fn keys_of_an_unknown_tier_are_unknown() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
     assert!(!key_directory.apply(&stored("gold", &["a"]), &terms, DAY));
     assert!(key_directory.is_empty());
@@ -62,10 +57,8 @@ fn keys_of_an_unknown_tier_are_unknown() {
 
 #[test]
 fn an_application_whose_tier_is_unknown_for_a_while_keeps_its_units() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
     let account = key_directory.find(&Digest::of("a")).unwrap().account;
     let mut state = account.state();
@@ -86,10 +79,8 @@ fn an_application_whose_tier_is_unknown_for_a_while_keeps_its_units() {
 
 #[test]
 fn a_sweep_visits_expired_keys_only() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     let at = |seconds: u64| Now {
         wall: Wall::from_seconds(seconds),
         ..Now::default()
@@ -114,10 +105,8 @@ fn a_sweep_visits_expired_keys_only() {
 
 #[test]
 fn last_key_of_an_application_is_removed_only_without_loss() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     let mut ended = stored("pro", &["a"]);
     key_directory.apply(&ended, &terms, DAY);
     ended.keys[0].revoked_at = Some(Wall::from_seconds(1));
@@ -151,10 +140,8 @@ fn last_key_of_an_application_is_removed_only_without_loss() {
 
 #[test]
 fn a_drain_reports_units_that_a_change_of_limits_returned() {
-    let (key_directory, terms) = (
-        KeyDirectory::default(),
-        TermsByTier::new(&standard_tiers(), 60),
-    );
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
     key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY);
     let account = key_directory.find(&Digest::of("a")).unwrap().account;
     let mut state = account.state();

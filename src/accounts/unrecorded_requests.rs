@@ -98,7 +98,8 @@ impl UnrecordedRequests {
                 _,
             ) => {}
         }
-        let (minute, waited) = (minute_of(at.mono), u32::from(waited));
+        let minute = minute_of(at.mono);
+        let waited = u32::from(waited);
         match self
             .counts
             .iter_mut()
@@ -168,7 +169,8 @@ impl KindCount {
 
     /// The requests as an operator sees them, and their minute. `/me` delivers no document.
     pub(super) fn requests_of_minute(&self) -> (RequestCounts, u64) {
-        let (requests, none) = (self.requests(), RequestCounts::default());
+        let requests = self.requests();
+        let none = RequestCounts::default();
         let counted = match self.kind.outcome {
             RequestOutcome::Ok if self.kind.endpoint == Some(Route::Me) => none,
             RequestOutcome::Ok => RequestCounts {

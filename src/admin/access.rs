@@ -89,7 +89,8 @@ impl AdminAccess {
             ));
         };
         let mut sent = headers.get_all(AUTHORIZATION).iter();
-        let (first, second) = (sent.next(), sent.next());
+        let first = sent.next();
+        let second = sent.next();
         if second.is_some() {
             return Err(CommandProblem::bad(
                 "the request has several Authorization headers: send one",

@@ -22,7 +22,8 @@ pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Comma
     if body.size_hint().lower() > limit as u64 {
         return Err(CommandProblem::too_large(limit));
     }
-    let (mut received, mut read) = (BytesMut::new(), 0_usize);
+    let mut received = BytesMut::new();
+    let mut read = 0_usize;
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {

@@ -18,7 +18,9 @@ pub fn operator(uid: u32) -> String {
 fn name_in(users: &str, uid: u32) -> Option<String> {
     let name = users.lines().find_map(|line| {
         let mut fields = line.split(':');
-        let (name, _password, found) = (fields.next()?, fields.next()?, fields.next()?);
+        let name = fields.next()?;
+        let _password = fields.next()?;
+        let found = fields.next()?;
         (found.parse() == Ok(uid)).then_some(name)
     })?;
     let is_usable = (1..=MAX_NAME_LENGTH).contains(&name.len())

@@ -117,7 +117,8 @@ pub async fn run(
     });
     let socket = socket.transpose()?;
     let side = Arc::new(side);
-    let (connections, slots) = (TaskTracker::new(), Arc::<SideConnections>::default());
+    let connections = TaskTracker::new();
+    let slots = Arc::<SideConnections>::default();
     let over_tcp = async {
         while let Some((stream, _)) = stop
             .run_until_cancelled(accept_next(&clock, || tcp.accept()))
@@ -178,11 +179,13 @@ fn open(
     stop: &CancellationToken,
 ) {
     let Some(slot) = slots.open() else { return };
-    let (side, stop) = (Arc::clone(side), stop.clone());
+    let side = Arc::clone(side);
+    let stop = stop.clone();
     let timer = ClockTimer::new(&side.gateway.load().clock);
     connections.spawn(async move {
         let service = service_fn(|request: Request<Incoming>| {
-            let (side, slot) = (Arc::clone(&side), &slot);
+            let side = Arc::clone(&side);
+            let slot = &slot;
             async move {
                 let _request = slot.begin_request();
                 let access = transport.access(&side);
@@ -268,7 +271,8 @@ impl SidePort {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
         let gateway = self.gateway.load_full();
-        let (path, actor) = (head.uri.path(), actor(access, &head.headers));
+        let path = head.uri.path();
+        let actor = actor(access, &head.headers);
         let body = body::read(&gateway.clock, path, body).await?;
         let body = match (head.method.as_str(), path) {
             ("GET", CACHE) => cache::list(&gateway.engine),
@@ -301,10 +305,8 @@ impl SidePort {
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
         let command =
             AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
-        let (administration, status) = (
-            Arc::clone(&self.administration),
-            self.gateway.load().status.clone(),
-        );
+        let administration = Arc::clone(&self.administration);
+        let status = self.gateway.load().status.clone();
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
         let task = self.changes.spawn(async move {

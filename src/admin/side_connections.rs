@@ -55,7 +55,8 @@ impl SideConnections {
                 oldest.displaced.cancel();
             }
         }
-        let (number, connection) = (open.next, Arc::<SideConnection>::default());
+        let number = open.next;
+        let connection = Arc::<SideConnection>::default();
         open.next += 1;
         open.by_number.insert(number, Arc::clone(&connection));
         Some(SideSlot {

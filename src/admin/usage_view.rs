@@ -38,7 +38,8 @@ pub(super) async fn read(
     path: &str,
     query: Option<&str>,
 ) -> CommandResult {
-    let (recorders, now) = (&gateway.recorders, gateway.clock.now());
+    let recorders = &gateway.recorders;
+    let now = gateway.clock.now();
     if let Some(id) = path
         .strip_prefix(USAGE)
         .and_then(|below| below.strip_prefix('/'))

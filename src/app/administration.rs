@@ -42,11 +42,10 @@ impl ServerKeys {
         instruments: &Arc<Instruments>,
         tasks: &TaskTracker,
     ) -> Result<Self, ConfigProblems> {
-        let (store, directory) = (
-            || Arc::clone(&opened.store),
-            || Arc::clone(&opened.key_directory),
-        );
-        let (clock, metrics) = (|| clock.clone(), || Arc::clone(instruments));
+        let store = || Arc::clone(&opened.store);
+        let directory = || Arc::clone(&opened.key_directory);
+        let clock = || clock.clone();
+        let metrics = || Arc::clone(instruments);
         let copy = opened.fleet.as_ref().map(|fleet| {
             let freshness = Arc::clone(&opened.key_directory.freshness);
             let copy = fleet.copy.clone();
@@ -119,10 +118,12 @@ pub fn administration(
     instruments: &Arc<Instruments>,
 ) -> Administration {
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
-    let (store, changes) = (|| Arc::clone(store), || Arc::clone(changes));
+    let store = || Arc::clone(store);
+    let changes = || Arc::clone(changes);
     let registrar = Arc::new(Registrar::new(changes(), form));
     let owners = Arc::new(OwnerAdministration::new(changes()));
-    let (reader, recipients) = (|| Arc::clone(&registrar), Arc::clone(&owners));
+    let reader = || Arc::clone(&registrar);
+    let recipients = Arc::clone(&owners);
     Administration {
         mail: OwnerMail::new(reader(), recipients, changes(), notice_settings(config)),
         reports: FleetReports::new(store(), reader(), config.suspects, clock.clone()),

@@ -42,7 +42,8 @@ impl BackendWatch {
         } = in_use;
         gauges.set_expiry(CertificateUse::Backend, tls.client_expires_at);
         let fingerprint = Arc::new(Mutex::new(tls.fingerprint));
-        let (watcher, clock) = (Arc::new(watcher), clock.clone());
+        let watcher = Arc::new(watcher);
+        let clock = clock.clone();
         Self {
             addresses,
             watcher,
@@ -55,8 +56,9 @@ impl BackendWatch {
 
     /// Checks addresses and files until shutdown.
     pub(super) async fn run(self, stop: CancellationToken) {
-        let (watcher, clock, stop_files) =
-            (Arc::clone(&self.watcher), self.clock.clone(), stop.clone());
+        let watcher = Arc::clone(&self.watcher);
+        let clock = self.clock.clone();
+        let stop_files = stop.clone();
         let watch_files = async {
             if self.settings.has_files() {
                 watch(self, clock, stop_files).await;

@@ -60,7 +60,9 @@ impl Background {
         of: &T,
         work: W,
     ) -> impl Future<Output = ()> + use<T, R, W> {
-        let (clock, stop, of) = (self.clock.clone(), self.stop.clone(), of.clone());
+        let clock = self.clock.clone();
+        let stop = self.stop.clone();
+        let of = of.clone();
         async move {
             while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
                 work(of.clone()).await;

@@ -197,7 +197,8 @@ pub(super) fn renewed(
     if let Some(status) = &before.status {
         status.set_site(status_report::site(config));
     }
-    let (instruments, recorders) = (instruments(config, registry), &before.recorders);
+    let instruments = instruments(config, registry);
+    let recorders = &before.recorders;
     // Pools of another size start empty: slots in the old ones are released as usual.
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
@@ -308,7 +309,8 @@ fn challenge(service: &str) -> HeaderValue {
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
-    let (path, max_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
+    let path = data_dir.path().join(DOCUMENTS);
+    let max_bytes = config.cache_disk_bytes;
     Ok(
         match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
             Ok(mirror) => Some(MirrorWorker {
@@ -374,7 +376,8 @@ fn http_upstream(
     clock: &Clock,
 ) -> anyhow::Result<BuiltUpstream> {
     let tls = read_backend_tls(&config.tls, clock)?;
-    let (mut addresses, mut names) = (Vec::new(), Vec::new());
+    let mut addresses = Vec::new();
+    let mut names = Vec::new();
     for (one, priority) in config.each() {
         names.push((one.name(), priority));
         let base = one.base.clone();

@@ -23,7 +23,9 @@ fn log(event: ClockEvent) {
             to,
             applies,
         } => {
-            let (ahead, from, to) = (to.since(from), from.rfc3339(), to.rfc3339());
+            let ahead = to.since(from);
+            let from = from.rfc3339();
+            let to = to.rfc3339();
             tracing::error!(
                 ?ahead, from, to, day = %applies.day(),
                 "the wall clock was set ahead; the new time applies once it has lasted for a minute, and the current UTC \
@@ -36,7 +38,9 @@ fn log(event: ClockEvent) {
             to,
             applies,
         } => {
-            let (back, from, to) = (from.since(to), from.rfc3339(), to.rfc3339());
+            let back = from.since(to);
+            let from = from.rfc3339();
+            let to = to.rfc3339();
             tracing::error!(
                 ?back, from, to, day = %applies.day(),
                 "the wall clock was set back; a UTC day that was opened stays open. `scoregate store check` says \
@@ -44,8 +48,10 @@ fn log(event: ClockEvent) {
             );
         }
         ClockEvent::Followed { from, to } => {
-            let (before, day): (Wall, _) = (from, to.day());
-            let (from, to) = (before.rfc3339(), to.rfc3339());
+            let before: Wall = from;
+            let day: _ = to.day();
+            let from = before.rfc3339();
+            let to = to.rfc3339();
             tracing::error!(
                 from, to, %day,
                 "wall clock accepted after a minute ahead{}",

@@ -40,7 +40,8 @@ impl MailTasks {
         clock: &Clock,
         instruments: &Arc<Instruments>,
     ) -> Result<Self, ConfigProblems> {
-        let (store, instruments) = (|| Arc::clone(store), || Arc::clone(instruments));
+        let store = || Arc::clone(store);
+        let instruments = || Arc::clone(instruments);
         let mail = match &config.mail {
             Some(mail) => {
                 let transport = open_mail_transport(mail, clock)?;

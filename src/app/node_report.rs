@@ -54,7 +54,8 @@ pub(super) fn start(
     background.repeat(RECORD_EVERY, &reporter, |reporter| async move {
         reporter.record_usage().await
     });
-    let (tells_operator, clock) = (config.operator.is_some(), background.clock.clone());
+    let tells_operator = config.operator.is_some();
+    let clock = background.clock.clone();
     let suspects = DailySuspects::new(
         Arc::clone(&keys.administration),
         registry,

@@ -92,11 +92,10 @@ pub async fn start_on(
     let (registry, certificates, secrets) = prepare_public_port(&mut config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
-    let ((port, tcp), ledger_calls) = (sockets.open(&config).await?, TaskTracker::new());
-    let (public, side) = (
-        site::located(&mut config, port.address()?),
-        tcp.local_addr()?,
-    );
+    let (port, tcp) = sockets.open(&config).await?;
+    let ledger_calls = TaskTracker::new();
+    let public = site::located(&mut config, port.address()?);
+    let side = tcp.local_addr()?;
     let built = Box::pin(build::build(
         &config,
         &data_dir,
@@ -105,9 +104,10 @@ pub async fn start_on(
         &ledger_calls,
     ))
     .await?;
-    let (certificates, keys) = (certificates.with_backend(built.backend, &clock), built.keys);
-    let (gateway, (reload_requests, reloads)) =
-        (Arc::new(ArcSwap::from(built.gateway)), mpsc::channel(1));
+    let certificates = certificates.with_backend(built.backend, &clock);
+    let keys = built.keys;
+    let gateway = Arc::new(ArcSwap::from(built.gateway));
+    let (reload_requests, reloads) = mpsc::channel(1);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
     let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock);
@@ -136,7 +136,8 @@ pub async fn start_on(
         &clock,
         &registry,
     );
-    let (live_config, stop_public) = (server.live_config(), CancellationToken::new());
+    let live_config = server.live_config();
+    let stop_public = CancellationToken::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &keys, updater, &config);
     let reporter = node_report::start(
@@ -239,7 +240,8 @@ impl RunningServer {
 
     /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let (gateway, keeper) = (&*self.gateway, &*self.keys.keeper);
+        let gateway = &*self.gateway;
+        let keeper = &*self.keys.keeper;
         let target = ReloadTarget {
             gateway,
             keeper,
@@ -295,7 +297,8 @@ impl RunningServer {
                 tracing::error!("side port thread panicked");
             }
         }
-        let (log, supervisor) = (Arc::clone(&gateway.recorders.request_log), self.supervisor);
+        let log = Arc::clone(&gateway.recorders.request_log);
+        let supervisor = self.supervisor;
         let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
         let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
         drop(tokio::join!(logged, notified));

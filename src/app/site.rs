@@ -32,12 +32,11 @@ pub(super) fn build(
     // The metrics exist without the site too, for dashboards.
     let instruments = SiteInstruments::new(registry);
     let site = config.site.clone()?;
-    let (store, registrar) = (Arc::clone(store), Arc::clone(&administration.registrar));
-    let (owners, clock, tasks) = (
-        Arc::clone(&administration.owners),
-        clock.clone(),
-        tasks.clone(),
-    );
+    let store = Arc::clone(store);
+    let registrar = Arc::clone(&administration.registrar);
+    let owners = Arc::clone(&administration.owners);
+    let clock = clock.clone();
+    let tasks = tasks.clone();
     Some(Arc::new(Site::new(
         site,
         store,

@@ -32,11 +32,9 @@ pub(super) fn publisher(
     instruments: &Arc<Instruments>,
 ) -> Option<Arc<StatusPublisher>> {
     let publisher = || {
-        let (store, instruments, data) = (
-            Arc::clone(store),
-            Arc::clone(instruments),
-            data_state(documents, clock),
-        );
+        let store = Arc::clone(store);
+        let instruments = Arc::clone(instruments);
+        let data = data_state(documents, clock);
         StatusPublisher::new(store, site(config), data, clock.clone(), instruments)
     };
     config.status_page.then(publisher).map(Arc::new)
@@ -60,11 +58,14 @@ pub(super) fn start(
     let Some(publisher) = gateway.load().status.clone() else {
         return;
     };
-    let (gateway, readiness) = (Arc::clone(gateway), Arc::clone(readiness));
-    let (clock, stop) = (background.clock.clone(), background.stop.clone());
+    let gateway = Arc::clone(gateway);
+    let readiness = Arc::clone(readiness);
+    let clock = background.clock.clone();
+    let stop = background.stop.clone();
     background.spawn(async move {
         loop {
-            let (began, seen) = (clock.mono(), observation(&gateway.load(), &readiness));
+            let began = clock.mono();
+            let seen = observation(&gateway.load(), &readiness);
             publisher.observe(seen).await;
             let wait = if seen.data.newest.is_some() {
                 OBSERVE_EVERY

@@ -104,7 +104,9 @@ pub(super) async fn open_for_server(
         }
         Err(failure) => Some(database.copy_instead(failure.error).await?),
     };
-    let (gateways, timeout, copy) = (config.gateways, settings.timeout, LocalCopy::of(data_dir));
+    let gateways = config.gateways;
+    let timeout = settings.timeout;
+    let copy = LocalCopy::of(data_dir);
     let fleet = Some(FleetStore {
         gateways,
         timeout,
@@ -182,8 +184,8 @@ impl StartingDatabase {
                 return Err(error);
             }
             if !std::mem::replace(&mut is_logged, true) {
-                let (database, seconds) =
-                    (self.address.to_string(), self.until.since(now).as_secs());
+                let database = self.address.to_string();
+                let seconds = self.until.since(now).as_secs();
                 tracing::warn!(%error, database, "cannot use the database; retrying for {seconds} s");
             }
             self.clock.sleep(RETRY_PAUSE).await;
@@ -196,7 +198,8 @@ impl StartingDatabase {
             return Err(error).with_context(|| self.name());
         };
         self.store.accept_only(copy.reading().position.data_set());
-        let (read_at, database) = (copy.reading().at.rfc3339(), self.address.to_string());
+        let read_at = copy.reading().at.rfc3339();
+        let database = self.address.to_string();
         tracing::error!(
             %error, read_at, database,
             "cannot use the database: serving from the local copy of the keys. No units can be leased: paid tiers use this \

@@ -29,7 +29,8 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the thread. Without a service manager it does nothing.
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
-        let ((stages, notifications), (done, ended)) = (channel(), channel());
+        let (stages, notifications) = channel();
+        let (done, ended) = channel();
         // Twice within the watchdog timeout.
         let every = sd_notify::watchdog_enabled()
             .filter(|limit| !limit.is_zero())

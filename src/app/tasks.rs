@@ -75,14 +75,16 @@ pub(super) fn spawn(
         background.spawn(engine.refresher.run(background.stop.clone()));
     }
     if let (Some(receiver), Some(leaks)) = (&keys.leaks, &config.leaks) {
-        let (signers, clock) = (Arc::clone(&receiver.signers), background.clock.clone());
+        let signers = Arc::clone(&receiver.signers);
+        let clock = background.clock.clone();
         background.until_stopped(leaks.signers.clone().follow(signers, clock));
     }
     if let Some(notices) = &keys.notices {
         background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
             notices.quotas().await
         });
-        let (notices, clock) = (Arc::clone(notices), background.clock.clone());
+        let notices = Arc::clone(notices);
+        let clock = background.clock.clone();
         background.until_stopped(async move {
             loop {
                 notices.keys().await;
@@ -91,10 +93,8 @@ pub(super) fn spawn(
         });
     }
     if let Some(copy) = &keys.copy {
-        let (freshness, clock) = (
-            Arc::clone(&gateway.load().key_directory.freshness),
-            background.clock.clone(),
-        );
+        let freshness = Arc::clone(&gateway.load().key_directory.freshness);
+        let clock = background.clock.clone();
         background.until_stopped(follow_changes(
             Arc::clone(&keys.keeper),
             freshness,
@@ -218,7 +218,8 @@ pub(super) fn begin(
 ) -> (Background, Arc<Readiness>) {
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
-    let (background, sender) = (Background::new(clock), Arc::clone(&heartbeat));
+    let background = Background::new(clock);
+    let sender = Arc::clone(&heartbeat);
     let stop = || background.stop.clone();
     background.spawn(storage.run(clock.clone(), stop()));
     background.spawn(certificates.clone().run(clock.clone(), stop()));

@@ -113,7 +113,8 @@ pub(super) async fn watch<F: WatchedFiles>(files: F, clock: Clock, stop: Cancell
         .await
         .is_some()
     {
-        let (checked, now) = (files.clone(), clock.now().wall);
+        let checked = files.clone();
+        let now = clock.now().wall;
         // Files may be on a slow disk.
         let checked = tokio::task::spawn_blocking(move || check(&checked, rejected, now)).await;
         match checked {

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn older_data_is_found_until_the_marks_are_removed() {
-        let (marks, key) = (DataMarks::default(), DocumentKey::list_of_models());
+        let marks = DataMarks::default();
+        let key = DocumentKey::list_of_models();
         let earlier = NOON.minus(MINUTE);
         assert_eq!(marks.newer(&key, earlier, NOON), None);
         marks.record(&key, NOON, NOON);
@@ -80,7 +81,8 @@ mod tests {
 
     #[test]
     fn a_time_far_ahead_of_the_clock_marks_nothing() {
-        let (marks, key) = (DataMarks::default(), DocumentKey::list_of_models());
+        let marks = DataMarks::default();
+        let key = DocumentKey::list_of_models();
         marks.record(&key, NOON.plus(6 * MINUTE), NOON);
         assert_eq!(marks.newer(&key, NOON, NOON), None);
         marks.record(&key, NOON.plus(5 * MINUTE), NOON);

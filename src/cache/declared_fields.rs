@@ -164,7 +164,8 @@ mod tests {
     ];
 
     fn kept(data: &'static str, seen: &[&str]) -> Result<String, BadContent> {
-        let (route, summary) = (scoregate_base::routes::Route::Models, "");
+        let route = scoregate_base::routes::Route::Models;
+        let summary = "";
         let endpoint = Endpoint {
             route,
             name: "prices",

@@ -261,10 +261,8 @@ fn partial_data(
     data: &Bytes,
     label: &EnvelopeFields<'_>,
 ) -> Result<Vec<Option<Bytes>>, BadContent> {
-    let (endpoint, reserved) = (
-        label.key.route.endpoint(),
-        label.key.route.endpoint().reserved_fields(),
-    );
+    let endpoint = label.key.route.endpoint();
+    let reserved = label.key.route.endpoint().reserved_fields();
     let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
         _ if reserved.is_empty() => Ok(None),
         // Only the full form has undeclared fields, whatever else a tier sees.
@@ -286,8 +284,8 @@ fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFiel
 
 #[cfg(test)]
 mod tests {
-    use super::super::paid_field::PAID_FIELD;
     use super::*;
+    use crate::cache::paid_field::PAID_FIELD;
     use proptest::prelude::*;
     use scoregate_base::routes::{ModelId, Period, Query};
 

@@ -145,7 +145,8 @@ fn weight(stored: &StoredDocument) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{key, stored};
+    use crate::cache::sample::{key, stored};
+
     use super::*;
 
     #[test]

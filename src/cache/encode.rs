@@ -58,7 +58,8 @@ pub struct EncodedBodies {
 impl EncodedBodies {
     /// A body that is not encoded.
     pub fn identity(body: &[u8], modified_at: Wall) -> Self {
-        let (tag, date) = (tag(body), modified_at.http_date());
+        let tag = tag(body);
+        let date = modified_at.http_date();
         let identity = Representation::new(body, &tag, &date, ContentCoding::Identity);
         Self {
             identity,
@@ -70,7 +71,8 @@ impl EncodedBodies {
 
     /// Encodes a body. Expensive: not for the request path.
     pub fn new(body: &[u8], modified_at: Wall) -> Self {
-        let (tag, date) = (tag(body), modified_at.http_date());
+        let tag = tag(body);
+        let date = modified_at.http_date();
         let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
         let is_worthwhile = body.len() >= WORTH_ENCODING;
         let gzip = is_worthwhile.then(|| gzip(body)).flatten().filter(smaller);
@@ -129,14 +131,17 @@ impl Representation {
             ContentCoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
             ContentCoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
         };
-        let (etag, length) = (format!("\"{tag}{suffix}\""), body.len().to_string());
+        let etag = format!("\"{tag}{suffix}\"");
+        let length = body.len().to_string();
         let mut rest =
             Bytes::from([etag.as_bytes(), length.as_bytes(), date.as_bytes(), body].concat());
         let mut value = |text: &str| {
             let value = HeaderValue::from_maybe_shared(rest.split_to(text.len()));
             value.expect("a tag of hexadecimal digits, a number and a date are visible ASCII")
         };
-        let (etag, length, last_modified) = (value(&etag), value(&length), value(date));
+        let etag = value(&etag);
+        let length = value(&length);
+        let last_modified = value(date);
         Self {
             body: rest,
             etag,
@@ -208,7 +213,9 @@ struct AcceptedCodings {
 impl AcceptedCodings {
     fn add(&mut self, item: &str) {
         let mut parts = item.split(';').map(str::trim);
-        let (name, weight, more) = (parts.next().unwrap_or(""), parts.next(), parts.next());
+        let name = parts.next().unwrap_or("");
+        let weight = parts.next();
+        let more = parts.next();
         let quality = weight
             .map_or(Some(1_000), quality)
             .filter(|_| more.is_none());

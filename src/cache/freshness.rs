@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn next_refresh_falls_back_from_stated_to_cadence_to_backend_to_overdue() {
-        let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
+        let now = Wall::from_seconds(10 * HOUR);
+        let hour = Duration::from_secs(HOUR);
         let at = Wall::from_seconds;
         for (stated, of_the_backend, generated, due, revalidate_at) in [
             (

@@ -33,7 +33,8 @@ pub fn without_member(data: &Bytes, name: &str) -> Result<Option<Bytes>, BadCont
     if cuts.is_empty() {
         return Ok(None);
     }
-    let (mut kept, mut from) = (Vec::with_capacity(text.len()), 0);
+    let mut kept = Vec::with_capacity(text.len());
+    let mut from = 0;
     for cut in cuts {
         kept.extend_from_slice(data.get(from..cut.start).ok_or(BadContent)?);
         from = cut.end;

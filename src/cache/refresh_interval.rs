@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn before_the_expected_time_requests_become_more_frequent_and_never_pass_it() {
         let requested_at = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
-        let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
+        let second = (1_020..=2_220).step_by(120);
+        let last = (2_280..=2_400).step_by(60);
         let wanted: Vec<Mono> = [300, 600, 900]
             .into_iter()
             .chain(second)

@@ -20,7 +20,8 @@ pub(crate) fn key(number: u64) -> DocumentKey {
 /// A small document of this model.
 pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
     let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
-    let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
+    let generated_at = Wall::from_seconds(1);
+    let source = Validators::default();
     let content = DocumentContent {
         data,
         count: 1,
@@ -28,7 +29,8 @@ pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
         stated_at: None,
         source,
     };
-    let (license, field_sets) = ("Cite us.", &FieldSets::default());
+    let license = "Cite us.";
+    let field_sets = &FieldSets::default();
     let document = Document::build(
         content,
         &EnvelopeFields {

@@ -155,7 +155,8 @@ impl StoredDocument {
 
 impl Clone for StoredDocument {
     fn clone(&self) -> Self {
-        let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
+        let document = self.document.clone();
+        let uses = AtomicU32::new(self.uses());
         let Self {
             due,
             revalidate_at,

@@ -152,15 +152,12 @@ pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
         server,
         json,
     } = args;
-    let (config, command) = (server.settings()?, action.into_command()?);
-    let (is_list, is_export) = (
-        matches!(command, OwnerCommand::List(_)),
-        matches!(command, OwnerCommand::Export(_)),
-    );
-    let (is_contact, is_delete) = (
-        matches!(command, OwnerCommand::Contact(_)),
-        matches!(command, OwnerCommand::Delete(_)),
-    );
+    let config = server.settings()?;
+    let command = action.into_command()?;
+    let is_list = matches!(command, OwnerCommand::List(_));
+    let is_export = matches!(command, OwnerCommand::Export(_));
+    let is_contact = matches!(command, OwnerCommand::Contact(_));
+    let is_delete = matches!(command, OwnerCommand::Delete(_));
     Ok(match perform_once(&config, AdminCommand::Owner(command))? {
         response if json || is_export => printer::json(&response),
         response if is_list => list(&response),
@@ -260,8 +257,10 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
             (false, Value::Null) => "active",
             (false, _) => "suspended",
         };
-        let (tier, notices) = (or_default("tier"), or_default("notices"));
-        let (created, applications) = (text("created_at"), text("applications"));
+        let tier = or_default("tier");
+        let notices = or_default("notices");
+        let created = text("created_at");
+        let applications = text("applications");
         vec![
             text("id"),
             text("email"),

@@ -249,10 +249,8 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
         &names,
         &config.endpoints,
     ));
-    let (keys, terms) = (
-        Arc::clone(&store),
-        TermsByTier::new(&config.tiers, config.guard_per_minute),
-    );
+    let keys = Arc::clone(&store);
+    let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
     let changes = KeyChanges::new(
         keys,
         None,

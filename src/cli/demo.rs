@@ -113,7 +113,8 @@ async fn print(text: String) -> anyhow::Result<Exit> {
 
 /// The printed text: the key of each tier, a curl command and the addresses.
 async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String> {
-    let (mut text, mut pro) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut pro = String::new();
     let applications = running.registrar.list(None, 10_000).await?.applications;
     for tier in standard_tiers() {
         let key = issue_key(running, &applications, &tier.name).await?;
@@ -122,7 +123,8 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
             pro = key;
         }
     }
-    let (public, side) = (running.public, running.side);
+    let public = running.public;
+    let side = running.side;
     writeln!(
         text,
         "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'"

@@ -95,7 +95,8 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 
 /// Requests `/readyz`; returns the body if the server is ready.
 async fn probe(target: &HealthTarget) -> CommandOutcome<String> {
-    let (clock, ready) = (Clock::system(), "/readyz".to_owned());
+    let clock = Clock::system();
+    let ready = "/readyz".to_owned();
     let (status, body) = match target {
         HealthTarget::SidePort(address) => get(&clock, TcpStream::connect(address), ready).await?,
         HealthTarget::Socket(path) => get(&clock, UnixStream::connect(path), ready).await?,

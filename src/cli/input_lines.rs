@@ -40,7 +40,8 @@ impl<R: BufRead> InputLines<R> {
     }
 
     fn read(&mut self) -> io::Result<Option<InputLine>> {
-        let (mut raw, limit) = (Vec::new(), self.max_length as u64 + 1);
+        let mut raw = Vec::new();
+        let limit = self.max_length as u64 + 1;
         let read = (&mut self.reader).take(limit).read_until(b'\n', &mut raw)?;
         if read == 0 {
             return Ok(None);

@@ -39,7 +39,8 @@ fn list(view: &NodesView) -> Exit {
     let row = |node: &NodeView| {
         let seen = format!("{} s ago", node.last_seen_seconds_ago);
         let live = if node.live { "yes" } else { "no" };
-        let (since, held) = (node.started_at.clone(), node.units_held.to_string());
+        let since = node.started_at.clone();
+        let held = node.units_held.to_string();
         vec![
             node.node.clone(),
             node.version.clone(),

@@ -211,9 +211,8 @@ fn progress_line(done: u64, total: Option<u64>, status: &str) -> String {
     let Some(total) = total.filter(|total| *total > 0) else {
         return status.to_owned();
     };
-    let (done, filled) = (done.min(total), |cells: u64| {
-        "#".repeat(usize::try_from(cells).unwrap_or(0))
-    });
+    let done = done.min(total);
+    let filled = |cells: u64| "#".repeat(usize::try_from(cells).unwrap_or(0));
     let scaled = |to: u64| {
         u64::try_from(u128::from(done) * u128::from(to) / u128::from(total)).unwrap_or(to)
     };

@@ -24,10 +24,8 @@ pub(super) struct ReloadArgs {
 }
 
 pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
-    let (config, request) = (
-        args.server.settings()?,
-        (Method::POST, RELOAD.into(), Vec::new()),
-    );
+    let config = args.server.settings()?;
+    let request = (Method::POST, RELOAD.into(), Vec::new());
     let response = block_on(request_running(
         &config,
         request,

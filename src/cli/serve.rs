@@ -60,7 +60,8 @@ async fn serve(
     watch: Option<io::Result<ConfigWatch<OwnedFd>>>,
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<Box<dyn Any>> {
-    let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
+    let mut stop = StopSignals::listen()?;
+    let mut hang_up = listen(SignalKind::hangup())?;
     let mut watch = watch.and_then(|watch| {
         watch
             .and_then(ConfigWatch::begin)

@@ -74,7 +74,8 @@ pub(super) fn run(args: StatusArgs) -> CommandOutcome {
         server,
         json,
     } = args;
-    let (config, command) = (server.settings()?, action.into_command());
+    let config = server.settings()?;
+    let command = action.into_command();
     let is_list = matches!(command, StatusCommand::List { .. });
     Ok(
         match perform_once(&config, AdminCommand::Status(command))? {

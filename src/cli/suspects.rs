@@ -84,7 +84,8 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 fn list(view: &SuspectsView) -> Exit {
-    let (from, to) = (&view.from, &view.to);
+    let from = &view.from;
+    let to = &view.to;
     if view.suspects.is_empty() {
         printer::message(&format!(
             "no suspect among {} applications from {from} to {to}",
@@ -193,7 +194,8 @@ fn letter(view: &EvidenceView) -> String {
     text += "Its requests by day (UTC):\n\n";
     text.extend(days.iter().map(|day| {
         let EvidenceDayView { day, delivered, repeated, unchanged, models, networks, .. } = day;
-        let (models, networks) = (models * 100.0, number(*networks));
+        let models = models * 100.0;
+        let networks = number(*networks);
         format!(
             "{day}: {delivered} documents, {repeated} of them delivered before; {unchanged} responses 304; \
              {models:.0} % of the models; networks: {networks}\n"

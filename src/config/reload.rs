@@ -40,7 +40,8 @@ impl Config {
     /// Merges these settings into `before`: those that can take effect immediately are from here, the others from `before`.
     /// Returns the changes. The merged settings must be valid.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
-        let (from, to) = (&before.written, &self.written);
+        let from = &before.written;
+        let to = &self.written;
         let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
         paths.sort_unstable();
         paths.dedup();
@@ -49,7 +50,8 @@ impl Config {
         // Switching TLS on or off changes the protocol of the port, which breaks all its clients.
         let tls_is_toggled = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
-            let (old, new) = (from.values.get(path), to.values.get(path));
+            let old = from.values.get(path);
+            let new = to.values.get(path);
             let needs_restart = needs_restart(path) && !is_read_again(path, from, to)
                 || (tls_is_toggled && path.starts_with("tls."));
             if old != new {
@@ -106,7 +108,8 @@ pub(super) fn needs_restart(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SETTINGS, read_text};
+    use crate::config::{SETTINGS, read_text};
+
     use super::*;
 
     fn config(text: &str) -> Config {
@@ -139,7 +142,8 @@ mod tests {
             after.in_place_of(&before).unwrap().1
         };
         let in_file = |file: &str| format!("\"{file}\"\nstore.password_file = \"{file}\"");
-        let (first, second) = (in_file("a"), "\"b\"\nstore.password_file = \"a\"");
+        let first = in_file("a");
+        let second = "\"b\"\nstore.password_file = \"a\"";
         assert_eq!(reloaded(&first, second).at_once, ["store.password"]);
         let moved = reloaded(&first, &in_file("b"));
         assert_eq!(

@@ -24,10 +24,8 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
     let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
-    let (upstream, proxies) = (
-        upstream::read(&mut reading, &endpoints),
-        proxies::read(&mut reading),
-    );
+    let upstream = upstream::read(&mut reading, &endpoints);
+    let proxies = proxies::read(&mut reading);
     let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
@@ -132,7 +130,8 @@ fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{UpstreamConfig, read_environment, read_text};
+    use crate::config::{UpstreamConfig, read_environment, read_text};
+
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {

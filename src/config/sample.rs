@@ -54,7 +54,8 @@ const HEAD_SAMPLE: &str = "\
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
+
     use super::*;
 
     #[test]

@@ -90,7 +90,8 @@ fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigPro
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::{UpstreamConfig, read_environment, read_text, resolve};
+    use crate::config::{UpstreamConfig, read_environment, read_text, resolve};
+
     use super::*;
 
     const TOKEN: &str = "sixteen characters and more";
@@ -118,10 +119,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_read_from_its_file_without_the_line_ending() {
-        let (token, credential) = (
-            file_with(format!("{TOKEN}\n").as_bytes()),
-            file_with(b"of the backend"),
-        );
+        let token = file_with(format!("{TOKEN}\n").as_bytes());
+        let credential = file_with(b"of the backend");
         let paths = [
             ("admin.token", &token),
             ("upstream.credential", &credential),

@@ -155,7 +155,8 @@ fn json(value: &Value) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_environment, read_text, resolve};
+    use crate::config::{read_environment, read_text, resolve};
+
     use super::*;
 
     fn shown(written: &ConfigValues) -> Vec<SettingView> {

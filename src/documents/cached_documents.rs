@@ -184,7 +184,8 @@ impl Documents {
         confirmation: &Confirmation,
     ) -> Arc<StoredDocument> {
         let key = leader.key();
-        let (now, before) = (confirmation.answered, confirmation.before.as_deref());
+        let now = confirmation.answered;
+        let before = confirmation.before.as_deref();
         let retention = &*self.retention;
         let follows_the_backend = retention.lifetime(key.route).follows_the_backend();
         let known = KnownRefresh {
@@ -239,7 +240,9 @@ impl Documents {
         };
         let has_changed = !stored.document.has_same_data(&before.document);
         if has_changed && self.retention.lifetime(key.route).follows_the_backend() {
-            let (document, before, stored) = (key.clone(), Arc::clone(before), Arc::clone(stored));
+            let document = key.clone();
+            let before = Arc::clone(before);
+            let stored = Arc::clone(stored);
             self.schedule.record_changed_document(DetectedRefresh {
                 document,
                 before,
@@ -256,7 +259,8 @@ impl Documents {
         mut stored: StoredDocument,
         now: Now,
     ) -> Arc<StoredDocument> {
-        let (key, retention) = (leader.key(), &*self.retention);
+        let key = leader.key();
+        let retention = &*self.retention;
         if retention.lifetime(key.route).follows_the_backend() {
             self.schedule
                 .record_data(stored.document.generated_at(), now.wall);
@@ -299,7 +303,8 @@ impl Documents {
 
     /// Stores a document of the disk mirror.
     pub(in crate::documents) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
-        let (generated_at, now) = (stored.document.generated_at(), self.clock.now().wall);
+        let generated_at = stored.document.generated_at();
+        let now = self.clock.now().wall;
         self.marks.record(&key, generated_at, now);
         if self.retention.lifetime(key.route).follows_the_backend() {
             self.schedule.record_data(generated_at, now);
@@ -418,7 +423,8 @@ impl Documents {
     fn remove_expired(&self, now: Mono) {
         self.expired_removed_at
             .store(now.nanos(), Ordering::Relaxed);
-        let (retention, last_detected) = (&*self.retention, self.schedule.last_detected());
+        let retention = &*self.retention;
+        let last_detected = self.schedule.last_detected();
         // The verdict of `find`: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn data_is_stale_a_minute_after_its_refresh_was_expected_and_since_then() {
-        let (at, hour) = (Wall::from_seconds, Duration::from_hours(1));
+        let at = Wall::from_seconds;
+        let hour = Duration::from_hours(1);
         let stale_since =
             |now| DataRefresh::new(Some(at(0)), Some(at(3_600)), hour, at(now)).stale_since;
         assert_eq!(

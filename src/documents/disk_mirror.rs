@@ -103,7 +103,8 @@ impl DiskMirror {
     fn write(&self, disk: &MirrorWorker, key: &DocumentKey) -> Result<(), MirrorError> {
         match self.documents.get(key) {
             Some(stored) => {
-                let (now, seen_at) = (self.clock.now(), self.documents.schedule().last_detected());
+                let now = self.clock.now();
+                let seen_at = self.documents.schedule().last_detected();
                 disk.mirror.put(&mirror_record::write(
                     key,
                     &stored,
@@ -141,7 +142,8 @@ impl DiskMirror {
                 .flat_map(|part| part.join().unwrap_or_else(|_| Vec::new()))
                 .collect()
         });
-        let (documents, unusable) = (restored.len(), records.len() - restored.len());
+        let documents = restored.len();
+        let unusable = records.len() - restored.len();
         self.put_restored(restored);
         if documents + unusable > 0 {
             tracing::info!(
@@ -167,7 +169,8 @@ impl DiskMirror {
     }
 
     fn put_restored(&self, mut restored: Vec<RestoredDocument>) {
-        let (now, schedule) = (self.clock.now(), self.documents.schedule());
+        let now = self.clock.now();
+        let schedule = self.documents.schedule();
         let retention = self.documents.retention();
         // The document confirmed last has the best estimate of the next refresh.
         restored.sort_by_key(|restored| restored.stored.confirmed);

@@ -114,10 +114,8 @@ impl FetchWorker {
         {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
-            let (failure, now) = (
-                UpstreamFailure::Invalid("reading it panicked".into()),
-                self.clock.now(),
-            );
+            let failure = UpstreamFailure::Invalid("reading it panicked".into());
+            let now = self.clock.now();
             self.last.failed(&key, &failure, now.wall);
             self.negative.insert(
                 key,
@@ -163,7 +161,8 @@ impl FetchWorker {
         before: Option<Arc<StoredDocument>>,
         claim: &FleetClaim,
     ) -> FetchResult {
-        let (key, known) = (leader.key(), before.clone());
+        let key = leader.key();
+        let known = before.clone();
         match self.request(leader, before).await {
             (Ok(stored), _) => Ok(self
                 .shared
@@ -320,7 +319,8 @@ impl FetchWorker {
         if let Some(stated) = content.stated_at
             && let Some(newer) = self.documents.newer_data(leader.key(), stated)
         {
-            let (stated, newer) = (stated.rfc3339(), newer.rfc3339());
+            let stated = stated.rfc3339();
+            let newer = newer.rfc3339();
             return Err(invalid(&format!(
                 "its data is of {stated}, older than data of {newer} that was received before; \
                  `scoregate cache purge {} --hard` accepts it",
@@ -341,7 +341,8 @@ impl FetchWorker {
                 "it is empty, and the previous response was not; a second one is accepted",
             ));
         }
-        let (label_key, retention) = (leader.key().clone(), Arc::clone(self.documents.retention()));
+        let label_key = leader.key().clone();
+        let retention = Arc::clone(self.documents.retention());
         let permit = self
             .builders
             .acquire()

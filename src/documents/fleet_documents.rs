@@ -125,7 +125,8 @@ impl FleetDocuments {
         need: &FleetNeed,
         known: Option<u64>,
     ) -> Result<FleetTurn, StoreError> {
-        let (shared, claim_duration) = (&self.fetches.shared, self.fetches.claim_duration);
+        let shared = &self.fetches.shared;
+        let claim_duration = self.fetches.claim_duration;
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
@@ -135,7 +136,8 @@ impl FleetDocuments {
             let since = need.since(&state.clock, state.refresh, self.followed());
             match need.step(&state, since) {
                 SharedFetchStep::Take(published) => {
-                    let (number, clock) = (published.number, state.clock);
+                    let number = published.number;
+                    let clock = state.clock;
                     if known == Some(number) {
                         return Ok(FleetTurn::Taken(TakenDocument {
                             published,
@@ -210,7 +212,8 @@ impl FleetDocuments {
         label: String,
         (content, known): (Bytes, Option<PublishedVersion>),
     ) -> Option<PublishedVersion> {
-        let (number, confirmed) = (claim.number, earliest(&claim.clock, confirmed));
+        let number = claim.number;
+        let confirmed = earliest(&claim.clock, confirmed);
         let publication = Publication {
             number,
             content: None,

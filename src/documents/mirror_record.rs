@@ -154,9 +154,9 @@ pub(super) fn read(
 mod tests {
     use std::time::Duration;
 
-    use super::super::retention::Lifetime;
     use super::*;
     use crate::cache::{ContentCoding, StaleWindows};
+    use crate::documents::retention::Lifetime;
     use scoregate_base::plans::FieldSets;
     use scoregate_base::routes::{EndpointTable, ModelId, Period, Query, Route};
 
@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_record_is_decoded_with_the_same_wall_times() {
-        let (before, after) = (at(0, 50_000), at(600, 1_000_000));
+        let before = at(0, 50_000);
+        let after = at(600, 1_000_000);
         let stored = stored(&key(), before);
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
         let record = write(&key(), &stored, refreshed, "b", before);
@@ -231,10 +232,8 @@ mod tests {
         let opened = read(&record, "b", &retention("Cite us."), after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::FREE, Rights::PAID] {
-            let (old, new) = (
-                stored.document.form(rights),
-                opened.stored.document.form(rights),
-            );
+            let old = stored.document.form(rights);
+            let new = opened.stored.document.form(rights);
             let [old_body, new_body] = [old, new].map(|form| form.choose(ContentCoding::Identity));
             assert_eq!(
                 (&old_body.body, &old_body.etag),
@@ -242,7 +241,8 @@ mod tests {
             );
             assert_eq!(old_body.last_modified, new_body.last_modified);
         }
-        let (document, again) = (&stored.document, &opened.stored.document);
+        let document = &stored.document;
+        let again = &opened.stored.document;
         assert_eq!(
             (document.source(), document.generated_at()),
             (again.source(), again.generated_at())

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn one_request_per_second_is_sent_for_any_number_of_callers() {
-        let (probes, one) = (ProbeTurns::default(), caller());
+        let probes = ProbeTurns::default();
+        let one = caller();
         let taken =
             [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
         assert_eq!(taken, [true, false, false, true, false, true, false]);
@@ -94,8 +95,11 @@ mod tests {
 
     #[test]
     fn callers_take_turns_regardless_of_their_request_counts() {
-        let (probes, greedy, patient) = (ProbeTurns::default(), caller(), caller());
-        let (mut of_greedy, mut of_patient) = (0, 0);
+        let probes = ProbeTurns::default();
+        let greedy = caller();
+        let patient = caller();
+        let mut of_greedy = 0;
+        let mut of_patient = 0;
         for millis in 0..20_000 {
             of_greedy += u32::from(probes.take(greedy, at(millis)));
             // It returns a little late every time.
@@ -111,7 +115,8 @@ mod tests {
 
     #[test]
     fn absent_caller_loses_its_turn_and_memory_is_bounded() {
-        let (probes, one) = (ProbeTurns::default(), caller());
+        let probes = ProbeTurns::default();
+        let one = caller();
         assert!(probes.take(one, at(0)));
         for _ in 0..10_000 {
             assert!(!probes.take(caller(), at(500)));

@@ -70,7 +70,8 @@ impl SharedFetch {
         else {
             return FetchTurn::Alone;
         };
-        let (name, mut need) = (key.address(), self.need(key, before, confirmed_since));
+        let name = key.address();
+        let mut need = self.need(key, before, confirmed_since);
         let known = before
             .and_then(|before| before.published)
             .map(|version| version.number);
@@ -108,7 +109,8 @@ impl SharedFetch {
         before: Option<&Arc<StoredDocument>>,
         confirmed_since: Option<Mono>,
     ) -> FleetNeed {
-        let (now, retention) = (self.clock.mono(), self.documents.retention());
+        let now = self.clock.mono();
+        let retention = self.documents.retention();
         FleetNeed {
             follows_backend: retention.lifetime(key.route).follows_the_backend(),
             last_detected: self.documents.schedule().last_detected(),
@@ -134,7 +136,8 @@ impl SharedFetch {
             content,
             clock,
         } = taken;
-        let (key, now) = (leader.key(), self.clock.now());
+        let key = leader.key();
+        let now = self.clock.now();
         let document = match (content, before) {
             (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
             (None, before) => before?.document.clone(),
@@ -150,7 +153,8 @@ impl SharedFetch {
         {
             confirmed = confirmed.max(followed.at);
         }
-        let (confirmed, due) = (confirmed.min(now.mono), now.mono_at(published.due));
+        let confirmed = confirmed.min(now.mono);
+        let due = now.mono_at(published.due);
         let overdue = confirmed.plus(overdue_interval(self.documents.retention().cadence));
         let revalidate_at = if due > now.mono { due } else { overdue };
         let uses = before.map_or(1, |before| before.uses());
@@ -173,18 +177,14 @@ impl SharedFetch {
         label: String,
         content: Bytes,
     ) -> Option<Document> {
-        let (backend, retention) = (
-            fleet.backend().to_owned(),
-            Arc::clone(self.documents.retention()),
-        );
-        let (record, now) = (
-            MirrorRecord {
-                name: key.address(),
-                label,
-                content,
-            },
-            self.clock.now(),
-        );
+        let backend = fleet.backend().to_owned();
+        let retention = Arc::clone(self.documents.retention());
+        let record = MirrorRecord {
+            name: key.address(),
+            label,
+            content,
+        };
+        let now = self.clock.now();
         let permit = self.builders.acquire().await.ok()?;
         let read = move || mirror_record::read(&record, &backend, &retention, now);
         let restored = tokio::task::spawn_blocking(read).await.ok()?;
@@ -214,7 +214,8 @@ impl SharedFetch {
             fleet.release(&name, claim, false).await;
             return stored;
         }
-        let (now, refreshed) = (self.clock.now(), self.documents.schedule().last_detected());
+        let now = self.clock.now();
+        let refreshed = self.documents.schedule().last_detected();
         let MirrorRecord { label, content, .. } =
             mirror_record::write(key, &stored, refreshed, fleet.backend(), now);
         let has_same_data =

@@ -30,7 +30,8 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         Arc::new(ChangedKeys::new(false)),
         clock.clone(),
     );
-    let (key, now) = (DocumentKey::list_of_models(), clock.now());
+    let key = DocumentKey::list_of_models();
+    let now = clock.now();
     let content = DocumentContent {
         data: "[]".into(),
         count: 0,

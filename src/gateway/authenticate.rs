@@ -77,9 +77,13 @@ pub(super) fn find(
 impl Caller {
     pub(super) fn of(found: KeyLookup, digest: &Digest) -> Self {
         let terms = found.account.terms();
-        let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
+        let rights = terms.rights;
+        let tier = terms.tier;
+        let limits = terms.limits;
         drop(terms);
-        let (account, expires_at, spread) = (found.account, found.expires_at, digest.spread());
+        let account = found.account;
+        let expires_at = found.expires_at;
+        let spread = digest.spread();
         Self {
             account,
             rights,

@@ -198,10 +198,8 @@ mod tests {
     #[test]
     fn a_slot_is_free_again_when_it_is_dropped() {
         let scene = Scene::of(2, 1, 0);
-        let (one, two) = (
-            scene.try_enter(true).unwrap().unwrap(),
-            scene.try_enter(true).unwrap().unwrap(),
-        );
+        let one = scene.try_enter(true).unwrap().unwrap();
+        let two = scene.try_enter(true).unwrap().unwrap();
         scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
         assert_eq!(
             scene.try_enter(true).unwrap().unwrap_err(),

@@ -192,7 +192,8 @@ impl<'g> Exchange<'g> {
         match (&self.caller, &self.refusal) {
             (Some(_), _) if self.is_counted => {}
             (Some(caller), refusal) => {
-                let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
+                let day = self.started.wall.day();
+                let endpoint = self.subject.endpoint();
                 let kind = (day, endpoint, outcome(refusal.as_ref(), self.status));
                 let waited = self.outcome.is_some_and(CacheOutcome::waited);
                 self.recorders
@@ -218,7 +219,8 @@ impl<'g> Exchange<'g> {
             Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
             Responsibility::Us => true,
         };
-        let (request, code) = (self.id.as_str(), refusal.code().row().word);
+        let request = self.id.as_str();
+        let code = refusal.code().row().word;
         if is_internal {
             tracing::error!(request, code, "internal error");
         } else {

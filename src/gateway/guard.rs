@@ -92,10 +92,8 @@ mod tests {
         assert!(guard.take(a, now) && guard.take(b, now) && !guard.take(a, now));
         assert!(guard.take(c, now));
         assert_eq!(guard.limit_status(b, now).remaining, 0);
-        let (plain, mapped) = (
-            "192.0.2.1".parse().unwrap(),
-            "::ffff:192.0.2.1".parse().unwrap(),
-        );
+        let plain = "192.0.2.1".parse().unwrap();
+        let mapped = "::ffff:192.0.2.1".parse().unwrap();
         assert!(guard.take(plain, now) && guard.take(mapped, now) && !guard.take(plain, now));
     }
 

@@ -88,8 +88,10 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    let (path, query) = (head.uri.path(), head.uri.query());
-    let (method, is_tool_call) = (wants, false);
+    let path = head.uri.path();
+    let query = head.uri.query();
+    let method = wants;
+    let is_tool_call = false;
     Ok(ParsedRequest {
         head,
         target,
@@ -116,7 +118,8 @@ fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedReque
     let (path, query) = target
         .split_once('?')
         .map_or((target, None), |(path, query)| (path, Some(query)));
-    let (method, is_tool_call) = (MethodKind::Answer, true);
+    let method = MethodKind::Answer;
+    let is_tool_call = true;
     Ok(ParsedRequest {
         head,
         target,
@@ -271,7 +274,8 @@ fn is_host(host: &[u8]) -> bool {
 /// Whether a byte may be in a name (RFC 3986, 3.2.2), which has no escapes here.
 #[expect(clippy::indexing_slicing, reason = "every byte is an index")]
 const OF_A_NAME: [bool; 256] = {
-    let (mut table, mut byte) = ([false; 256], 0_u8);
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
     while byte < u8::MAX {
         table[byte as usize] = matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b'+' | b';' | b'=');
         byte += 1;

@@ -240,8 +240,10 @@ impl Refusal {
             Self::PlanRequired(gap) => gap.message(tiers),
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(LimitRule::Day) => {
-                let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
-                let (plural, mut digits) = (plural(quota), itoa::Buffer::new());
+                let quota = limit_status.limit;
+                let reset = limit_status.reset.rfc3339();
+                let plural = plural(quota);
+                let mut digits = itoa::Buffer::new();
                 let quota = digits.format(quota);
                 [
                     "Wait until ",
@@ -320,10 +322,8 @@ impl HttpViolation {
 /// Concatenated: such refusals are frequent under attack, and pieces cost a fraction of formatted text.
 fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     let [limit, wait] = &mut [itoa::Buffer::new(); 2];
-    let (limit, wait) = (
-        limit.format(limit_status.limit),
-        wait.format(whole_seconds(limit_status.wait)),
-    );
+    let limit = limit.format(limit_status.limit);
+    let wait = wait.format(whole_seconds(limit_status.wait));
     let plural = plural(limit_status.limit);
     [
         "Wait ",

@@ -97,7 +97,8 @@ impl Gateway {
             credentials,
             called,
         };
-        let (mut parsed, mut answered) = (None, Ok(None));
+        let mut parsed = None;
+        let mut answered = Ok(None);
         let quick = || answered = self.quick(request, &mut parsed, trust, &mut exchange);
         if catch_unwind(AssertUnwindSafe(quick)).is_err() {
             answered = self.panicked();
@@ -203,7 +204,8 @@ impl Gateway {
     ) -> Result<Option<Reply>, Refusal> {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
-        let (address, at) = (x.peer.address, x.started.wall);
+        let address = x.peer.address;
+        let at = x.started.wall;
         if trust.is_new_origin(&caller.account, address, at) {
             self.recorders
                 .requests
@@ -211,7 +213,9 @@ impl Gateway {
         }
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);
-        let (documents, rights, now) = (&self.engine.documents, caller.rights, x.started.mono);
+        let documents = &self.engine.documents;
+        let rights = caller.rights;
+        let now = x.started.mono;
         if let Some((key, mark, stored)) = self.memo.recall(parsed.target, rights, now) {
             x.subject = RequestSubject::Endpoint(key.route);
             let target = &*x
@@ -269,7 +273,8 @@ impl Gateway {
         let served = Served::hit(found);
         let age = served.age(x.started);
         let reply = DocumentReply::of(served, target, caller, parsed.headers.map(), x.started);
-        let (counter, route) = (&self.recorders.requests, target.key.route);
+        let counter = &self.recorders.requests;
+        let route = target.key.route;
         let charged = charge(
             &self.leases,
             counter,
@@ -331,7 +336,8 @@ impl Gateway {
         self.check_key_again(parsed, x.started).await?;
         let served = match &admitted {
             Admission::ToFetch(_) => {
-                let (id, is_paid) = (caller.account.id, caller.rights.is_paid());
+                let id = caller.account.id;
+                let is_paid = caller.rights.is_paid();
                 let priority =
                     FetchPriority::caller(id, is_paid, x.trace.as_ref(), x.span.as_ref());
                 fetch(&self.engine, target, found, priority, x.started).await

@@ -72,7 +72,8 @@ impl DocumentReply {
         headers: &HeaderMap,
         now: Now,
     ) -> Self {
-        let (rights, encoding) = (caller.rights, target.encoding);
+        let rights = caller.rights;
+        let encoding = target.encoding;
         let representation = served.stored.document.form(rights).choose(encoding);
         Self {
             not_modified: target.conditional && is_current(headers, &representation.etag),
@@ -93,8 +94,9 @@ impl DocumentReply {
     /// The request, as evidence of use.
     pub(super) fn as_use(&self, target: &ResolvedTarget) -> DocumentUse {
         let bytes = u32::try_from(self.representation().body.len()).unwrap_or(u32::MAX);
-        let (mark, is_conditional, is_unchanged) =
-            (target.mark, target.conditional, self.not_modified);
+        let mark = target.mark;
+        let is_conditional = target.conditional;
+        let is_unchanged = self.not_modified;
         DocumentUse {
             mark,
             bytes,

@@ -150,10 +150,8 @@ impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
         let (clock, manual) = Clock::manual(BEFORE_MIDNIGHT);
-        let (key_directory, terms) = (
-            KeyDirectory::default(),
-            TermsByTier::new(&standard_tiers(), 60),
-        );
+        let key_directory = KeyDirectory::default();
+        let terms = TermsByTier::new(&standard_tiers(), 60);
         let day = BEFORE_MIDNIGHT.day();
         assert!(key_directory.apply(&with_quota(quota), &terms, day));
         let account = key_directory.find(&Digest::of(KEY)).unwrap().account;
@@ -185,7 +183,9 @@ impl ScheduleState {
     /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
     async fn request(&self, is_delivered: bool, is_ready: bool) {
         let terms = self.account.terms();
-        let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
+        let rights = terms.rights;
+        let tier = terms.tier;
+        let limits = terms.limits;
         drop(terms);
         let account = Arc::clone(&self.account);
         let caller = Caller {

@@ -107,8 +107,11 @@ impl TargetMemo {
                     && has_only_known_parameters(request.query, key) =>
                 {
                     let document = Arc::downgrade(document);
-                    let (generation, target, key) = (self.generation, target.into(), key.clone());
-                    let (looked_up, uses) = (now, 0);
+                    let generation = self.generation;
+                    let target = target.into();
+                    let key = key.clone();
+                    let looked_up = now;
+                    let uses = 0;
                     *place = Some(ResolvedEntry {
                         generation,
                         rights,
@@ -152,12 +155,12 @@ mod tests {
     use http::Request;
     use http::request::Parts;
 
-    use super::super::credentials::Credentials;
-    use super::super::parse::{ReceivedRequest, parse};
-    use super::super::request_headers::RequestHeaders;
     use super::*;
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
+    use crate::gateway::credentials::Credentials;
+    use crate::gateway::parse::{ReceivedRequest, parse};
+    use crate::gateway::request_headers::RequestHeaders;
 
     const PAID: Rights = Rights::PAID;
 
@@ -205,8 +208,11 @@ mod tests {
 
     #[test]
     fn a_target_is_recalled_by_its_exact_text_with_the_same_rights_on_the_same_gateway() {
-        let (memo, other, key) = (TargetMemo::default(), TargetMemo::default(), key(1));
-        let (target, document) = ("/api/v1/models/model-1", stored(&key));
+        let memo = TargetMemo::default();
+        let other = TargetMemo::default();
+        let key = key(1);
+        let target = "/api/v1/models/model-1";
+        let document = stored(&key);
         remember(&memo, target, &key, &document);
         let (known, mark, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
         assert!(
@@ -224,7 +230,8 @@ mod tests {
 
     #[test]
     fn long_targets_and_those_with_unknown_parameters_are_not_kept() {
-        let (memo, list) = (TargetMemo::default(), DocumentKey::list_of_models());
+        let memo = TargetMemo::default();
+        let list = DocumentKey::list_of_models();
         let document = stored(&key(1));
         let long = format!("/api/v1/models?{}", ["period=24h"; 11].join("&"));
         for (target, is_kept) in [
@@ -246,7 +253,9 @@ mod tests {
 
     #[test]
     fn a_document_that_the_cache_replaced_or_removed_is_not_recalled() {
-        let (memo, cache, key) = (TargetMemo::default(), Cache::new(1 << 20, |_| {}), key(1));
+        let memo = TargetMemo::default();
+        let cache = Cache::new(1 << 20, |_| {});
+        let key = key(1);
         let target = "/api/v1/models/model-1";
         for change in ["put", "replace", "remove", "remove_all_if"] {
             let document = stored(&key);
@@ -268,7 +277,8 @@ mod tests {
 
     #[test]
     fn the_memo_keeps_no_document_in_memory() {
-        let (memo, key) = (TargetMemo::default(), key(1));
+        let memo = TargetMemo::default();
+        let key = key(1);
         let document = stored(&key);
         remember(&memo, "/api/v1/models/model-1", &key, &document);
         assert_eq!(Arc::strong_count(&document), 1);
@@ -278,7 +288,9 @@ mod tests {
 
     #[test]
     fn the_cache_is_asked_after_a_second_or_after_some_uses() {
-        let (memo, key, target) = (TargetMemo::default(), key(1), "/api/v1/models/model-1");
+        let memo = TargetMemo::default();
+        let key = key(1);
+        let target = "/api/v1/models/model-1";
         let document = stored(&key);
         let is_remembered = |now| memo.recall(target, PAID, now).unwrap().2.is_some();
         let later = Mono::default().plus(LOOKUP_INTERVAL);
@@ -293,7 +305,8 @@ mod tests {
 
     #[test]
     fn a_popular_document_survives_a_sweep_of_the_catalogue() {
-        let (memo, wanted) = (TargetMemo::default(), key(1_000));
+        let memo = TargetMemo::default();
+        let wanted = key(1_000);
         let target = "/api/v1/models/model-1000";
         let size = stored(&key(1_001)).document.bytes() as u64;
         let cache = Cache::new(20 * size, |_| {});

@@ -101,7 +101,8 @@ pub(crate) struct RequestObservation {
 impl Instruments {
     /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
-        let (subjects, classes) = (RequestSubject::words(endpoints), StatusClass::words());
+        let subjects = RequestSubject::words(endpoints);
+        let classes = StatusClass::words();
         let tiers: Vec<String> = ["none".into()]
             .into_iter()
             .chain(tiers.iter().cloned())
@@ -184,10 +185,8 @@ impl Instruments {
             self.client_disconnects.increment(1);
             return;
         };
-        let (class, tier) = (
-            StatusClass::of(observation.status),
-            TierLabel(observation.tier),
-        );
+        let class = StatusClass::of(observation.status);
+        let tier = TierLabel(observation.tier);
         self.requests.count(observation.subject, class);
         self.tier_requests.count(tier, class);
         if let Some(duration) = self.durations.of(observation.subject) {

@@ -76,7 +76,8 @@ impl SignerSource {
 
     async fn read(&self, keys: &Arc<PublishedKeys>, clock: &Clock) -> Result<(), String> {
         let Self::Address(address) = self else {
-            let (source, keys) = (self.clone(), Arc::clone(keys));
+            let source = self.clone();
+            let keys = Arc::clone(keys);
             // Files may be on a slow disk.
             let read = tokio::task::spawn_blocking(move || source.read_file(&keys)).await;
             return read.unwrap_or_else(|panic| Err(panic.to_string()));

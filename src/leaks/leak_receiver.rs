@@ -152,7 +152,8 @@ impl LeakReceiver {
         if !self.signers.verify(identifier, signature, &body) {
             return Err(NOT_SIGNED);
         }
-        let (receiver, form) = (Arc::clone(self), gateway.form.clone());
+        let receiver = Arc::clone(self);
+        let form = gateway.form.clone();
         // A task that does not end with the connection: a change that is stored must take effect here too.
         let task = self.tasks.spawn(async move {
             let answer = receiver.process(&form, &body).await;
@@ -171,7 +172,8 @@ impl LeakReceiver {
                 self.leaked.count(LeakOutcome::Foreign);
                 continue;
             }
-            let (digest, shown) = (Digest::of(&reported.token), shown_prefix(&reported.token));
+            let digest = Digest::of(&reported.token);
+            let shown = shown_prefix(&reported.token);
             let new = || LeakedKey {
                 digest,
                 shown: shown.to_owned(),

@@ -77,7 +77,8 @@ impl PublishedKeys {
 
     /// Whether a text has this signature (ECDSA with SHA-256, DER in Base64) by the key with this identifier.
     pub(super) fn verify(&self, identifier: &str, signature: &str, text: &[u8]) -> bool {
-        let (keys, signature) = (self.0.load(), BASE64.decode(signature.as_bytes()));
+        let keys = self.0.load();
+        let signature = BASE64.decode(signature.as_bytes());
         let (Some(point), Ok(signature), Some(algorithm)) =
             (keys.get(identifier), signature, algorithm())
         else {
@@ -136,10 +137,8 @@ mod tests {
     #[test]
     fn a_signature_is_valid_for_its_text_and_its_key_only() {
         use rcgen::SigningKey as _;
-        let (pair, other) = (
-            rcgen::KeyPair::generate().unwrap(),
-            rcgen::KeyPair::generate().unwrap(),
-        );
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let other = rcgen::KeyPair::generate().unwrap();
         let keys = PublishedKeys::default();
         keys.replace(&list(&pair.public_key_pem())).unwrap();
         let signed = |pair: &rcgen::KeyPair| BASE64.encode(&pair.sign(BODY.as_bytes()).unwrap());

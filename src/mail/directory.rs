@@ -40,10 +40,8 @@ impl MailDirectory {
 
 fn write(directory: &Path, mail: &OutgoingMail) -> io::Result<()> {
     let name = file_name(mail);
-    let (path, draft) = (
-        directory.join(&name),
-        directory.join(format!(".{name}.tmp")),
-    );
+    let path = directory.join(&name);
+    let draft = directory.join(format!(".{name}.tmp"));
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)

@@ -91,9 +91,9 @@ fn attempt(claimed: &ClaimedMail, outcome: MailOutcome) -> MailAttempt {
 mod tests {
     use scoregate_store::{MailKind, NewMail};
 
-    use super::super::failure::SmtpStep;
-    use super::super::message::InvalidMail;
     use super::*;
+    use crate::mail::failure::SmtpStep;
+    use crate::mail::message::InvalidMail;
 
     const NOW: Wall = Wall::from_seconds(1_800_000_000);
 

@@ -51,8 +51,11 @@ impl MailSender {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (from, timeout) = (config.from.clone(), config.timeout);
-        let (unrecorded, server_fails, store_fails) = (Vec::new(), false, false);
+        let from = config.from.clone();
+        let timeout = config.timeout;
+        let unrecorded = Vec::new();
+        let server_fails = false;
+        let store_fails = false;
         let transport = Arc::new(transport);
         Self {
             queue,
@@ -164,7 +167,8 @@ impl MailSender {
         attempted: &Result<(), MailFailure>,
         was_known: bool,
     ) {
-        let (kind, attempt) = (claimed.mail.kind.word(), claimed.attempt);
+        let kind = claimed.mail.kind.word();
+        let attempt = claimed.attempt;
         let message_id = claimed.mail.message_id.as_str();
         self.instruments
             .mail

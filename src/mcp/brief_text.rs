@@ -27,7 +27,8 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     let generated_at = generated_at
         .map(|at| format!(", data of {at}"))
         .unwrap_or_default();
-    let (mut rows, mut dates) = (String::new(), vec![String::new(); endpoint.brief.len()]);
+    let mut rows = String::new();
+    let mut dates = vec![String::new(); endpoint.brief.len()];
     for item in &data {
         let cells = endpoint.brief.iter().zip(&mut dates).map(|(name, date)| {
             item.get(*name)

@@ -251,7 +251,8 @@ impl McpService {
             instructions,
             ..
         } = self;
-        let (ttl, versions) = (ttl_millis(gateway), json!(PROTOCOLS));
+        let ttl = ttl_millis(gateway);
+        let versions = json!(PROTOCOLS);
         let cached =
             format!("\"resultType\":\"complete\",\"cacheScope\":\"private\",\"ttlMs\":{ttl}");
         let tools = "\"capabilities\":{\"tools\":{}},\"instructions\":";
@@ -321,7 +322,8 @@ async fn read(
     body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
 ) -> Result<Bytes, HttpRefusal> {
     let mut body = std::pin::pin!(Limited::new(body, McpService::MAX_BODY));
-    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
     {

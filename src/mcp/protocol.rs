@@ -103,7 +103,8 @@ fn unsupported(version: &str) -> RpcError {
 mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::super::mcp_headers::{METHOD, NAME, VERSION};
+    use crate::mcp::mcp_headers::{METHOD, NAME, VERSION};
+
     use super::*;
 
     fn era(body: &str, fields: &[(&'static str, &'static str)]) -> Result<ProtocolEra, i32> {

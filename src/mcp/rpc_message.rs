@@ -207,7 +207,10 @@ fn is_deep(bytes: &[u8]) -> bool {
 
 /// The depth of nesting. Of bytes that are not JSON, some number.
 fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut is_text = false;
+    let mut is_escaped = false;
     for byte in bytes {
         match byte {
             _ if is_escaped => is_escaped = false,

@@ -37,7 +37,9 @@ impl CodeLanguage {
 
 /// Highlights code as HTML.
 pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
-    let (mut html, mut rest, mut before) = (String::with_capacity(code.len() * 2), code, '\n');
+    let mut html = String::with_capacity(code.len() * 2);
+    let mut rest = code;
+    let mut before = '\n';
     while let Some(first) = rest.chars().next() {
         let (class, length) = token(language, before, first, rest);
         let (text, after) = rest.split_at(length);

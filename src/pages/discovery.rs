@@ -305,7 +305,8 @@ mod tests {
 
     #[test]
     fn catalog_links_what_is_configured() {
-        let (terms, docs) = ("https://example.org/terms", "https://example.org/guide");
+        let terms = "https://example.org/terms";
+        let docs = "https://example.org/guide";
         let links = SiteLinks {
             terms_url: Some(terms.into()),
             docs_url: Some(docs.into()),

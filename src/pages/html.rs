@@ -163,7 +163,8 @@ fn table_of(
 
 /// A named block of code. It scrolls, so it can be focused by keyboard.
 pub(super) fn code_block(name: &str, language: CodeLanguage, code: &str) -> String {
-    let (name, code) = (escape(name), coloured(language, code));
+    let name = escape(name);
+    let code = coloured(language, code);
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }
 

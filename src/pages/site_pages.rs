@@ -96,9 +96,9 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::HTML;
     use super::*;
     use crate::cache::ContentCoding;
+    use crate::pages::page::HTML;
 
     const NOW: Wall = Wall::from_seconds(0);
 
@@ -134,10 +134,8 @@ mod tests {
 
     #[test]
     fn bytes_and_tags_depend_only_on_the_settings() {
-        let (one, two) = (
-            Pages::build(&PagesConfig::default()),
-            Pages::build(&PagesConfig::default()),
-        );
+        let one = Pages::build(&PagesConfig::default());
+        let two = Pages::build(&PagesConfig::default());
         let other = Pages::build(&PagesConfig {
             service: "other".into(),
             ..PagesConfig::default()

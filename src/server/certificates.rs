@@ -66,7 +66,9 @@ impl Certificates {
         files: &[CertificateFiles],
         now: Wall,
     ) -> Result<Option<Self>, Vec<BadCertificate>> {
-        let (mut problems, mut by_name, mut all) = (Vec::new(), HashMap::new(), Vec::new());
+        let mut problems = Vec::new();
+        let mut by_name = HashMap::new();
+        let mut all = Vec::new();
         let mut digest = Sha256::new();
         for one in files {
             match load(one, now, &mut digest) {
@@ -160,7 +162,8 @@ fn load(
     })?;
     let instant = |time: Time| Wall::from_seconds(time.to_unix_duration().as_secs());
     let validity = parsed.tbs_certificate.validity;
-    let (valid_from, expires_at) = (instant(validity.not_before), instant(validity.not_after));
+    let valid_from = instant(validity.not_before);
+    let expires_at = instant(validity.not_after);
     if expires_at <= now {
         return Err(certificate_error(format!(
             "it expired at {}; install a new one",

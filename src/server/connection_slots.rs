@@ -57,11 +57,10 @@ pub(super) struct ConnectionSlot {
 
 impl ConnectionSlots {
     pub(super) fn new(max_connections: usize, max_per_address: usize) -> Arc<Self> {
-        let (holders, freed) = (Mutex::default(), Notify::new());
-        let (max_connections, max_per_address) = (
-            AtomicUsize::new(max_connections),
-            AtomicUsize::new(max_per_address),
-        );
+        let holders = Mutex::default();
+        let freed = Notify::new();
+        let max_connections = AtomicUsize::new(max_connections);
+        let max_per_address = AtomicUsize::new(max_per_address);
         Arc::new(Self {
             max_connections,
             max_per_address,
@@ -102,10 +101,8 @@ impl ConnectionSlots {
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
         }
-        let (mut lowest, mut soonest): (
-            Option<(DisplacementRank, &Arc<ConnectionActivity>)>,
-            Option<Mono>,
-        ) = (None, None);
+        let mut lowest: Option<(DisplacementRank, &Arc<ConnectionActivity>)> = None;
+        let mut soonest: Option<Mono> = None;
         for activity in holders.open.values() {
             for (from, rank) in activity
                 .displacement_input()
@@ -193,14 +190,12 @@ mod tests {
     #[test]
     fn an_address_has_its_slots_and_an_ipv6_network_shares_them() {
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
-        let (slots, activity) = (
-            ConnectionSlots::new(10, 2),
-            Arc::new(ConnectionActivity::new(
-                clock,
-                Arc::default(),
-                Arc::default(),
-            )),
-        );
+        let slots = ConnectionSlots::new(10, 2);
+        let activity = Arc::new(ConnectionActivity::new(
+            clock,
+            Arc::default(),
+            Arc::default(),
+        ));
         let take = |address: &str| {
             let mut slot = slots.take(&activity);
             slot.count_for(address.parse().unwrap()).then_some(slot)
@@ -234,7 +229,9 @@ mod tests {
             ));
             (slots.take(&activity), activity)
         };
-        let (first, second, third) = (connect(), connect(), connect());
+        let first = connect();
+        let second = connect();
+        let third = connect();
         first.1.request_started();
         let activities = [&first, &second, &third].map(|one| Arc::clone(&one.1));
         let are_cut = || [0, 1, 2].map(|one: usize| activities[one].is_cut());
@@ -251,14 +248,12 @@ mod tests {
     #[test]
     fn a_connection_with_a_key_and_an_open_request_is_never_displaced() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
-        let (slots, activity) = (
-            ConnectionSlots::new(1, 1),
-            Arc::new(ConnectionActivity::new(
-                clock.clone(),
-                Arc::default(),
-                Arc::default(),
-            )),
-        );
+        let slots = ConnectionSlots::new(1, 1);
+        let activity = Arc::new(ConnectionActivity::new(
+            clock.clone(),
+            Arc::default(),
+            Arc::default(),
+        ));
         let slot = slots.take(&activity);
         activity.request_started();
         activity.trust().record_admission();

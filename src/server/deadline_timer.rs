@@ -48,7 +48,8 @@ impl DeadlineTimer {
         deadlines: Deadlines,
         clock: &Clock,
     ) -> Self {
-        let (alarm, max_age_at) = (clock.alarm(), clock.mono().plus(deadlines.age));
+        let alarm = clock.alarm();
+        let max_age_at = clock.mono().plus(deadlines.age);
         Self {
             activity,
             deadlines,
@@ -245,7 +246,8 @@ mod tests {
     #[test]
     fn an_earlier_deadline_of_another_kind_is_met() {
         let (activity, mut timer, hand) = timer();
-        let (task, mut signal) = (Arc::new(WokenTask::default()), pin!(timer.signal()));
+        let task = Arc::new(WokenTask::default());
+        let mut signal = pin!(timer.signal());
         activity.request_started();
         assert!(task.poll(signal.as_mut()).is_pending());
         hand.advance(Duration::from_secs(11));
@@ -263,7 +265,8 @@ mod tests {
     #[test]
     fn a_deadline_moves_away_with_each_request_until_the_next_one_does_not_come() {
         let (activity, mut timer, hand) = timer();
-        let (task, mut signal) = (Arc::new(WokenTask::default()), pin!(timer.signal()));
+        let task = Arc::new(WokenTask::default());
+        let mut signal = pin!(timer.signal());
         for _ in 0..9 {
             respond(&activity);
             assert!(task.poll(signal.as_mut()).is_pending());
@@ -282,7 +285,8 @@ mod tests {
     #[test]
     fn a_signal_of_another_task_wakes_a_connection_that_only_waits() {
         let (activity, mut timer, _hand) = timer();
-        let (task, mut signal) = (Arc::new(WokenTask::default()), Box::pin(timer.signal()));
+        let task = Arc::new(WokenTask::default());
+        let mut signal = Box::pin(timer.signal());
         for _ in 0..3 {
             respond(&activity);
             assert!(task.poll(signal.as_mut()).is_pending());

@@ -71,7 +71,8 @@ impl FrameSequence {
     /// Advances to the end of `bytes`. Returns the frames among them that are about the connection or about open streams up to this
     /// one. The first frame header must not have arrived in part before.
     pub(super) fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
-        let (mut kept, mut unread) = (BytesMut::new(), bytes);
+        let mut kept = BytesMut::new();
+        let mut unread = bytes;
         while !unread.is_empty() {
             let is_payload = self.rest > 0;
             let after = self.step(unread);
@@ -186,7 +187,9 @@ mod tests {
     fn the_end_of_each_request_is_found_however_the_bytes_are_cut() {
         let (bytes, ends) = sample();
         for size in 1..bytes.len() {
-            let (mut frames, mut at, mut found) = (FrameSequence::after(7), 0, Vec::new());
+            let mut frames = FrameSequence::after(7);
+            let mut at = 0;
+            let mut found = Vec::new();
             for chunk in bytes.chunks(size) {
                 let mut rest = chunk;
                 while !rest.is_empty() {
@@ -226,11 +229,9 @@ mod tests {
             frame[8] = stream;
             frame
         };
-        let (data, ping, window) = (
-            frame(DATA, 0, 9),
-            on(0, frame(6, 0, 8)),
-            on(3, frame(8, 0, 4)),
-        );
+        let data = frame(DATA, 0, 9);
+        let ping = on(0, frame(6, 0, 8));
+        let window = on(3, frame(8, 0, 4));
         let all = [
             &on(5, frame(HEADERS, 0, 40)),
             &ping,

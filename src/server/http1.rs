@@ -56,11 +56,13 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (closes, limit) = (AtomicBool::new(false), HeadLimit::default());
+    let closes = AtomicBool::new(false);
+    let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
         let (head, body) = request.into_parts();
-        let (closes, has_body) = (&closes, !body.is_end_stream());
+        let closes = &closes;
+        let has_body = !body.is_end_stream();
         let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
         async move {
             let beside = context.beside_api(&head, has_body);

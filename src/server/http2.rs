@@ -67,7 +67,8 @@ where
     // Streams share what belongs to their connection: reference counts of all connections would move between the caches of processors.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
-        let (opened, context) = (activity.open_stream(), Arc::clone(&context));
+        let opened = activity.open_stream();
+        let context = Arc::clone(&context);
         async move {
             let Ok(mut guard) = opened else {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));

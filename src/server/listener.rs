@@ -150,7 +150,10 @@ impl Server {
             applications,
         });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
-        let (site, leaks, mcp, tasks) = (None, None, None, TaskTracker::new());
+        let site = None;
+        let leaks = None;
+        let mcp = None;
+        let tasks = TaskTracker::new();
         let context = ConnectionContext {
             gateway,
             site,
@@ -200,7 +203,8 @@ impl Server {
     /// Serves until `stop`, then stops accepting and waits for open connections, up to the shutdown timeout. Returns
     /// whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
-        let (port, shared) = (self.port, Arc::new(self.shared));
+        let port = self.port;
+        let shared = Arc::new(self.shared);
         let clock = &shared.context.clock;
         let accept = || {
             port.listener
@@ -237,10 +241,8 @@ impl ServerShared {
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let (unsent, applications) = (
-            Arc::clone(&self.unsent),
-            Arc::clone(&self.live_config.applications),
-        );
+        let unsent = Arc::clone(&self.unsent);
+        let applications = Arc::clone(&self.live_config.applications);
         let activity = Arc::new(ConnectionActivity::new(
             self.context.clock.clone(),
             unsent,

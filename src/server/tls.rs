@@ -203,10 +203,8 @@ mod tests {
     fn termination() -> TlsTermination {
         let directory = tempfile::tempdir().unwrap();
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (
-            directory.path().join("a.pem"),
-            directory.path().join("a.key"),
-        );
+        let certificate = directory.path().join("a.pem");
+        let key = directory.path().join("a.key");
         std::fs::write(&certificate, issued.cert.pem()).unwrap();
         std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
         let files = CertificateFiles {
@@ -243,7 +241,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_leaves_after_a_hello_retry_request_does_not_wait_for_a_signature() {
-        let (tls, clock) = (termination(), Clock::system());
+        let tls = termination();
+        let clock = Clock::system();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
             .await

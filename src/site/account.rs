@@ -60,11 +60,10 @@ impl Site {
     /// Creates an application and shows its key.
     pub(super) async fn create_application(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
-        let (owner, entered) = (&live.session.owner, entered_fields(visit));
-        let (existing, at_most) = (
-            owner.applications.len(),
-            visit.config.applications_per_account,
-        );
+        let owner = &live.session.owner;
+        let entered = entered_fields(visit);
+        let existing = owner.applications.len();
+        let at_most = visit.config.applications_per_account;
         if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
             && visit.form.existing() != Some(existing)
         {

@@ -60,7 +60,8 @@ impl CookieNames {
 
     /// The `Set-Cookie` of a value.
     pub(super) fn set(self, cookie: SiteCookie, value: &Secret) -> HeaderValue {
-        let (name, value) = (self.name(cookie), value.expose());
+        let name = self.name(cookie);
+        let value = value.expose();
         let age = match cookie {
             SiteCookie::Visitor => String::new(),
             SiteCookie::Session => format!("; Max-Age={}", SESSION_HOURS * 3_600),
@@ -141,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_cookie_that_is_sent_twice_or_is_no_token_is_not_read() {
-        let (one, two) = (new_token().unwrap(), new_token().unwrap());
+        let one = new_token().unwrap();
+        let two = new_token().unwrap();
         let pair = |token: &Secret| format!("__Host-scoregate-session={}", token.expose());
         assert_eq!(
             read(&[&format!("a=b; {}; c", pair(&one))]).as_deref(),

@@ -103,7 +103,8 @@ impl Site {
         address: &EmailAddress,
         links: u32,
     ) -> SiteResult<()> {
-        let (config, now) = (&visit.config, visit.now.wall);
+        let config = &visit.config;
+        let now = visit.now.wall;
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
         let mail = LinkMail {

@@ -140,7 +140,8 @@ impl Site {
         } else {
             &self.policy
         };
-        let (policy, is_https) = (policy.clone(), config.is_https());
+        let policy = policy.clone();
+        let is_https = config.is_https();
         let style = ResponseStyle {
             request_id,
             is_head: head.method == Method::HEAD,

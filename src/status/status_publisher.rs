@@ -77,7 +77,8 @@ impl StatusPublisher {
             ..ServiceStatus::default()
         };
         let pages = ArcSwap::from_pointee(StatusPages::new(&site, &status, clock.now().wall));
-        let (site, progress) = (ArcSwap::from_pointee(site), tokio::sync::Mutex::default());
+        let site = ArcSwap::from_pointee(site);
+        let progress = tokio::sync::Mutex::default();
         Self {
             store,
             clock,
@@ -137,7 +138,8 @@ impl StatusPublisher {
 
     /// Stores pending minutes, and reads history and messages if that is due. A failure is logged when it begins.
     async fn exchange(&self, progress: &mut StatusProgress, now: Now, is_due: bool) {
-        let (has_pending, failed_before) = (progress.pending.has_some(), progress.store_fails);
+        let has_pending = progress.pending.has_some();
+        let failed_before = progress.store_fails;
         if !has_pending && !is_due {
             return;
         }
@@ -194,7 +196,8 @@ impl StatusPublisher {
     }
 
     fn publish(&self, progress: &mut StatusProgress) {
-        let (site, history) = (self.site.load_full(), &progress.history);
+        let site = self.site.load_full();
+        let history = &progress.history;
         let Observation {
             is_ready,
             backend_fails,

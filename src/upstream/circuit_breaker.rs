@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn without_retry_after_the_breaker_is_open_for_at_most_five_seconds() {
-        let (mut breaker, mut now) = (open_breaker(), 1);
+        let mut breaker = open_breaker();
+        let mut now = 1;
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
             let BreakerPermission::Refused(duration) = breaker.request(at(now)).1 else {

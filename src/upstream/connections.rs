@@ -110,10 +110,8 @@ impl Connections {
 
     /// Opens a connection, with TLS for `https`, and closes it.
     pub(super) async fn connect(&self, base: &Uri) -> io::Result<()> {
-        let (is_tls, host) = (
-            base.scheme_str() == Some("https"),
-            base.host().unwrap_or_default(),
-        );
+        let is_tls = base.scheme_str() == Some("https");
+        let host = base.host().unwrap_or_default();
         let port = base.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let host = host.trim_matches(['[', ']']);
         let stream = TcpStream::connect((host, port)).await?;

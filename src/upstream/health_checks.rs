@@ -159,9 +159,9 @@ mod tests {
     use tokio::sync::watch;
     use tokio_util::task::TaskTracker;
 
-    use super::super::http::tests::upstream_at;
-    use super::super::{AddressRules, UpstreamRequest};
     use super::*;
+    use crate::upstream::http::tests::upstream_at;
+    use crate::upstream::{AddressRules, UpstreamRequest};
     use scoregate_base::clock::Wall;
     use scoregate_base::routes::DocumentKey;
 
@@ -207,18 +207,22 @@ mod tests {
             AddressWatcher::new(vec![Arc::clone(&address)], book, config, clock.clone());
         let hosts = Arc::new(Mutex::new(vec![IpAddr::from([127, 0, 0, 1])]));
         let (lookups, mut looked_up) = watch::channel(0);
-        let (shown, lookups) = (Arc::clone(&hosts), Arc::new(lookups));
+        let shown = Arc::clone(&hosts);
+        let lookups = Arc::new(lookups);
         watcher.resolve = Arc::new(move |name, _| {
-            let (hosts, lookups) = (shown.lock().clone(), Arc::clone(&lookups));
+            let hosts = shown.lock().clone();
+            let lookups = Arc::clone(&lookups);
             Box::pin(async move {
                 assert_eq!(name, "localhost");
                 lookups.send_modify(|number| *number += 1);
                 Ok(hosts)
             })
         });
-        let (stop, watching) = (CancellationToken::new(), Arc::new(watcher));
+        let stop = CancellationToken::new();
+        let watching = Arc::new(watcher);
         let run = TaskTracker::new().spawn({
-            let (watching, stop) = (Arc::clone(&watching), stop.clone());
+            let watching = Arc::clone(&watching);
+            let stop = stop.clone();
             async move { watching.run(stop).await }
         });
         let fetch = async || {

@@ -118,7 +118,8 @@ impl HttpUpstream {
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         let known = self.own_validators(request.known);
-        let (key, request) = (request.key, UpstreamRequest { known, ..request });
+        let key = request.key;
+        let request = UpstreamRequest { known, ..request };
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| {
@@ -450,11 +451,12 @@ fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::{AddressRules, HealthCheckConfig, HttpAddresses, Mapping};
+    use crate::upstream::{AddressRules, HealthCheckConfig, HttpAddresses, Mapping};
+
     use super::*;
 
     /// An upstream at this address with the canonical mapping.
-    pub(in super::super) fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
+    pub(in crate::upstream) fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
         let second = Duration::from_secs(1);
         let config = HttpConfig {
             base: base.into(),
@@ -466,7 +468,7 @@ pub(super) mod tests {
             total: second,
             max_bytes: 1024,
             idle: 60 * second,
-            tls: super::super::BackendTlsSettings::default(),
+            tls: crate::upstream::BackendTlsSettings::default(),
             mapping: Mapping::default(),
             addresses: HttpAddresses {
                 more: Vec::new(),

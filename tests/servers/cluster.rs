@@ -129,7 +129,8 @@ impl PostgresCluster {
             .arg("-D")
             .arg(&data));
         self.launch(standby);
-        let (clock, start) = (Clock::system(), Clock::system().mono());
+        let clock = Clock::system();
+        let start = Clock::system().mono();
         while !self.is_synchronous() {
             assert!(
                 clock.mono().since(start) < MAX_WAIT,

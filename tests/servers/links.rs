@@ -48,7 +48,8 @@ impl FaultyLink {
             .block_on(TcpListener::bind("127.0.0.1:0"))
             .expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let (mode, cuts) = (watch::Sender::new(LinkMode::Forward), watch::Sender::new(0));
+        let mode = watch::Sender::new(LinkMode::Forward);
+        let cuts = watch::Sender::new(0);
         let state = LinkState {
             socket: Arc::new(socket),
             mode: mode.subscribe(),
@@ -109,8 +110,8 @@ async fn forward(client: TcpStream, socket: &PathBuf, mut mode: watch::Receiver<
     let Ok(server) = UnixStream::connect(socket).await else {
         return;
     };
-    let ((from_client, to_client), (from_server, to_server)) =
-        (client.into_split(), server.into_split());
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
     tokio::select! {
         () = copy(from_client, to_server, mode.clone(), &[LinkMode::Silent]) => {}
         () = copy(from_server, to_client, mode, &[LinkMode::Silent, LinkMode::NoReplies]) => {}

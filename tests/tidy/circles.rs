@@ -111,7 +111,8 @@ impl<'f> Files<'f> {
 
 /// Code without its re-exports.
 fn without_exports(code: &str) -> String {
-    let (mut kept, mut in_export) = (String::new(), false);
+    let mut kept = String::new();
+    let mut in_export = false;
     for line in code.lines() {
         in_export |=
             line.starts_with("pub use ") || line.starts_with("pub(") && line.contains(") use ");
@@ -126,7 +127,8 @@ fn without_exports(code: &str) -> String {
 
 /// Whether `to` is reachable from `from` in at least one step.
 fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Module) -> bool {
-    let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+    let mut seen = BTreeSet::new();
+    let mut left = vec![from];
     while let Some(module) = left.pop() {
         for next in imports.get(module).into_iter().flatten() {
             if next == to {

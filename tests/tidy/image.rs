@@ -21,7 +21,8 @@ fn paths(line: &str) -> Vec<&str> {
 }
 
 fn mistakes(all: &[File]) -> Vec<String> {
-    let (dockerfile, contents) = (text(all, DOCKERFILE), text(all, CONTENTS));
+    let dockerfile = text(all, DOCKERFILE);
+    let contents = text(all, CONTENTS);
     let lines: Vec<&str> = dockerfile
         .lines()
         .map(str::trim)

@@ -112,7 +112,8 @@ fn layer(module: &str) -> Option<usize> {
 
 /// The paths of this crate that a file uses, from the crate's root.
 pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
-    let (code, home) = (code(&file.text), module_of(&file.path));
+    let code = code(&file.text);
+    let home = module_of(&file.path);
     let rooted = |root: Option<&str>, path: Vec<String>| {
         root.map(str::to_owned).into_iter().chain(path).collect()
     };

@@ -63,7 +63,8 @@ fn grouped(number: &str) -> String {
 }
 
 fn mistakes(all: &[File]) -> Vec<String> {
-    let (readme, recorded) = (text(all, README), text(all, RECORDED));
+    let readme = text(all, README);
+    let recorded = text(all, RECORDED);
     let named = readme
         .split('`')
         .find(|word| word.starts_with("benches/runs/") && word.ends_with("/peers.txt"));

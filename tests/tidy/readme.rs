@@ -26,7 +26,8 @@ fn grouped(number: u32) -> String {
 
 fn missing_tiers(readme: &str) -> Vec<String> {
     let row = |tier: &scoregate_base::plans::Tier| {
-        let (day, minute) = (grouped(tier.limits.day), grouped(tier.limits.minute));
+        let day = grouped(tier.limits.day);
+        let minute = grouped(tier.limits.minute);
         let is_paid = if tier.rights.is_paid() { "yes" } else { "no" };
         format!("| {} | {day} | {minute} | {is_paid} |", tier.name)
     };

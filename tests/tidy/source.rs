@@ -4,7 +4,8 @@ use crate::File;
 
 /// The code without comments and test code. Line numbers are kept.
 pub(crate) fn code(text: &str) -> String {
-    let (mut kept, mut lines) = (Vec::new(), text.lines());
+    let mut kept = Vec::new();
+    let mut lines = text.lines();
     while let Some(line) = lines.next() {
         kept.push(without_comment(line));
         if line.trim() == "#[cfg(test)]" {
@@ -12,7 +13,8 @@ pub(crate) fn code(text: &str) -> String {
             let indent = indentation(line);
             for line in lines.by_ref() {
                 kept.push("");
-                let (at_level, trimmed) = (indentation(line) == indent, line.trim());
+                let at_level = indentation(line) == indent;
+                let trimmed = line.trim();
                 let ends = trimmed == "}" || (trimmed.ends_with(';') && !trimmed.ends_with("};"));
                 if at_level && (ends || trimmed == "};") {
                     break;

@@ -80,7 +80,8 @@ impl Database {
 
     /// Adds a standby. From now on commits wait for it.
     pub(crate) async fn replicate(&mut self) {
-        let (from, to) = (self.socket("primary"), self.socket("standby").join("data"));
+        let from = self.socket("primary");
+        let to = self.socket("standby").join("data");
         let mut copy = unprivileged("pg_basebackup");
         run(copy
             .args(["-R", "-X", "stream", "-c", "fast", "-U", OWNER, "-h"])
@@ -136,7 +137,8 @@ impl Database {
             schema: SchemaName::parse(schema).unwrap(),
             timeout: Duration::from_mins(1),
         };
-        let (work, clock) = (TablesWork::Create, Clock::system());
+        let work = TablesWork::Create;
+        let clock = Clock::system();
         Box::pin(PostgresStore::change_tables(
             config.clone(),
             clock,

@@ -187,12 +187,11 @@ async fn rate(
     let ids = create(&stores[0], wanted).await;
     let client = database.client().await;
     let log_before = log_bytes(&client).await;
-    let (began, mut askers) = (Instant::now(), Vec::new());
+    let began = Instant::now();
+    let mut askers = Vec::new();
     for number in 0..load.connections * load.on_each {
-        let (store, node) = (
-            &stores[number % load.connections],
-            number % load.connections,
-        );
+        let store = &stores[number % load.connections];
+        let node = number % load.connections;
         let node = u64::try_from(node).unwrap() + 1;
         let mut application = LeasingApplication {
             id: ids[number % ids.len()],

@@ -111,7 +111,9 @@ async fn propagation(database: &Database, changes: usize) {
     for _ in 0..GATEWAYS {
         gateways.push(gateway(database, "fleet").await);
     }
-    let (mut made, mut each, mut last) = (Vec::new(), Vec::new(), Vec::new());
+    let mut made = Vec::new();
+    let mut each = Vec::new();
+    let mut last = Vec::new();
     for number in 0..changes {
         let (here, _) = &gateways[number % GATEWAYS];
         let others = gateways
@@ -186,7 +188,8 @@ async fn day(database: &Database, callers: usize) {
         "{:>14} {:>10} {:>10} {:>10} {:>12} {:>12} {:>12}",
         "", "live rows", "dead rows", "updated", "heap-only", "table", "indexes"
     );
-    let (began, log_before) = (Instant::now(), log_bytes(&client).await);
+    let began = Instant::now();
+    let log_before = log_bytes(&client).await;
     let mut leasing: Vec<Vec<LeasingApplication>> = Vec::new();
     for node in 1..=u64::try_from(GATEWAYS).unwrap() {
         leasing.push(
@@ -219,10 +222,8 @@ async fn day(database: &Database, callers: usize) {
         println!("  after {} hours, in {:.1?}", quarter * 6, began.elapsed());
         tables(&client).await;
     }
-    let (seconds, log) = (
-        began.elapsed().as_secs_f64(),
-        log_bytes(&client).await - log_before,
-    );
+    let seconds = began.elapsed().as_secs_f64();
+    let log = log_bytes(&client).await - log_before;
     let done = count_as_float(u64::try_from(exchanges).unwrap());
     println!(
         "  {:.0} exchanges a second, {:.0} bytes of log for each",

@@ -140,7 +140,8 @@ async fn commits(size: &Size) {
         let store = Embedded::open(directory.path()).unwrap();
         let ids = fill(&store, at_once).await;
         let each = (size.leases / at_once).max(2);
-        let (before, started) = (store.commits(), Instant::now());
+        let before = store.commits();
+        let started = Instant::now();
         let asker = |id: ApplicationId| {
             let store = &store;
             async move {

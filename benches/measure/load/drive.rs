@@ -34,7 +34,8 @@ pub(crate) struct Event<'e> {
 impl Line {
     pub(crate) fn new(plan: Arc<Plan>, schedule: Schedule, client: Client) -> Arc<Self> {
         let record = Mutex::new(Record::new(schedule.clone()));
-        let (released, taken) = (Semaphore::new(0), AtomicU64::new(0));
+        let released = Semaphore::new(0);
+        let taken = AtomicU64::new(0);
         Arc::new(Self {
             plan,
             schedule,

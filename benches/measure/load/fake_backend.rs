@@ -72,7 +72,8 @@ impl FakeBackend {
 
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         let mut lines = BufReader::new(stream.try_clone()?).lines();
-        let (mut target, mut known) = (String::new(), String::new());
+        let mut target = String::new();
+        let mut known = String::new();
         while let Some(line) = lines.next().transpose()? {
             if line.is_empty() {
                 let answer = self.answer(&target, &known);

@@ -226,7 +226,8 @@ fn import_keys(directory: &Path, keys: &[Key]) {
         )
         .unwrap();
     }
-    let (file, config) = (directory.join("keys.csv"), directory.join("scoregate.toml"));
+    let file = directory.join("keys.csv");
+    let config = directory.join("scoregate.toml");
     std::fs::write(&file, text).unwrap();
     run(&[
         "keys",

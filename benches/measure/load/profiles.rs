@@ -170,10 +170,12 @@ impl ProfileRunner<'_> {
         }
         let phases = self.after_warm_up(phases);
         let schedule = Schedule::new(phases.clone());
-        let (begun, at_due) = (Instant::now() + PRIMING_TIME, schedule.begins(word));
+        let begun = Instant::now() + PRIMING_TIME;
+        let at_due = schedule.begins(word);
         fake.refreshes_at(begun + at_due);
         gateway.prime(self.runtime);
-        let (asked, is_late) = (fake.answered(), Instant::now() > begun);
+        let asked = fake.answered();
+        let is_late = Instant::now() > begun;
         let part = Duration::from_secs_f64(self.size.seconds / parts);
         let turn = |at: Duration, behaviour: Behaviour| Event {
             at,
@@ -260,7 +262,8 @@ impl ProfileRunner<'_> {
         profile: Profile,
         beside: ConcurrentLoad,
     ) -> ProfileReport {
-        let (name, rate) = (beside.name, beside.rate);
+        let name = beside.name;
+        let rate = beside.rate;
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
         let (run, other) = self.drive(gateway, phases, Some(beside), Instant::now(), Vec::new());
         let verdict = vec![
@@ -390,7 +393,8 @@ fn p99_at_last(run: &Record) -> u64 {
 
 /// The reason why a step counts as degraded, compared with the first one.
 fn breaks(first: &Record, run: &Record) -> Option<String> {
-    let (first, now) = (p99_at_last(first), p99_at_last(run));
+    let first = p99_at_last(first);
+    let now = p99_at_last(run);
     let failed = run.phases.last().map_or(0.0, LatencyStats::failed);
     let is_broken = failed > MAX_FAILED_SHARE || (now > SLOW_MICROS && now > first * BROKEN);
     // The client's own delay is not the server's.

@@ -83,7 +83,8 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let slow = |latencies: &hdrhistogram::Histogram<u64>| {
         latencies.len() - latencies.count_between(0, half_a_stall)
     };
-    let (counted, naive) = (slow(&stats.all), slow(&stats.from_sent));
+    let counted = slow(&stats.all);
+    let naive = slow(&stats.from_sent);
     assert!(
         counted >= 80,
         "{counted} of 400 waited for half of the stall or longer, and 100 should have"

@@ -45,9 +45,12 @@ struct Placed {
 
 impl Schedule {
     pub(crate) fn new(phases: Vec<Phase>) -> Self {
-        let (mut begins, mut first, mut placed) = (Duration::ZERO, 0, Vec::new());
+        let mut begins = Duration::ZERO;
+        let mut first = 0;
+        let mut placed = Vec::new();
         for phase in phases {
-            let (lasts, requests) = (phase.lasts, phase.requests());
+            let lasts = phase.lasts;
+            let requests = phase.requests();
             placed.push(Placed {
                 phase,
                 begins,

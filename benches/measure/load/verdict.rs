@@ -152,10 +152,8 @@ pub(crate) fn ratio(
     now: &Histogram<u64>,
     goal: Option<f64>,
 ) -> String {
-    let (before, after) = (
-        baseline.value_at_quantile(0.99),
-        now.value_at_quantile(0.99),
-    );
+    let before = baseline.value_at_quantile(0.99);
+    let after = now.value_at_quantile(0.99);
     let goal = goal.map_or_else(String::new, |goal| format!(" (target {goal})"));
     let times = after as f64 / before.max(1) as f64;
     format!(

@@ -136,7 +136,8 @@ impl CatalogueMirror {
             SweepSchedule::Jittered(skipped) => {
                 let mut swept = std::mem::take(&mut self.rest);
                 if !random.chance(skipped) {
-                    let (begin, length) = (random.below(60), random.between(2, 40));
+                    let begin = random.below(60);
+                    let length = random.between(2, 40);
                     let within = self.models.len() * (60 - begin).min(length) / length;
                     swept.extend(&self.models[..within]);
                     self.rest = self.models[within..].to_vec();

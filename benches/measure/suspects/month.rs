@@ -52,7 +52,8 @@ pub(super) fn month(
         callers.collect()
     };
     let mut callers: Vec<CallerDays> = clients.iter().flat_map(caller).collect();
-    let (mut findings, mut listed) = (Vec::new(), HashSet::new());
+    let mut findings = Vec::new();
+    let mut listed = HashSet::new();
     for day in 0..days {
         let records = clients.iter_mut().zip(&mut randoms);
         let records =

@@ -183,7 +183,8 @@ fn tries(interests: &[usize], to: &mut HourOfUse, random: &mut Random) {
 
 impl Hobbyist {
     pub(super) fn new(models: usize, random: &mut Random) -> Self {
-        let (size, hours) = (random.between(1, 20), random.between(2, 8));
+        let size = random.between(1, 20);
+        let hours = random.between(2, 8);
         Self {
             interests: random.sample(models, size),
             repeats: random.between(1, 10),

@@ -31,7 +31,8 @@ pub(super) fn population(
     honest: usize,
     random: &mut Random,
 ) -> Vec<SimulatedClient> {
-    let (mut clients, mut applications) = (Vec::new(), 0);
+    let mut clients = Vec::new();
+    let mut applications = 0;
     for kind in &KINDS {
         let is_honest = kind.stance == Stance::Honest;
         let number = if is_honest {

@@ -89,7 +89,9 @@ impl Random {
             let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
             return (mean + mean.sqrt() * normal).round().max(0.0) as usize;
         }
-        let (limit, mut product, mut events) = ((-mean).exp(), self.uniform(), 0);
+        let limit = (-mean).exp();
+        let mut product = self.uniform();
+        let mut events = 0;
         while product > limit {
             product *= self.uniform();
             events += 1;

@@ -54,7 +54,8 @@ pub(super) fn print(months: &[JudgedMonth]) -> Vec<String> {
         "{}",
         COLUMNS.map(|(name, _, _)| format!(" {name:>8}")).concat()
     );
-    let (mut honest, mut failures) = (KindCounts::default(), Vec::new());
+    let mut honest = KindCounts::default();
+    let mut failures = Vec::new();
     for kind in &KINDS {
         let counts = counts(kind, months);
         print_row(kind.name, &counts);

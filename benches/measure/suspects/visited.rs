@@ -117,7 +117,8 @@ impl PublicProduct {
 
 impl Client for PublicProduct {
     fn hour(&mut self, at: SimulatedHour, uses: &mut [HourOfUse], random: &mut Random) {
-        let (now, to) = (at.day * 24 + at.hour, &mut uses[0]);
+        let now = at.day * 24 + at.hour;
+        let to = &mut uses[0];
         let variation = random.within(0.6, 1.4);
         let rate = self.views_a_day / 24.0 * at.daily_wave(self.zone, self.amplitude) * variation;
         let views = random.events(rate);

@@ -15,7 +15,8 @@ use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
 pub(super) fn determine(model_states: &mut [ModelState]) {
     let trends =
         Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
-    let (axes, drifts) = (axes(model_states), drifts(model_states));
+    let axes = axes(model_states);
+    let drifts = drifts(model_states);
     for (index, ((model_state, axes), drift)) in
         model_states.iter_mut().zip(axes).zip(drifts).enumerate()
     {

@@ -184,9 +184,9 @@ fn rounded(number: f64, steps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::statistics::Spread;
-    use super::super::student::TailQuantiles;
     use super::*;
+    use crate::statistics::Spread;
+    use crate::student::TailQuantiles;
     use proptest::prelude::*;
 
     #[test]

@@ -100,7 +100,8 @@ impl HourRange {
     /// that number, whatever the end of the range is; the newest may be incomplete.
     pub(super) fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
         let hours = hours.max(1);
-        let (first, last) = (self.from.0.div_ceil(hours), self.to.0.div_ceil(hours));
+        let first = self.from.0.div_ceil(hours);
+        let last = self.to.0.div_ceil(hours);
         (first..last).map(move |part| {
             let from = Hour(part * hours);
             Self {

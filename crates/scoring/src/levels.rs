@@ -170,9 +170,11 @@ impl ScoreLevels {
     }
 
     fn search(&mut self, fitted: usize) {
-        let (mut fall, mut rise) = (DeviationSum::default(), DeviationSum::default());
+        let mut fall = DeviationSum::default();
+        let mut rise = DeviationSum::default();
         // The rounds before this place belong to their level; the noise is that of the first `measured` ones.
-        let (mut known, mut measured) = (0, 0);
+        let mut known = 0;
+        let mut measured = 0;
         for at in 0..self.rounds.len() {
             let start = self.changes.last().map_or(0, |change| change.at);
             if let Some(deviation) = self.deviation(start..known, at) {
@@ -245,7 +247,8 @@ impl ScoreLevels {
         if (now.mean - before.mean).powi(2) < LEAST_ERRORS.powi(2) * spread {
             return None;
         }
-        let (began, found_with) = (self.rounds.get(first)?.hour, self.rounds.get(at)?.hour);
+        let began = self.rounds.get(first)?.hour;
+        let found_with = self.rounds.get(at)?.hour;
         let month =
             f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
         let is_found = is_way && chance_of_change(before, now) * month < method::CHANGE_ALPHA;
@@ -263,7 +266,9 @@ impl ScoreLevels {
 
     /// The first round of the new level: after the maximum of the cumulative sum towards the old level.
     fn beginning(&self, rounds: Range<usize>, middle: f64, way: ShiftDirection) -> usize {
-        let (mut sum, mut most, mut first) = (0.0, 0.0, rounds.start);
+        let mut sum = 0.0;
+        let mut most = 0.0;
+        let mut first = rounds.start;
         for at in rounds.start..rounds.end - method::CHANGE_LEAST_ROUNDS {
             let above = self
                 .rounds

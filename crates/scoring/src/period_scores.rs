@@ -127,7 +127,8 @@ impl PeriodScores {
 
     /// The mean cost of a trial, in dollars, of those with a cost, in the suites that feed `price`.
     pub(super) fn cost(&self) -> Option<f64> {
-        let (mut cost, mut trials) = (0.0, 0);
+        let mut cost = 0.0;
+        let mut trials = 0;
         for (_, count) in self
             .suites()
             .filter(|(suite, _)| suite.feeds().contains(&SortBy::Price))
@@ -200,7 +201,8 @@ pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7]
 
 /// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
 pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
-    let (mut sum, mut is_fed) = (0.0, false);
+    let mut sum = 0.0;
+    let mut is_fed = false;
     for (count, weight) in counts
         .iter()
         .zip(part.weights)

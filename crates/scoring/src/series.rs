@@ -216,7 +216,8 @@ impl ScoreSeries {
     /// Passes the counts of every round within a range, oldest first. The newest round of the series may be in
     /// progress.
     fn each_round(&self, range: HourRange, mut each: impl FnMut(Hour, &[RunCounts])) {
-        let (width, length) = (self.width(), self.round_length());
+        let width = self.width();
+        let length = self.round_length();
         let first = range.from.max(self.window.from);
         let mut round = length.round_of(first);
         if round.from < first {
@@ -300,7 +301,8 @@ impl ScoreSeries {
 
     /// The latencies of the trials of a range.
     pub(super) fn latencies_of(&self, range: HourRange) -> &[f64] {
-        let (from, to) = (self.trials_before(range.from), self.trials_before(range.to));
+        let from = self.trials_before(range.from);
+        let to = self.trials_before(range.to);
         self.latencies.get(from..to).unwrap_or_default()
     }
 

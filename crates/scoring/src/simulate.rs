@@ -249,7 +249,8 @@ impl SplitMix64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::statistics::SampleSums;
+    use crate::statistics::SampleSums;
+
     use super::*;
 
     fn noon() -> Hour {

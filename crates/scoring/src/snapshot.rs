@@ -66,16 +66,15 @@ pub(super) struct Snapshot {
 impl RunSource {
     /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
-        let (none, synthetic) = (
-            NewestRuns::default(),
-            matches!(self, Self::Simulated { .. }),
-        );
+        let none = NewestRuns::default();
+        let synthetic = matches!(self, Self::Simulated { .. });
         let default = Arc::<SuiteTable>::default;
         let (suites, mut model_states, newest) = match self {
             Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
             #[cfg(any(test, feature = "lab"))]
             Self::Runs(runs) => {
-                let (window, of_runs) = (window(now, none), runs.series(window(now, none)));
+                let of_runs = runs.series(window(now, none));
+                let window = window(now, none);
                 let measured = of_runs
                     .into_iter()
                     .map(|(model, series)| unrecorded(model, &series, window));
@@ -161,7 +160,8 @@ fn archived(
     archive: &Archive,
     now: Wall,
 ) -> Result<(Arc<SuiteTable>, Vec<ModelState>, NewestRuns), ArchiveError> {
-    let (mut models, mut scans) = (Vec::new(), Vec::new());
+    let mut models = Vec::new();
+    let mut scans = Vec::new();
     let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
         let ArchivedModel {
             model,

@@ -56,7 +56,8 @@ impl SnapshotUpdater {
     /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
-            let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
+            let due = self.scoring.next_refresh();
+            let now = self.clock.now().wall;
             let request = if now < due || self.has_failed {
                 let pause = if now < due {
                     due.since(now).min(SLICE)

@@ -208,7 +208,8 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
 pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
-    let (x_mean, y_mean) = (xs.mean()?, ys.mean()?);
+    let x_mean = xs.mean()?;
+    let y_mean = ys.mean()?;
     let x_squares: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
     if points.len() < 3 || x_squares <= 0.0 {
         return None;

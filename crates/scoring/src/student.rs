@@ -97,7 +97,8 @@ fn normal_quantile(tail: f64) -> f64 {
 /// with the parameters `df / 2` and one half.
 fn beyond(t: f64, df: f64) -> f64 {
     let a = df / 2.0;
-    let (near, far) = (t * t / (df + t * t), df / (df + t * t));
+    let near = t * t / (df + t * t);
+    let far = df / (df + t * t);
     // Logarithms of values near 1, and a ratio instead of a difference of large logarithms, keep all digits.
     let front = gamma_ratio(a) / PI.sqrt() * (-a * (t * t / df).ln_1p()).exp() * near.sqrt();
     // The fraction converges fast on one side only; the other is its mirror image.
@@ -136,7 +137,8 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 /// The gamma function of `x + 1/2`, divided by that of `x`, for any positive `x`: relative error about 1e-15.
 fn gamma_ratio(x: f64) -> f64 {
     // The series is for large arguments; each step raises a smaller one by one.
-    let (mut x, mut factor) = (x, 1.0);
+    let mut x = x;
+    let mut factor = 1.0;
     while x < 20.0 {
         factor *= x / (x + 0.5);
         x += 1.0;

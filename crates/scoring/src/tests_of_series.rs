@@ -2,11 +2,11 @@
 
 use scoregate_base::routes::ModelId;
 
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::presence::SuiteRounds;
-use super::super::run::{RunFailure, RunOutcome, Suite, TestedModel};
 use super::*;
+use crate::measure::Measure;
+use crate::method;
+use crate::presence::SuiteRounds;
+use crate::run::{RunFailure, RunOutcome, Suite, TestedModel};
 
 fn empty(window: HourRange) -> ScoreSeries {
     ScoreSeries::new(Arc::default(), window)

@@ -227,7 +227,8 @@ impl KeyAllowance {
         application: &StoredApplication,
         now: Wall,
     ) -> Result<(), OwnerRefusal> {
-        let (id, keys) = (application.id, &application.keys);
+        let id = application.id;
+        let keys = &application.keys;
         let count =
             |counts: &dyn Fn(&StoredKey) -> bool| keys.iter().filter(|key| counts(key)).count();
         if keys.len() != self.existing {

@@ -139,8 +139,10 @@ impl OwedLog {
 }
 
 fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
-    let (mut records, mut places) = (OwedRecords::default(), HashMap::new());
-    let (mut is_original, mut damaged_lines) = (false, 0_u32);
+    let mut records = OwedRecords::default();
+    let mut places = HashMap::new();
+    let mut is_original = false;
+    let mut damaged_lines = 0_u32;
     // What follows the last line break was not written completely.
     for line in text
         .split_inclusive('\n')
@@ -198,7 +200,8 @@ fn checked(line: &str) -> Option<(&str, &str)> {
 
 /// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
 fn identity(file: &File) -> Option<String> {
-    let (boot, found) = (fs::read_to_string(BOOT).ok()?, file.metadata().ok()?);
+    let boot = fs::read_to_string(BOOT).ok()?;
+    let found = file.metadata().ok()?;
     let born = found
         .created()
         .ok()?

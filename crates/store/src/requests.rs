@@ -211,14 +211,12 @@ mod tests {
             total(20_000, "models", RequestOutcome::Ok, 5),
             total(20_002, "models", RequestOutcome::RateLimited, u64::MAX),
         ];
-        let (list, query) = (
-            RequestList { totals },
-            RequestQuery {
-                application,
-                first: day(20_000),
-                last: day(20_002),
-            },
-        );
+        let list = RequestList { totals };
+        let query = RequestQuery {
+            application,
+            first: day(20_000),
+            last: day(20_002),
+        };
         let ok = |ok| OutcomeCounts {
             ok,
             ..OutcomeCounts::default()

@@ -55,7 +55,8 @@ pub enum AdoptError {
 impl DirectoryKeeper {
     /// Keeps `key_directory`, where `changes` applies changes of this process, equal to the store of `changes`.
     pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
-        let (store, progress) = (Arc::clone(&changes.store), tokio::sync::Mutex::default());
+        let store = Arc::clone(&changes.store);
+        let progress = tokio::sync::Mutex::default();
         Self {
             store,
             changes,
@@ -150,10 +151,8 @@ impl DirectoryKeeper {
             let uses = self.key_directory.take_used(last, USES);
             let Some(newest) = uses.last() else { return };
             last = Some(*newest);
-            let (started, storing) = (
-                self.changes.clock.mono(),
-                self.store.record_uses(uses.clone()),
-            );
+            let started = self.changes.clock.mono();
+            let storing = self.store.record_uses(uses.clone());
             if let Err(error) = self
                 .changes
                 .instruments
@@ -256,7 +255,8 @@ impl DirectoryKeeper {
                     .set(offset);
             }
             if changed.requires_reload(&progress.position) {
-                let (from, to) = (&progress.position, &changed.reached);
+                let from = &progress.position;
+                let to = &changed.reached;
                 tracing::warn!(%from, %to, "change feed restarted; all applications are read again");
                 return self.load_from_start(turn, progress).await;
             }
@@ -346,10 +346,8 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_follows_the_changes_of_another_one() {
         let directory = TempDir::new().unwrap();
-        let (one, other) = (
-            ChangingGateway::loaded(&directory).await,
-            ChangingGateway::loaded(&directory).await,
-        );
+        let one = ChangingGateway::loaded(&directory).await;
+        let other = ChangingGateway::loaded(&directory).await;
         let keys = &other.keys;
         let issued = one.registrar.create("a test", station()).await.unwrap();
         let digest = Digest::of(issued.key.expose());
@@ -389,7 +387,8 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_restore_keys_that_are_not_stored_are_revoked() {
-        let (directory, restored) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let directory = TempDir::new().unwrap();
+        let restored = TempDir::new().unwrap();
         let mut one = ChangingGateway::loaded(&directory).await;
         let issued = one.registrar.create("a test", station()).await.unwrap();
         one.keeper.follow_changes().await;

@@ -52,7 +52,8 @@ impl KeyChanges {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
+        let terms = ArcSwap::from_pointee(terms);
+        let turn = tokio::sync::Mutex::default();
         Self {
             store,
             key_directory,
@@ -203,7 +204,8 @@ impl ChangeTurn<'_> {
         let unusable = page.applications.iter().filter(|application| {
             let is_known = key_directory.apply(application, &terms, day);
             if !is_known {
-                let (id, tier) = (application.id, &application.tier);
+                let id = application.id;
+                let tier = &application.tier;
                 tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
             } else if key_directory.freshness.is_copied() {
                 // A copy contains no balances, and the day of the store was unknown.

@@ -100,7 +100,8 @@ impl Registrar {
             who,
         };
         let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
-        let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
+        let mut seen = HashSet::new();
+        let mut applications = BTreeMap::<_, Vec<_>>::new();
         for (place, record) in records.into_iter().enumerate() {
             let checked = record
                 .check()
@@ -135,7 +136,8 @@ impl KeyImport<'_> {
         id: ApplicationId,
         records: Vec<(usize, KeyRecord)>,
     ) -> Vec<(usize, IntakeResult)> {
-        let (mut results, mut known) = (Vec::with_capacity(records.len()), None);
+        let mut results = Vec::with_capacity(records.len());
+        let mut known = None;
         for (place, record) in records {
             results.push((place, self.take_one(id, record, &mut known).await));
         }
@@ -148,7 +150,8 @@ impl KeyImport<'_> {
         record: KeyRecord,
         known: &mut Option<StoredApplication>,
     ) -> IntakeResult {
-        let (who, now) = (Actor::Operator(self.who), self.turn.now());
+        let who = Actor::Operator(self.who);
+        let now = self.turn.now();
         if known.is_none() {
             // Most keys are new, so try to create first.
             match self.turn.make(who, id, record.clone().creation(now)).await {

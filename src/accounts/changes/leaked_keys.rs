@@ -108,7 +108,8 @@ impl LeakedKeys {
         let now = self.changes.now().wall;
         let expires_at =
             (self.settings.action == LeakAction::Expire).then(|| now.plus(EXPIRES_AFTER));
-        let (mail, since) = (self.mail(id, key, expires_at, now)?, now.minus(KNOWN_FOR));
+        let mail = self.mail(id, key, expires_at, now)?;
+        let since = now.minus(KNOWN_FOR);
         let LeakedKey {
             digest,
             shown,
@@ -152,7 +153,8 @@ impl LeakedKeys {
         expires_at: Option<Wall>,
         now: Wall,
     ) -> RegistrarResult<NewMail> {
-        let (shown, service) = (&key.shown, &self.settings.service);
+        let shown = &key.shown;
+        let service = &self.settings.service;
         let state = expires_at.map_or_else(
             || "was revoked and no longer works".to_owned(),
             |at| format!("expires at {}", at.rfc3339()),

@@ -65,7 +65,8 @@ impl LocalCopyWriter {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (pending, log) = (Mutex::default(), tokio::sync::Mutex::default());
+        let pending = Mutex::default();
+        let log = tokio::sync::Mutex::default();
         Self {
             copy,
             store,
@@ -80,7 +81,8 @@ impl LocalCopyWriter {
     /// Writes changes to the local copy. Called every second.
     pub async fn write_due(&self) {
         self.write(false).await;
-        let (now, written) = (self.clock.now(), self.pending.lock().written);
+        let now = self.clock.now();
+        let written = self.pending.lock().written;
         let age_at_start = || self.freshness.age_of_copy(now);
         if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
             self.instruments.shared_store.local_copy_age(age);
@@ -258,11 +260,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_gateway_starts_from_the_copy_with_the_keys_that_were_in_force() {
-        let (store, data, elsewhere) = (
-            TempDir::new().unwrap(),
-            TempDir::new().unwrap(),
-            TempDir::new().unwrap(),
-        );
+        let store = TempDir::new().unwrap();
+        let data = TempDir::new().unwrap();
+        let elsewhere = TempDir::new().unwrap();
         let one = ChangingGateway::with_copy(&store, &data);
         let before = one.registrar.create("a test", limited()).await.unwrap();
         one.copy().write_due().await;
@@ -296,7 +296,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_copy_records_when_the_store_was_read_and_is_written_again_after_a_failure() {
-        let (store, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let store = TempDir::new().unwrap();
+        let data = TempDir::new().unwrap();
         let one = ChangingGateway::with_copy(&store, &data);
         one.keeper.load().await.unwrap();
         one.copy().write_due().await;

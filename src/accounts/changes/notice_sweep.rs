@@ -49,7 +49,8 @@ impl NoticeSweep {
     }
 
     async fn try_queue(&self, kind: MailKind) -> StoreResult<()> {
-        let (store, now) = (&self.changes.store, self.changes.now().wall);
+        let store = &self.changes.store;
+        let now = self.changes.now().wall;
         let live = store
             .nodes()
             .await?

@@ -52,7 +52,8 @@ impl NoticeTexts {
             application,
             mut data,
         } = notice;
-        let (service, root) = (&self.service, &self.root);
+        let service = &self.service;
+        let root = &self.root;
         let mut webhook = String::new();
         if self.webhooks {
             if let (Some(id), Value::Object(fields)) = (application, &mut data) {

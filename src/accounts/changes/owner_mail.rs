@@ -104,7 +104,8 @@ impl OwnerMail {
         check_text("subject", Some(&subject))?;
         let message = checked_message(&message)?;
         let (recipients, unowned) = self.recipients(selection).await?;
-        let (accounts, mail_is_sent) = (recipients.len(), self.settings.is_sent);
+        let accounts = recipients.len();
+        let mail_is_sent = self.settings.is_sent;
         let mut outcome = ContactOutcome {
             accounts,
             queued: 0,
@@ -114,7 +115,9 @@ impl OwnerMail {
         if is_dry_run {
             return Ok(outcome);
         }
-        let (id, domain, at) = (random_id()?, &self.settings.domain, self.changes.now().wall);
+        let id = random_id()?;
+        let domain = &self.settings.domain;
+        let at = self.changes.now().wall;
         let letter = letter(MailKind::Notice, (&id, domain), subject, message, at);
         let mail = |(number, to): (usize, &String)| {
             let message_id = format!("{id}.{number}@{domain}");
@@ -148,7 +151,8 @@ impl OwnerMail {
         &self,
         selection: ContactSelection,
     ) -> RegistrarResult<(Vec<String>, Vec<String>)> {
-        let (mut addresses, mut unowned) = (Vec::new(), Vec::new());
+        let mut addresses = Vec::new();
+        let mut unowned = Vec::new();
         match selection {
             ContactSelection::Accounts(ids) => {
                 for id in BTreeSet::from_iter(ids) {

@@ -105,7 +105,8 @@ impl Registrar {
         overlap: Duration,
         details: KeyDetails,
     ) -> RegistrarResult<IssuedKey> {
-        let (now, allowance) = (self.changes.now().wall, details.allowance);
+        let now = self.changes.now().wall;
+        let allowance = details.allowance;
         let (secret, key) = self.mint(now, details)?;
         let what = ChangeKind::Rotate {
             key,
@@ -146,11 +147,10 @@ impl Registrar {
             return Err(RegistrarError::BadExpiry);
         }
         let secret = self.form.mint()?;
-        let (digest, shown) = (
-            Digest::of(secret.expose()),
-            shown_prefix(secret.expose()).to_owned(),
-        );
-        let (revoked_at, last_used_at) = (None, None);
+        let digest = Digest::of(secret.expose());
+        let shown = shown_prefix(secret.expose()).to_owned();
+        let revoked_at = None;
+        let last_used_at = None;
         let key = StoredKey {
             digest,
             shown,

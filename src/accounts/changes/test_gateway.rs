@@ -84,13 +84,12 @@ impl ChangingGateway {
     }
 
     fn of(directory: &TempDir, keys: KeyDirectory, data: Option<&TempDir>) -> Self {
-        let (store, keys) = (
-            Arc::new(Embedded::open(directory.path()).unwrap()),
-            Arc::new(keys),
-        );
+        let store = Arc::new(Embedded::open(directory.path()).unwrap());
+        let keys = Arc::new(keys);
         let (clock, manual) = Clock::manual(NOON);
         let copy = data.map(|data| {
-            let (copy, freshness) = (LocalCopy::of(data.path()), Arc::clone(&keys.freshness));
+            let copy = LocalCopy::of(data.path());
+            let freshness = Arc::clone(&keys.freshness);
             let store = Arc::clone(&store);
             Arc::new(LocalCopyWriter::new(
                 copy,

@@ -21,7 +21,8 @@ use scoregate_store::{
 const HOUR: Duration = Duration::from_hours(1);
 
 async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
-    let (text, expires_at) = (email.to_owned(), NOON.plus(HOUR));
+    let text = email.to_owned();
+    let expires_at = NOON.plus(HOUR);
     let link = NewSignInLink {
         digest: Digest::of(email),
         email: text.clone(),
@@ -94,7 +95,8 @@ fn is_unknown<T>(outcome: &Result<T, RegistrarError>) -> bool {
 async fn an_owner_gets_a_working_key_and_no_more_applications_than_allowed() {
     let directory = TempDir::new().unwrap();
     let gateway = ChangingGateway::loaded(&directory).await;
-    let (registrar, keys) = (&gateway.registrar, &gateway.keys);
+    let registrar = &gateway.registrar;
+    let keys = &gateway.keys;
     let owner = signed_up(&gateway, "ann@example.org").await;
     let issued = registrar.create_for(owner, 1, site()).await.unwrap();
     assert!(keys.find(&Digest::of(issued.key.expose())).is_some());
@@ -181,10 +183,8 @@ async fn an_owner_changes_no_application_of_another_owner() {
 async fn no_key_of_a_suspended_owner_works_whatever_the_owner_does_meanwhile() {
     for round in 0..8 {
         let directory = TempDir::new().unwrap();
-        let (one, other) = (
-            ChangingGateway::loaded(&directory).await,
-            ChangingGateway::loaded(&directory).await,
-        );
+        let one = ChangingGateway::loaded(&directory).await;
+        let other = ChangingGateway::loaded(&directory).await;
         let owner = signed_up(&one, "ann@example.org").await;
         let id = one
             .registrar

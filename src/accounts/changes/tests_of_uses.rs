@@ -34,7 +34,8 @@ fn creating(number: usize) -> StoreChange {
 /// Number of pages that were written since the log is empty.
 fn written_pages(directory: &Path) -> u64 {
     let log = directory.join(format!("{}-wal", Embedded::FILE_NAME));
-    let (header, frame) = (32, 24 + 4_096);
+    let header = 32;
+    let frame = 24 + 4_096;
     (std::fs::metadata(log)
         .map_or(0, |found| found.len())
         .max(header)
@@ -50,17 +51,17 @@ async fn last_uses_are_written_a_few_at_a_time_and_each_page_a_few_times() {
     assert!(created.iter().all(Result::is_ok));
     drop(store); // empties the log
     let gateway = ChangingGateway::loaded(&directory).await;
-    let (store, keys) = (&gateway.store, &gateway.keys);
+    let store = &gateway.store;
+    let keys = &gateway.keys;
     for number in 0..KEYS {
         let digest = digest(number);
         keys.mark_used(&digest, &keys.find(&digest).unwrap(), NOON);
     }
-    let (commits, pages) = (store.commits(), written_pages(directory.path()));
+    let commits = store.commits();
+    let pages = written_pages(directory.path());
     gateway.keeper.store_uses(0).await;
-    let (commits, pages) = (
-        store.commits() - commits,
-        written_pages(directory.path()) - pages,
-    );
+    let commits = store.commits() - commits;
+    let pages = written_pages(directory.path()) - pages;
     // A lease waits for one of these transactions at most.
     assert_eq!(commits, KEYS as u64 / 100);
     assert!(pages < 2 * KEYS as u64 / 10, "{pages} pages");

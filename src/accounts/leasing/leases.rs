@@ -184,7 +184,8 @@ impl Leases {
                 .chunks(RETURNS_AT_ONCE)
                 .chain(shares.chunks(RETURNS_AT_ONCE))
             {
-                let (today, reports) = (started.wall.day(), reports.to_vec());
+                let today = started.wall.day();
+                let reports = reports.to_vec();
                 // A database that does not answer would delay the shutdown by its timeout for every chunk.
                 calls
                     .ledger
@@ -257,10 +258,8 @@ mod tests {
     async fn a_shutdown_calls_an_unreachable_ledger_once() {
         let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let today = clock.now().wall.day();
-        let (directory, terms) = (
-            KeyDirectory::default(),
-            TermsByTier::new(&standard_tiers(), 60),
-        );
+        let directory = KeyDirectory::default();
+        let terms = TermsByTier::new(&standard_tiers(), 60);
         for number in 0..=2 * RETURNS_AT_ONCE as u64 {
             let id = ApplicationId::mint().unwrap();
             let application = StoredApplication {

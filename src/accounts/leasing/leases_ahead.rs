@@ -26,7 +26,8 @@ impl Leases {
     /// Leases tomorrow's first units for applications that were used today and are due. Called every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         let now = self.calls.clock.now().wall;
-        let (today, left) = (now.day(), now.day().end().since(now));
+        let today = now.day();
+        let left = now.day().end().since(now);
         if left > FROM {
             return;
         }
@@ -224,7 +225,8 @@ mod tests {
             let limits = self.account.terms().limits;
             let mut delivered = 0;
             while delivered < units {
-                let (now, gateways) = (self.clock.now(), self.leases.gateways());
+                let now = self.clock.now();
+                let gateways = self.leases.gateways();
                 let reachable = LeaseAvailability::Reachable;
                 let verdict = self
                     .account

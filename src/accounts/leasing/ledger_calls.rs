@@ -196,7 +196,8 @@ impl LedgerCalls {
         if is_new {
             self.delivered.list(account);
         }
-        let (calls, account) = (Arc::clone(self), Arc::clone(account));
+        let calls = Arc::clone(self);
+        let account = Arc::clone(account);
         (self.spawn)(Box::pin(async move {
             let granted = calls.exchange(&account, report).await;
             // Cleared before waiters wake up, so that they can start the next call.

@@ -69,7 +69,8 @@ impl Leases {
 
     /// Registers for a share of today's grace, and of tomorrow's shortly before midnight. Called every second.
     pub async fn keep_grace_share(&self) {
-        let (calls, grace) = (&self.calls, &self.calls.grace);
+        let calls = &self.calls;
+        let grace = &self.calls.grace;
         if !calls.is_unreachable() {
             let gateways = calls.minutes.gateways().map_or(1, NonZeroU32::get);
             grace

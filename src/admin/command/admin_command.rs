@@ -173,10 +173,8 @@ async fn import(
     lines: Vec<Result<KeyRecord, BadField>>,
     actor: &str,
 ) -> CommandResult {
-    let (mut outcomes, mut readable) = (
-        Vec::with_capacity(lines.len()),
-        Vec::with_capacity(lines.len()),
-    );
+    let mut outcomes = Vec::with_capacity(lines.len());
+    let mut readable = Vec::with_capacity(lines.len());
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
     }

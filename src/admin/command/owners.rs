@@ -199,7 +199,9 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
         ..AuditQuery::default()
     };
     let (mut records, _) = registrar.audit(query).await?;
-    let (mut applications, mut requests, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    let mut applications = Vec::new();
+    let mut requests = Vec::new();
+    let mut evidence = Vec::new();
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(json!(ApplicationView::new(&stored, registrar)));
@@ -251,7 +253,8 @@ mod tests {
     }
 
     fn contacting(selection: ContactSelection) -> OwnerCommand {
-        let (subject, message) = ("Über".into(), "one\n\"two\"".into());
+        let subject = "Über".into();
+        let message = "one\n\"two\"".into();
         let is_dry_run = selection == ContactSelection::All;
         OwnerCommand::Contact(ContactRequest {
             selection,

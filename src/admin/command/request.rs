@@ -55,7 +55,8 @@ impl AdminCommand {
             Self::Owner(command) => command.to_request(),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
             Self::Requests { id, first, last } => {
-                let (first, last) = (optional("from", *first), optional("to", *last));
+                let first = optional("from", *first);
+                let last = optional("to", *last);
                 let query = format!("{first}{last}");
                 get(format!(
                     "{ROOT}/{id}/requests?{}",
@@ -68,10 +69,8 @@ impl AdminCommand {
                 limit,
                 owner: _,
             }) => {
-                let (application, before) = (
-                    optional("application", *application),
-                    optional("before", *before),
-                );
+                let application = optional("application", *application);
+                let before = optional("before", *before);
                 get(format!("{AUDIT}?most={limit}{application}{before}"))
             }
             Self::Import(lines) => {
@@ -226,7 +225,8 @@ mod tests {
             r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#,
             "0a".repeat(32)
         );
-        let (remove, expiry) = (FieldChange::Remove, Some("2027-01-31T00:00:00Z".to_owned()));
+        let remove = FieldChange::Remove;
+        let expiry = Some("2027-01-31T00:00:00Z".to_owned());
         let rotate = |key_name, expires_at| {
             AdminCommand::Rotate(
                 id,

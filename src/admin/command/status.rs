@@ -81,7 +81,8 @@ impl StatusCommand {
                 message,
                 state,
             } => {
-                let (title, message) = (title.clone(), message.clone());
+                let title = title.clone();
+                let message = message.clone();
                 post(
                     STATUS.into(),
                     to_json(&OpenBody {
@@ -215,11 +216,9 @@ mod tests {
 
     #[test]
     fn a_status_command_survives_the_conversion_to_a_request_and_back() {
-        let (title, message, state) = (
-            "Late".to_owned(),
-            "One.\nTwo.".to_owned(),
-            Some(IncidentState::Monitoring),
-        );
+        let title = "Late".to_owned();
+        let message = "One.\nTwo.".to_owned();
+        let state = Some(IncidentState::Monitoring);
         for command in [
             StatusCommand::Open {
                 title: title.clone(),

@@ -8,12 +8,12 @@ use metrics::Gauge;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use crate::admin::command::{Administration, CommandResult};
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::Suspicion;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
 use scoregate_store::NewMail;
 
-use super::super::command::{Administration, CommandResult};
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
 
 /// The last hour of a day is merged by then.
@@ -39,8 +39,8 @@ impl DailySuspects {
         tells_operator: bool,
         clock: Clock,
     ) -> Self {
-        let (applications, judged_before) =
-            (registry.gauges("scoregate_suspects"), Mutex::default());
+        let applications = registry.gauges("scoregate_suspects");
+        let judged_before = Mutex::default();
         Self {
             administration,
             applications,
@@ -73,7 +73,8 @@ impl DailySuspects {
 
     async fn judge_before(&self, before: Day) -> CommandResult<()> {
         let [first, last] = [SUSPECT_DAYS, 1].map(|days| before.number().saturating_sub(days));
-        let (reports, last) = (&self.administration.reports, Day::from_number(last));
+        let reports = &self.administration.reports;
+        let last = Day::from_number(last);
         let view = reports.judged(Day::from_number(first), last).await?;
         if self.tells_operator && !view.suspects.is_empty() {
             let now = self.clock.now().wall;

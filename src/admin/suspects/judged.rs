@@ -15,8 +15,8 @@ use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
-use super::super::command::{CommandProblem, CommandResult};
-use super::super::fleet_reports::FleetReports;
+use crate::admin::command::{CommandProblem, CommandResult};
+use crate::admin::fleet_reports::FleetReports;
 
 /// Days that are judged, unless requested otherwise.
 pub(super) const SUSPECT_DAYS: u32 = 7;
@@ -152,7 +152,8 @@ impl FleetReports {
     /// The suspects from `first` to `last`.
     pub(super) async fn judged(&self, first: Day, last: Day) -> CommandResult<SuspectsView> {
         let (callers, names) = self.callers(first, last).await?;
-        let (applications, rules) = (callers.len(), *self.rules());
+        let applications = callers.len();
+        let rules = *self.rules();
         // With many applications this takes a while, in which the side port has to answer.
         let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
         let suspects = judged.map_err(|_| {
@@ -234,19 +235,16 @@ impl FleetReports {
                 .or_default()
                 .push((record.day, record.evidence));
         }
-        let (owners, ids) = (
-            self.owners().await?,
-            days.keys().copied().collect::<Vec<_>>(),
-        );
-        let (mut callers, mut names) = (Vec::new(), HashMap::new());
+        let owners = self.owners().await?;
+        let ids = days.keys().copied().collect::<Vec<_>>();
+        let mut callers = Vec::new();
+        let mut names = HashMap::new();
         for ids in ids.chunks(PAGE) {
             for StoredApplication { id, name, tier, .. } in
                 self.registrar().find(ids.to_vec(), last).await?
             {
-                let (owner, days) = (
-                    owners.get(&id).copied(),
-                    days.remove(&id).unwrap_or_default(),
-                );
+                let owner = owners.get(&id).copied();
+                let days = days.remove(&id).unwrap_or_default();
                 callers.push(CallerDays {
                     application: id,
                     owner,
@@ -260,7 +258,8 @@ impl FleetReports {
     }
 
     async fn owners(&self) -> Result<HashMap<ApplicationId, OwnerId>, StoreError> {
-        let (mut owners, mut after) = (HashMap::new(), None);
+        let mut owners = HashMap::new();
+        let mut after = None;
         loop {
             let query = OwnerQuery {
                 after,

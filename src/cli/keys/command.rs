@@ -200,7 +200,8 @@ impl KeysCommand {
                 description,
                 expires_at,
             } => {
-                let (minute_limit, day_limit) = (minute, day);
+                let minute_limit = minute;
+                let day_limit = day;
                 let DescriptionArgs { url, contact, note } = description;
                 let new = NewKey {
                     name,
@@ -240,8 +241,8 @@ impl KeysCommand {
                 day,
                 until,
             } => {
-                let (minute_limit, day_limit) =
-                    (minute.unwrap_or_default(), day.unwrap_or_default());
+                let minute_limit = minute.unwrap_or_default();
+                let day_limit = day.unwrap_or_default();
                 AdminCommand::SetLimits(
                     id,
                     LimitsBody {

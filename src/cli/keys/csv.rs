@@ -24,7 +24,8 @@ impl Columns {
     /// Parses the header line; an error contains all problems.
     pub(super) fn read(line: &str) -> Result<Self, Vec<BadField>> {
         let cells = cells(line).map_err(|bad| vec![bad])?;
-        let (mut names, mut wrong) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut wrong = Vec::new();
         for cell in &cells {
             match known_field(cell.trim()) {
                 Ok(name) if names.contains(&name) => {
@@ -46,7 +47,8 @@ impl Columns {
     /// Parses a line. An empty cell counts as absent.
     pub(super) fn record(&self, line: &str) -> Result<KeyRecord, BadField> {
         let cells = cells(line)?;
-        let (found, named) = (cells.len(), self.0.len());
+        let found = cells.len();
+        let named = self.0.len();
         if found != named {
             let reason = format!("has {found} fields, and the header line names {named}");
             return Err(BadField::new("line", reason));
@@ -109,7 +111,8 @@ fn unescaped(cell: String) -> String {
 
 fn cells(line: &str) -> Result<Vec<String>, BadField> {
     let bad = |reason: &str| BadField::new("line", reason);
-    let (mut cells, mut rest) = (Vec::new(), line);
+    let mut cells = Vec::new();
+    let mut rest = line;
     loop {
         let (cell, after) = if let Some(inside) = rest.strip_prefix('"') {
             unquoted(inside)
@@ -131,7 +134,8 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
 
 /// Splits at the closing quote into the unescaped cell and the rest.
 fn unquoted(inside: &str) -> Option<(String, &str)> {
-    let (mut cell, mut left) = (String::new(), inside);
+    let mut cell = String::new();
+    let mut left = inside;
     loop {
         let (before, after) = left.split_once('"')?;
         cell.push_str(before);

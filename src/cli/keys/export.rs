@@ -82,7 +82,8 @@ async fn export(
     format: Format,
     write: &mut dyn FnMut(&str) -> io::Result<()>,
 ) -> CommandOutcome {
-    let (mut after, mut exit) = (None, Exit::Done);
+    let mut after = None;
+    let mut exit = Exit::Done;
     if format == Format::Csv {
         write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
     }

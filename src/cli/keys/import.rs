@@ -108,7 +108,8 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
             .context("the reader thread cannot be started")?,
     );
 
-    let (progress, mut counts) = (Progress::new(size), KeyImportCounts::default());
+    let progress = Progress::new(size);
+    let mut counts = KeyImportCounts::default();
     let ended = loop {
         let chunk = tokio::select! {
             biased;
@@ -161,10 +162,8 @@ impl KeyImportCounts {
         report: &dyn Fn(u64, &BadField),
     ) -> CommandOutcome<()> {
         let own_prefix = format!("{}_", config.key_prefix);
-        let (mut numbered, mut readable) = (
-            Vec::with_capacity(lines.len()),
-            Vec::with_capacity(lines.len()),
-        );
+        let mut numbered = Vec::with_capacity(lines.len());
+        let mut readable = Vec::with_capacity(lines.len());
         for (number, line) in lines {
             let read = line.map(|record| {
                 let is_ours = record
@@ -257,8 +256,10 @@ impl KeyImportCounts {
 
 /// Sends the parsed lines. Ends early if the receiver is gone.
 fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
-    let (mut columns, mut seen) = (None, HashSet::new());
-    let (mut batch, mut bytes) = (Vec::with_capacity(MAX_BATCH), 0);
+    let mut columns = None;
+    let mut seen = HashSet::new();
+    let mut batch = Vec::with_capacity(MAX_BATCH);
+    let mut bytes = 0;
     let source = BufReader::with_capacity(READ_BUFFER, source);
     for line in InputLines::new(source, MAX_LINE_LENGTH) {
         let InputLine {

@@ -4,16 +4,16 @@ use clap::{Args, Subcommand};
 
 use crate::admin::AdminCommand;
 
-use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::{CommandTarget, MissingStore, block_on};
-use super::super::exit::Exit;
-use super::super::printer;
-use super::super::serve::ServerArgs;
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::{CommandTarget, MissingStore, block_on};
+use crate::cli::exit::Exit;
+use crate::cli::printer;
+use crate::cli::serve::ServerArgs;
 
-pub(in super::super) const AFTER_HELP: &str = include_str!("../help/keys.txt");
+pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/keys.txt");
 
 #[derive(Debug, Args)]
-pub(in super::super) struct KeysArgs {
+pub(in crate::cli) struct KeysArgs {
     #[command(subcommand)]
     action: KeysAction,
     #[command(flatten)]
@@ -38,7 +38,7 @@ enum KeysAction {
     Scan(super::scan::ScanArgs),
 }
 
-pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
+pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
     let KeysArgs {
         action,
         server,

@@ -10,9 +10,9 @@ use serde_json::json;
 use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
-use super::super::exit::Exit;
-use super::super::input_file::InputFile;
-use super::super::printer;
+use crate::cli::exit::Exit;
+use crate::cli::input_file::InputFile;
+use crate::cli::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
@@ -75,7 +75,8 @@ impl<'f, R: Read> KeyScanner<'f, R> {
         {
             return Ok(None);
         }
-        let (block, mut passed) = (std::mem::take(&mut self.block), 0);
+        let block = std::mem::take(&mut self.block);
+        let mut passed = 0;
         let mut seen = Vec::new();
         for (at, key) in self.form.find_in(&block) {
             self.pass(block.get(passed..at));
@@ -108,7 +109,9 @@ impl<'f, R: Read> KeyScanner<'f, R> {
 
 pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
     let form = KeyForm::new(&config.key_prefix, false);
-    let (mut listed, mut is_found, mut is_unread) = (Vec::new(), false, false);
+    let mut listed = Vec::new();
+    let mut is_found = false;
+    let mut is_unread = false;
     for path in &args.files {
         let file = path.display().to_string();
         let show = |SeenKey {
@@ -169,8 +172,10 @@ mod tests {
     #[test]
     fn keys_are_found_once_with_line_and_column_wherever_blocks_end() {
         let form = KeyForm::new("sg_live", false);
-        let (one, other) = (form.mint().unwrap(), form.mint().unwrap());
-        let (one, other) = (one.expose(), other.expose());
+        let one = form.mint().unwrap();
+        let other = form.mint().unwrap();
+        let one = one.expose();
+        let other = other.expose();
         for filling in [
             0, 1, 65_480, 65_492, 65_500, 65_535, 65_536, 65_537, 200_000,
         ] {

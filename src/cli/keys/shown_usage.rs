@@ -30,7 +30,8 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 pub(super) fn show(used: &ApplicationUse) -> Exit {
     let row = |allowance: &RemainingAllowance| {
         let used = allowance.limit.saturating_sub(allowance.remaining);
-        let (limit, remaining) = (allowance.limit.to_string(), allowance.remaining.to_string());
+        let limit = allowance.limit.to_string();
+        let remaining = allowance.remaining.to_string();
         vec![
             allowance.name.clone(),
             limit,

@@ -125,7 +125,8 @@ fn change(
     change: ChangeOfArchive<'_>,
     shown: &dyn Fn(&RefusedRunChange) -> String,
 ) -> CommandOutcome {
-    let (clock, archive) = (Clock::system(), place.open()?);
+    let clock = Clock::system();
+    let archive = place.open()?;
     let import = archive.begin_import()?;
     let author = ChangeAuthor {
         actor: operator(),
@@ -159,7 +160,9 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
     let now = Clock::system().now().wall;
     let unreadable = |error| Some(format!("{} cannot be read: {error}", input_name(file)));
     let lines = RunFile::open(file).and_then(|source| source.lines(&Arc::new(AtomicU64::new(0))));
-    let (mut records, mut messages, mut is_valid) = (Vec::new(), EqualMessages::default(), true);
+    let mut records = Vec::new();
+    let mut messages = EqualMessages::default();
+    let mut is_valid = true;
     for line in lines.map_err(unreadable)? {
         let InputLine {
             number,

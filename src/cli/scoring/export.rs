@@ -13,7 +13,8 @@ const CHUNK: usize = 1 << 16;
 
 pub(super) fn run(place: &ArchivePlace) -> CommandOutcome {
     let archive = place.open()?;
-    let (mut chunk, mut written) = (String::with_capacity(2 * CHUNK), Ok(()));
+    let mut chunk = String::with_capacity(2 * CHUNK);
+    let mut written = Ok(());
     let mut put = |line: &str| {
         chunk.push_str(line);
         chunk.push('\n');

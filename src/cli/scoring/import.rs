@@ -107,11 +107,9 @@ async fn import(
         RunFile::read_all(sources, &read, &clock, suites).map_err(anyhow::Error::from)?;
 
     let mut signals = StopSignals::listen()?;
-    let (progress, started, mut counts) = (
-        Progress::new(size),
-        clock.mono(),
-        RunImportCounts::default(),
-    );
+    let progress = Progress::new(size);
+    let started = clock.mono();
+    let mut counts = RunImportCounts::default();
     let ended = loop {
         let chunk = tokio::select! {
             biased;
@@ -229,7 +227,8 @@ impl RunFile {
         clock: &Clock,
         mut suites: Arc<SuiteTable>,
     ) -> io::Result<ReaderThread<RunChunk>> {
-        let (read, clock) = (Arc::clone(read), clock.clone());
+        let read = Arc::clone(read);
+        let clock = clock.clone();
         ReaderThread::start(move |to| {
             for file in files {
                 if file.read(&read, &clock, &mut suites, to).is_err() {

@@ -67,8 +67,10 @@ impl RunImportCounts {
         file: &str,
         lines: Vec<(u64, Result<ExportLine, BadRun>)>,
     ) -> anyhow::Result<()> {
-        let (mut runs, mut withdrawals) = (NumberedLines::default(), NumberedLines::default());
-        let (mut incidents, mut positions) = (NumberedLines::default(), NumberedLines::default());
+        let mut runs = NumberedLines::default();
+        let mut withdrawals = NumberedLines::default();
+        let mut incidents = NumberedLines::default();
+        let mut positions = NumberedLines::default();
         let mut rejected = Vec::new();
         for (number, line) in lines {
             match line {

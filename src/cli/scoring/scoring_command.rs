@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::super::command_error::CommandOutcome;
-use super::super::serve::ServerArgs;
 use super::archive_place::ArchivePlace;
+use crate::cli::command_error::CommandOutcome;
+use crate::cli::serve::ServerArgs;
 
-pub(in super::super) const AFTER_HELP: &str = include_str!("../help/scoring.txt");
+pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/scoring.txt");
 
 #[derive(Debug, Args)]
-pub(in super::super) struct ScoringArgs {
+pub(in crate::cli) struct ScoringArgs {
     #[command(subcommand)]
     command: ScoringCommand,
     /// Archive of runs.
@@ -57,7 +57,7 @@ enum ScoringCommand {
     Serve(super::serve::ServeArgs),
 }
 
-pub(in super::super) fn run(args: ScoringArgs) -> CommandOutcome {
+pub(in crate::cli) fn run(args: ScoringArgs) -> CommandOutcome {
     let settings = args.server.settings();
     let place = if let Some(path) = args.archive {
         ArchivePlace {

@@ -139,7 +139,8 @@ impl ToolLogs {
             ));
             Arc::default()
         };
-        let (mut rows, mut entries) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut entries = Vec::new();
         let mut counts = ToolLogCounts::default();
         for path in &self.files {
             for runs in read_log(self.tool, path, &self.mapping) {

@@ -9,10 +9,10 @@ use crate::cli::serve::ServerArgs;
 use scoregate_base::clock::Day;
 use scoregate_store::RoleName;
 
-pub(in super::super) const AFTER_HELP: &str = include_str!("../help/store.txt");
+pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/store.txt");
 
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreArgs {
+pub(in crate::cli) struct StoreArgs {
     #[command(subcommand)]
     pub(super) command: StoreCommand,
     #[command(flatten)]

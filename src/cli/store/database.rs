@@ -13,13 +13,13 @@ use scoregate_store::{
     TablesChange, TablesWork, TransferError,
 };
 
-use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::{block_on, operator};
-use super::super::exit::Exit;
-use super::super::output_file::OutputFile;
-use super::super::printer;
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
 use super::report::counted;
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::{block_on, operator};
+use crate::cli::exit::Exit;
+use crate::cli::output_file::OutputFile;
+use crate::cli::printer;
 
 /// Largest difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
@@ -85,7 +85,8 @@ async fn export(
     force: bool,
     closes: bool,
 ) -> CommandOutcome {
-    let (is_stdout, clock) = (to == Path::new("-"), Clock::system());
+    let is_stdout = to == Path::new("-");
+    let clock = Clock::system();
     if is_stdout && closes {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }

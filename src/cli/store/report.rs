@@ -11,8 +11,8 @@ use scoregate_store::maintenance::{
     since,
 };
 
-use super::super::exit::Exit;
-use super::super::printer;
+use crate::cli::exit::Exit;
+use crate::cli::printer;
 
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
     let printed = if as_json {
@@ -31,7 +31,8 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
         ));
     }
     if let Some(reason) = report.faults.first() {
-        let (path, reason) = (report.path.display().to_string(), reason.clone());
+        let path = report.path.display().to_string();
+        let reason = reason.clone();
         let damaged = scoregate_store::StoreError::Damaged { path, reason };
         printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {

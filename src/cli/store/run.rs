@@ -15,15 +15,15 @@ use scoregate_store::maintenance::{
     file_in, import, prune, record_backup, verify,
 };
 
-use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::operator;
-use super::super::exit::Exit;
-use super::super::output_file::OutputFile;
-use super::super::printer;
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreArgs, StoreCommand};
 use super::report::{print_check, print_closed, print_exported, print_imported, print_verified};
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::operator;
+use crate::cli::exit::Exit;
+use crate::cli::output_file::OutputFile;
+use crate::cli::printer;
 
-pub(in super::super) fn run(args: &StoreArgs) -> CommandOutcome {
+pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
     if let StoreCommand::Export {
         file,
@@ -118,7 +118,8 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             import_file(directory, file, &options, now)
         }
         StoreCommand::Import { file } => {
-            let (who, tiers) = (operator(), config.tiers.clone());
+            let who = operator();
+            let tiers = config.tiers.clone();
             let options = ImportOptions {
                 who,
                 tiers,

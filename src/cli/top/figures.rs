@@ -153,9 +153,9 @@ fn increase(before: f64, now: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::ScrapedMetrics;
     use super::*;
     use crate::admin::UsageView;
+    use crate::cli::top::sample::ScrapedMetrics;
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64, last_minute: u64) -> CountedRequests {
@@ -198,10 +198,8 @@ mod tests {
 
     #[test]
     fn rates_cover_the_time_between_two_samples_and_a_reset_counter_counts_from_zero() {
-        let (before, after) = (
-            sample(10, "a{x=\"1\"} 5\nb 100", &[]),
-            sample(14, "a{x=\"1\"} 9\nb 8", &[]),
-        );
+        let before = sample(10, "a{x=\"1\"} 5\nb 100", &[]);
+        let after = sample(14, "a{x=\"1\"} 9\nb 8", &[]);
         let figures = UsageRates::new(&before, &after);
         let rates = (
             figures.rate("a", ""),
@@ -223,10 +221,8 @@ mod tests {
                 "h_bucket{{le=\"1\"}} {low}\nh_bucket{{le=\"3\"}} {high}\nh_bucket{{le=\"+Inf\"}} {all}"
             )
         };
-        let (before, after) = (
-            sample(0, &histogram([5, 5, 5]), &[]),
-            sample(1, &histogram([7, 9, 10]), &[]),
-        );
+        let before = sample(0, &histogram([5, 5, 5]), &[]);
+        let after = sample(1, &histogram([7, 9, 10]), &[]);
         let figures = UsageRates::new(&before, &after);
         // Two new observations up to 1, two up to 3, and one above.
         let quantiles: Vec<_> = [0.2, 0.4, 0.6, 0.9]
@@ -249,7 +245,8 @@ mod tests {
             ("new", counted(700, 120)),
             ("much now", counted(50, 0)),
         ];
-        let (before, after) = (sample(0, "", &before), sample(2, "", &after));
+        let before = sample(0, "", &before);
+        let after = sample(2, "", &after);
         let figures = UsageRates::new(&before, &after);
         let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
             format!("{} {}", used.address, change.rate(|counts| counts.requests))

@@ -160,7 +160,8 @@ fn backend(figures: &UsageRates<'_>) -> String {
         figures.rate(CALLS, "result=\"success\"") + figures.rate(CALLS, "result=\"not_found\"");
     let queued = count(figures.gauge("scoregate_upstream_queue_length", ""));
     let p99 = time(figures.quantile(UPSTREAM_LATENCY, 0.99));
-    let (requests, failed) = (rate(requests), rate(requests - succeeded));
+    let failed = rate(requests - succeeded);
+    let requests = rate(requests);
     let breaker = breaker(figures);
     row(
         "backend",
@@ -226,10 +227,8 @@ fn process(figures: &UsageRates<'_>) -> String {
     let cores = figures.rate("process_cpu_seconds_total", "");
     let memory = size(figures.gauge("process_resident_memory_bytes", ""));
     let connections = count(figures.gauge("scoregate_connections", ""));
-    let (open, max) = (
-        count(figures.gauge("process_open_fds", "")),
-        count(figures.gauge("process_max_fds", "")),
-    );
+    let open = count(figures.gauge("process_open_fds", ""));
+    let max = count(figures.gauge("process_max_fds", ""));
     let keys = count(figures.gauge("scoregate_keys", ""));
     row(
         "process",
@@ -336,10 +335,8 @@ fn unauthenticated(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
         let rates = |of| rate(change.rate(of));
         let today = count(as_f64(used.requests.today.requests));
-        let (refused, limited) = (
-            rates(|counts| counts.requests),
-            rates(|counts| counts.limited),
-        );
+        let refused = rates(|counts| counts.requests);
+        let limited = rates(|counts| counts.limited);
         format!(
             "{:<40} {refused:>10} {limited:>10} {today:>14}",
             used.address
@@ -365,10 +362,10 @@ fn row(name: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::accounts::{CountedRequests, RequestCounts};
     use crate::admin::UsageView;
+    use crate::cli::top::sample::{ScrapedMetrics, ServerSample};
     use crate::gateway::UnauthenticatedUse;
     use scoregate_base::clock::{Mono, Now, Wall};
 
@@ -457,7 +454,8 @@ mod tests {
                 .unwrap();
             (row, texts[row].split_whitespace().collect::<Vec<_>>())
         };
-        let (fast, slow) = (row("app_fast"), row("app_slow"));
+        let fast = row("app_fast");
+        let slow = row("app_slow");
         assert!(fast.0 < slow.0, "the highest rate is first");
         assert_eq!(
             fast.1[1..9],
@@ -496,7 +494,8 @@ mod tests {
         };
         let [one, two] = [series("a:80", 20, 1), series("b:80", 0, 0)];
         let page = |metrics: &str| {
-            let (before, after) = (sample(100, "", &[]), sample(102, metrics, &[]));
+            let before = sample(100, "", &[]);
+            let after = sample(102, metrics, &[]);
             let page = lines(&UsageRates::new(&before, &after), 100);
             page.into_iter().map(|line| line.text).collect::<Vec<_>>()
         };
@@ -514,7 +513,8 @@ mod tests {
         let metrics = "scoregate_upstream_breaker_state 2\nscoregate_ledger_unreachable 1\nscoregate_store_damaged 1\n\
             scoregate_config_rejected 1\nscoregate_certificates_rejected 1\nscoregate_panics_total 2\n\
             scoregate_certificate_expiry_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
-        let (before, after) = (sample(100, "", &[]), sample(102, metrics, &[]));
+        let before = sample(100, "", &[]);
+        let after = sample(102, metrics, &[]);
         let page = lines(&UsageRates::new(&before, &after), 100);
         let alarms = page
             .iter()

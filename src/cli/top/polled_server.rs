@@ -11,18 +11,18 @@ use crate::admin::{NODES, USAGE};
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
-use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::{block_on, get};
-use super::super::exit::Exit;
-use super::super::printer;
-use super::super::serve::{ServerArgs, StopSignals};
 use super::figures::UsageRates;
 use super::fleet::FleetSample;
 use super::frame::{FrameLine, LineEmphasis, lines};
 use super::sample::{ScrapedMetrics, ServerSample};
 use super::screen::Screen;
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::{block_on, get};
+use crate::cli::exit::Exit;
+use crate::cli::printer;
+use crate::cli::serve::{ServerArgs, StopSignals};
 
-pub(in super::super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n  scoregate top --fleet --data-dir DIR\n\n\
+pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n  scoregate top --fleet --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
 Ctrl-C. Rates are averages over the interval; REQUESTS TODAY counts all requests since midnight UTC or the start of the\n\
 server, UNITS LEFT is the rest of the daily quota. If the server stops, top waits until it is back. --fleet shows all\n\
@@ -32,7 +32,7 @@ gateways on the store of the running server, and usage added up over them.";
 const SAMPLE_LIMIT: usize = 256;
 
 #[derive(Debug, Args)]
-pub(in super::super) struct TopArgs {
+pub(in crate::cli) struct TopArgs {
     #[command(flatten)]
     server: ServerArgs,
     /// Refresh interval in seconds.
@@ -66,12 +66,10 @@ struct PolledServer {
     interval: Duration,
 }
 
-pub(in super::super) fn run(args: &TopArgs) -> CommandOutcome {
+pub(in crate::cli) fn run(args: &TopArgs) -> CommandOutcome {
     let config = args.server.settings()?;
-    let (socket, interval) = (
-        config.data_dir.join(SOCKET),
-        Duration::from_secs(args.interval),
-    );
+    let socket = config.data_dir.join(SOCKET);
+    let interval = Duration::from_secs(args.interval);
     let server = PolledServer {
         socket,
         clock: Clock::system(),
@@ -108,8 +106,10 @@ impl PolledServer {
 
     /// Shows a page for each sample until the operator quits.
     async fn live<S: PageSample>(&self, first: S) -> CommandOutcome {
-        let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
-        let (mut before, mut now) = (first.clone(), Ok(first));
+        let mut stop = StopSignals::listen()?;
+        let mut keys = Screen::keys();
+        let mut before = first.clone();
+        let mut now = Ok(first);
         loop {
             if Screen::show(&page(&before, now.as_ref())).is_err() {
                 return Ok(Exit::Done);

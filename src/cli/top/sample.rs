@@ -85,7 +85,8 @@ impl MetricSample {
     fn read(line: &str) -> Option<Self> {
         let (series, value) = line.rsplit_once(' ')?;
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        let (name, labels) = (name.to_owned(), labels.trim_end_matches('}').to_owned());
+        let name = name.to_owned();
+        let labels = labels.trim_end_matches('}').to_owned();
         Some(Self {
             name,
             labels,

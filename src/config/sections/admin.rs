@@ -3,14 +3,14 @@
 use crate::admin::AdminAccess;
 use scoregate_base::secret::SecretSetting;
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
 /// Maximum number of host names: each request is compared with all.
 const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
-pub(in super::super) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {
+pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {
     let token = reading.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
     if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
         reading.problem("admin.token", None, error.to_string());
@@ -18,7 +18,7 @@ pub(in super::super) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSe
     Some(token)
 }
 
-pub(in super::super) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
+pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
     let hosts = reading.texts(PATH);
     reading.at_most(PATH, hosts.len(), MOST_HOSTS, "hosts");
     for host in &hosts {
@@ -50,7 +50,7 @@ fn is_name(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_environment, read_text, resolve};
+    use crate::config::{read_environment, read_text, resolve};
 
     #[test]
     fn side_port_hosts_are_names_without_ports() {

@@ -5,14 +5,14 @@ use http::HeaderValue;
 
 use crate::gateway::CorsPolicy;
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
 /// Maximum number of origins: each request with an `Origin` header is compared with all.
 const MOST_ORIGINS: usize = 64;
 
 /// `None` if no origin is listed.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolicy> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolicy> {
     let max_age = reading.duration("cors.max_age");
     let written = reading.texts(PATH);
     if written.iter().any(|origin| origin == "*") {
@@ -81,19 +81,19 @@ fn wrong_with(text: &str) -> Option<&'static str> {
 }
 
 /// The host, IPv6 addresses in brackets, and the port after its colon.
-pub(in super::super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+pub(in crate::config) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         Some(_) | None => (authority, None),
     }
 }
 
-pub(in super::super) fn is_port(text: &str) -> bool {
+pub(in crate::config) fn is_port(text: &str) -> bool {
     text.parse::<u16>()
         .is_ok_and(|port| port > 0 && port.to_string() == text)
 }
 
-pub(in super::super) fn is_host(host: &str) -> bool {
+pub(in crate::config) fn is_host(host: &str) -> bool {
     if let Some(inside) = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
@@ -112,7 +112,7 @@ pub(in super::super) fn is_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
+    use crate::config::{Config, ConfigProblems, read_environment, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())

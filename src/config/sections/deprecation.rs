@@ -5,15 +5,16 @@ use toml::Value;
 use crate::gateway::Deprecation;
 use scoregate_base::clock::Wall;
 
-use super::super::ValueKind;
-use super::super::config_reader::ConfigReader;
+use crate::config::ValueKind;
+use crate::config::config_reader::ConfigReader;
 
 const DEPRECATED: &str = "service.deprecated_at";
 const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
-    let (deprecated_at, sunset_at) = (instant(reading, DEPRECATED), instant(reading, SUNSET));
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
+    let deprecated_at = instant(reading, DEPRECATED);
+    let sunset_at = instant(reading, SUNSET);
     if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
         && until < from
     {
@@ -57,7 +58,7 @@ fn instant(reading: &mut ConfigReader<'_>, path: &str) -> Option<Wall> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
 
     fn read(text: &str) -> Result<String, String> {
         let written = read_text(&format!("upstream = \"built-in\"\n[service]\n{text}")).unwrap();

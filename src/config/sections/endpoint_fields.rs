@@ -125,7 +125,8 @@ impl FieldList {
         if let Some(unit) = unit {
             meaning = format!("{meaning} Unit: {}.", unit?);
         }
-        let (optional, paid_only) = (optional?, paid?);
+        let optional = optional?;
+        let paid_only = paid?;
         if paid_only {
             meaning.push_str(" Paid plans only, except as the table of tiers says.");
         }

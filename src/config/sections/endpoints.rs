@@ -6,10 +6,10 @@ use toml::Value;
 use scoregate_base::routes::shapes::ItemField;
 use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
 
-use super::super::config_reader::ConfigReader;
-use super::super::tables::ENDPOINT_SETTINGS;
 use super::endpoint_fields;
 use super::own_params::{self, OwnDefinition};
+use crate::config::config_reader::ConfigReader;
+use crate::config::tables::ENDPOINT_SETTINGS;
 
 /// Maximum number of configured endpoints: each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
@@ -18,7 +18,7 @@ const TAKEN: [&str; 3] = ["page", "options", "none"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
 /// The endpoints of the specification and those of the settings.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     let names: Vec<&str> = reading.names_in("endpoints");
     reading.at_most("endpoints", names.len(), MOST_ENDPOINTS, "endpoints");
     if !names.is_empty() && reading.maybe("upstream").is_some() {
@@ -65,15 +65,22 @@ impl<'w> EndpointDefinition<'_, 'w> {
     /// The row, unless it has problems. A definition that was read before is not read again.
     fn read(&mut self, others: &[&'static Endpoint]) -> Option<&'static Endpoint> {
         let text = self.text_of_all();
-        let (is_named, segments) = (self.check_name(), self.segments());
+        let is_named = self.check_name();
+        let segments = self.segments();
         self.reject_clash(segments.as_deref().unwrap_or_default(), others);
         if let Some(known) = ConfiguredRoute::known(self.index, &text) {
             return Some(known);
         }
         let summary = self.summary();
-        let (takes, one, item) = (self.parameters(), self.one(), self.fields());
-        let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
-        let ((mut takes, own), one, item) = (takes?, one?, item?);
+        let takes = self.parameters();
+        let one = self.one();
+        let item = self.fields();
+        let name = is_named.then_some(self.name)?;
+        let segments = segments?;
+        let summary = summary?;
+        let (mut takes, own) = takes?;
+        let one = one?;
+        let item = item?;
         let item = endpoint_fields::kept(item);
         takes.extend(
             own.into_iter()
@@ -170,7 +177,9 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let Some(value) = self.value("parameters") else {
             return Some(Default::default());
         };
-        let (mut given, mut own, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        let mut given = Vec::new();
+        let mut own = Vec::new();
+        let mut problems = Vec::new();
         match value.as_array() {
             None => problems.push("write a list".to_owned()),
             Some(all) => {

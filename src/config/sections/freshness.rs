@@ -8,11 +8,11 @@ use crate::mcp::tool_result;
 use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{Endpoint, EndpointTable};
 
-use super::super::ValueKind;
-use super::super::config_reader::ConfigReader;
-use super::super::words::duration;
+use crate::config::ValueKind;
+use crate::config::config_reader::ConfigReader;
+use crate::config::words::duration;
 
-pub(in super::super) fn retention(
+pub(in crate::config) fn retention(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
 ) -> Retention {
@@ -76,8 +76,8 @@ fn table_of(endpoint: &Endpoint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{ConfigProblems, read_text, resolve};
     use super::*;
+    use crate::config::{ConfigProblems, read_text, resolve};
     use scoregate_base::routes::Route;
 
     fn retention(text: &str) -> Result<Retention, ConfigProblems> {
@@ -91,10 +91,8 @@ mod tests {
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
         .unwrap();
-        let (all, alerts) = (
-            retention.lifetime(Route::Models),
-            retention.lifetime(Route::Alerts),
-        );
+        let all = retention.lifetime(Route::Models);
+        let alerts = retention.lifetime(Route::Alerts);
         let day = Duration::from_hours(24);
         assert_eq!(
             (all.ttl, all.windows.while_revalidate, all.windows.if_error),

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use crate::accounts::LeakAction;
 use crate::leaks::{LeakConfig, PublishedKeys, SignerSource};
 
-use super::super::ConfigProblems;
-use super::super::config_reader::ConfigReader;
 use super::site::url;
+use crate::config::ConfigProblems;
+use crate::config::config_reader::ConfigReader;
 
 const PUBLIC_KEYS: &str = "leaks.public_keys";
 
 /// `None` if the receiver is off.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfig> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfig> {
     let action = LeakAction::parse(&reading.word("leaks.action"));
     reading.maybe(PUBLIC_KEYS)?;
     let signers = if reading.text(PUBLIC_KEYS).contains("://") {
@@ -38,7 +38,8 @@ pub fn read_public_keys(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, read_text, resolve};
+    use crate::config::{Config, read_text, resolve};
+
     use super::*;
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {

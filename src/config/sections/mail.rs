@@ -11,10 +11,10 @@ use crate::mail::{
 };
 use scoregate_base::clock::Clock;
 
-use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblems, ValueKind};
 use super::cors::{host_and_port, is_host, is_port};
 use super::site::is_loopback;
+use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, ValueKind};
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";
@@ -30,7 +30,7 @@ const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// `None` without a server and a directory.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     if reading.maybe(DIRECTORY).is_some() {
         return mail_directory(reading);
     }
@@ -51,7 +51,9 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfi
         }
         return None;
     }
-    let (server, from, timeout) = (smtp_server(reading), sender(reading), mail_timeout(reading));
+    let server = smtp_server(reading);
+    let from = sender(reading);
+    let timeout = mail_timeout(reading);
     Some(MailConfig {
         from: from?,
         delivery: MailDelivery::Smtp(Box::new(server?)),
@@ -69,7 +71,8 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
 
 /// Mail as files, for testing on one machine: nobody else gets it.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
-    let (path, timeout) = (reading.optional_path(DIRECTORY)?, mail_timeout(reading));
+    let path = reading.optional_path(DIRECTORY)?;
+    let timeout = mail_timeout(reading);
     let others = reading
         .written()
         .values
@@ -110,11 +113,9 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
 }
 
 fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
-    let (tls, ca_file, login) = (
-        smtp_tls(reading),
-        reading.optional_path(CA_FILE),
-        login(reading),
-    );
+    let tls = smtp_tls(reading);
+    let ca_file = reading.optional_path(CA_FILE);
+    let login = login(reading);
     let text = reading.text(SERVER);
     let (host, port) = host_and_port(&text);
     let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
@@ -219,7 +220,8 @@ pub fn open_mail_transport(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, read_text, resolve};
+    use crate::config::{Config, read_text, resolve};
+
     use super::*;
 
     const SERVER_AND_SENDER: &str =

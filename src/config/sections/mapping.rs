@@ -12,8 +12,8 @@ use crate::upstream::{
 };
 use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
-use super::super::config_reader::ConfigReader;
 use super::mapping_fields::{self, FieldProblem};
+use crate::config::config_reader::ConfigReader;
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] = [
@@ -33,7 +33,10 @@ const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 /// Reads all mapping tables.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Mapping {
+pub(in crate::config) fn read(
+    reading: &mut ConfigReader<'_>,
+    endpoints: &EndpointTable,
+) -> Mapping {
     unknown_mappings(reading, endpoints);
     let mut mapping = Mapping::default();
     for endpoint in endpoints.stored() {
@@ -114,7 +117,8 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     fn template(&mut self) -> PathTemplate {
-        let (endpoint, without) = (self.endpoint, self.without());
+        let endpoint = self.endpoint;
+        let without = self.without();
         let canonical = PathTemplate::canonical(endpoint, &without);
         let Some(text) = self.text("path") else {
             return canonical;
@@ -311,7 +315,8 @@ impl<'w> MappingTable<'_, 'w> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{UpstreamConfig, read_text, resolve, sample};
+    use crate::config::{UpstreamConfig, read_text, resolve, sample};
+
     use super::*;
 
     fn mapping(text: &str) -> Result<Mapping, Vec<String>> {

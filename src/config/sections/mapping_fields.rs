@@ -13,17 +13,19 @@ const FORM: &str =
     "write the name of the backend's field, or a table with from, type, words, constant or drop";
 
 /// A problem with one field.
-pub(in super::super) struct FieldProblem {
-    pub(in super::super) name: String,
-    pub(in super::super) remedy: String,
+pub(in crate::config) struct FieldProblem {
+    pub(in crate::config) name: String,
+    pub(in crate::config) remedy: String,
 }
 
 /// Reads the table. Invalid fields are reported and left out.
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     endpoint: &'static Endpoint,
     table: &Table,
 ) -> (ItemMapping, Vec<FieldProblem>) {
-    let (mut fields, mut dropped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut dropped = Vec::new();
+    let mut problems = Vec::new();
     for (name, value) in table {
         match field(endpoint, name, value) {
             Ok(Some(field)) => fields.push(field),
@@ -146,7 +148,8 @@ fn field(
             .ok_or_else(|| format!("write {key} as a string")),
         None => Ok(None),
     };
-    let (from, kind) = (text("from")?.unwrap_or(name), text("type")?);
+    let from = text("from")?.unwrap_or(name);
+    let kind = text("type")?;
     mapped(endpoint, name, from, kind, words(given.get("words"))?).map(Some)
 }
 
@@ -239,7 +242,7 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{UpstreamConfig, read_text, resolve};
+    use crate::config::{UpstreamConfig, read_text, resolve};
     use crate::upstream::Mapping;
     use scoregate_base::routes::Route;
 

@@ -1,9 +1,9 @@
 //! Reads `operator.*`: the webhook of the operator.
 
+use crate::config::config_reader::ConfigReader;
 use crate::mail::{OperatorWebhook, WebhookUrl};
 use scoregate_base::secret::SecretSetting;
 
-use super::super::config_reader::ConfigReader;
 use super::site::plain_url;
 
 const WEBHOOK: &str = "operator.webhook";
@@ -13,7 +13,7 @@ const SECRET_FILE: &str = "operator.webhook_secret_file";
 const MIN_SECRET: usize = 38;
 
 /// `None` without a URL.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<OperatorWebhook> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<OperatorWebhook> {
     let secret = reading.secret(SECRET, MIN_SECRET);
     if reading.maybe(WEBHOOK).is_none() {
         if secret.is_some() {
@@ -45,7 +45,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<OperatorW
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, read_text, resolve};
+    use crate::config::{Config, read_text, resolve};
 
     const SECRET: &str = "webhook_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"";
 

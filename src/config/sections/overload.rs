@@ -2,9 +2,9 @@
 
 use crate::gateway::ConcurrencyConfig;
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
-pub(in super::super) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyConfig {
+pub(in crate::config) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyConfig {
     ConcurrencyConfig {
         cached: reading.number("overload.cached_slots"),
         waiting: reading.number("overload.waiting_slots"),
@@ -17,7 +17,7 @@ pub(in super::super) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyC
 mod tests {
     use std::time::Duration;
 
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
 
     #[test]
     fn pools_have_the_configured_or_default_sizes() {

@@ -124,7 +124,8 @@ impl OwnDefinition {
             .map(|value| &*value.leak())
             .collect::<Vec<_>>()
             .leak();
-        let (name, default) = (self.name.leak(), self.default.leak());
+        let name = self.name.leak();
+        let default = self.default.leak();
         Param::Own(Box::leak(Box::new(OwnParam {
             name,
             meaning,

@@ -4,9 +4,9 @@ use toml::Value;
 
 use scoregate_base::address::{ClientHeader, Network, Networks, Proxies};
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
     let trusted = networks(reading, "proxies.trusted");
     if trusted.hold_everybody() {
         let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
@@ -21,7 +21,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
 }
 
 /// Reads a list of networks; each invalid entry is a separate problem.
-pub(in super::super) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
+pub(in crate::config) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
     let written = reading
         .value(path, |value| value.as_array().cloned())
         .unwrap_or_default();
@@ -36,7 +36,7 @@ fn network(reading: &mut ConfigReader<'_>, path: &str, entry: &Value) -> Option<
         reading.problem(
             path,
             Some(entry),
-            super::super::ValueKind::Networks.remedy(),
+            crate::config::ValueKind::Networks.remedy(),
         );
         return None;
     };
@@ -47,7 +47,8 @@ fn network(reading: &mut ConfigReader<'_>, path: &str, entry: &Value) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
+    use crate::config::{Config, ConfigProblems, read_environment, read_text, resolve};
+
     use super::*;
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {

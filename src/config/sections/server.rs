@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 use scoregate_base::address::Networks;
 
-use super::super::ConfigProblems;
-use super::super::config_reader::ConfigReader;
-use super::super::file::ConfigValues;
 use super::proxies;
+use crate::config::ConfigProblems;
+use crate::config::config_reader::ConfigReader;
+use crate::config::file::ConfigValues;
 
 /// Address of the side port; problems with other settings are ignored.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
@@ -19,7 +19,7 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 /// `trusted_proxies`: proxies, whose connections carry requests of many clients.
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     trusted_proxies: &Networks,
 ) -> ServerConfig {

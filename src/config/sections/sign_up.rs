@@ -8,9 +8,9 @@ use crate::site::{MailDomains, SiteConfig, is_domain};
 use scoregate_base::plans::Tier;
 use scoregate_base::routes::{API_BASE, root_of};
 
-use super::super::Config;
-use super::super::config_reader::ConfigReader;
 use super::site::is_loopback;
+use crate::config::Config;
+use crate::config::config_reader::ConfigReader;
 
 const SIGN_UP: &str = "site.sign_up";
 const BASE_URL: &str = "service.base_url";
@@ -18,7 +18,7 @@ const BASE_URL: &str = "service.base_url";
 const MAX_DOMAINS: usize = 10_000;
 
 /// The settings of the site, which depend on others; `None` if it is off.
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     config: &Config,
 ) -> Option<SiteConfig> {
@@ -114,7 +114,7 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
 }
 
 /// The terms of use; default: those of the data API.
-pub(in super::super) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
+pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
     let path = "site.terms";
     if reading.maybe(path).is_none() {
         return default_terms(service);
@@ -164,7 +164,7 @@ fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, ConfigProblems, read_text, resolve};
+    use crate::config::{Config, ConfigProblems, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(

@@ -5,9 +5,9 @@ use http::Uri;
 
 use crate::pages::SiteLinks;
 
-use super::super::ValueKind;
-use super::super::config_reader::ConfigReader;
 use super::cors::{host_and_port, is_host, is_port};
+use crate::config::ValueKind;
+use crate::config::config_reader::ConfigReader;
 
 const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
@@ -22,7 +22,7 @@ enum PlainHttp {
 }
 
 /// Contacts and links for the public pages.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     let links = SiteLinks {
         contact_name: reading.optional_text("site.contact_name"),
         contact_email: published(reading, "site.contact_email", |text| {
@@ -50,7 +50,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
 }
 
 /// The public URL of the service, without a trailing slash.
-pub(in super::super) fn base_url(reading: &mut ConfigReader<'_>) -> Option<String> {
+pub(in crate::config) fn base_url(reading: &mut ConfigReader<'_>) -> Option<String> {
     let url = published(reading, "service.base_url", |text| {
         let has_more = text
             .contains(['?', '#'])
@@ -60,14 +60,14 @@ pub(in super::super) fn base_url(reading: &mut ConfigReader<'_>) -> Option<Strin
     Some(url.trim_end_matches('/').to_owned())
 }
 
-pub(in super::super) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
+pub(in crate::config) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
     published(reading, path, |text| {
         wrong_with(text, PlainHttp::OnLoopback)
     })
 }
 
 /// A URL that may begin with `http://`, and may be missing.
-pub(in super::super) fn plain_url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
+pub(in crate::config) fn plain_url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
     published(reading, path, |text| wrong_with(text, PlainHttp::Anywhere))
 }
 
@@ -123,7 +123,7 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
         .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
 }
 
-pub(in super::super) fn is_loopback(host: &str) -> bool {
+pub(in crate::config) fn is_loopback(host: &str) -> bool {
     let address = host
         .trim_start_matches('[')
         .trim_end_matches(']')
@@ -150,7 +150,7 @@ fn is_mailbox(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, ConfigProblems, read_text, resolve};
+    use crate::config::{Config, ConfigProblems, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())

@@ -7,8 +7,8 @@ use scoregate_store::{
     BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
 };
 
-use super::super::config_reader::ConfigReader;
-use super::super::{Config, ConfigProblems};
+use crate::config::config_reader::ConfigReader;
+use crate::config::{Config, ConfigProblems};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
@@ -23,7 +23,7 @@ const CA_FILE: &str = "store.ca_file";
 const KEY: &str = "store.client_key";
 
 /// The database; `None` for the file in the data directory.
-pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
+pub(in crate::config) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
     if reading.maybe(URL).is_none() {
         if let Some(path) = reading
             .written()
@@ -82,12 +82,12 @@ fn address_in(
 }
 
 /// The number of gateways that share the database.
-pub(in super::super) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
+pub(in crate::config) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
     NonZeroU32::new(reading.number("store.gateways")).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Name of this gateway in the list of gateways.
-pub(in super::super) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
+pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
     let name = reading.optional_text(NODE_NAME)?;
     if name.chars().count() > MAX_NAME {
         reading.reject(NODE_NAME, format!("write at most {MAX_NAME} characters"));
@@ -96,7 +96,7 @@ pub(in super::super) fn node_name(reading: &mut ConfigReader<'_>) -> Option<Stri
 }
 
 /// Maximum age of the keys, which only a database can change elsewhere.
-pub(in super::super) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
+pub(in crate::config) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
     reading.maybe(MAX_AGE)?;
     let age = reading.duration(MAX_AGE);
     if reading.maybe(URL).is_none() {
@@ -153,7 +153,8 @@ pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
+
     use super::*;
 
     fn read(text: &str) -> Result<Config, Vec<String>> {

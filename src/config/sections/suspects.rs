@@ -2,18 +2,14 @@
 
 use scoregate_base::evidence::judgement::SuspectRules;
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
     let mut share = |path| f64::from(reading.number::<u8>(path)) / 100.0;
-    let (hour_share, day_share) = (
-        share("suspects.hour_percent"),
-        share("suspects.day_percent"),
-    );
-    let (group_share, repeated) = (
-        share("suspects.group_percent"),
-        share("suspects.repeated_percent"),
-    );
+    let hour_share = share("suspects.hour_percent");
+    let day_share = share("suspects.day_percent");
+    let group_share = share("suspects.group_percent");
+    let repeated = share("suspects.repeated_percent");
     SuspectRules {
         days: reading.number("suspects.days"),
         hours: reading.number("suspects.hours"),
@@ -30,7 +26,8 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
+
     use super::*;
 
     #[test]

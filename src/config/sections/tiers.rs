@@ -7,7 +7,7 @@ use scoregate_base::plans::{
 };
 use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
@@ -20,7 +20,7 @@ const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to nar
 const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and at most four different sets of fields are possible in all tiers, of which all fields and none are two. The reserved fields are";
 
 /// The configured tiers, or the standard tiers if none is configured, and the sets of fields that they see.
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
 ) -> (Vec<Tier>, FieldSets) {

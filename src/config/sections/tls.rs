@@ -8,11 +8,11 @@ use toml::Value;
 use crate::server::{CertificateFiles, Certificates};
 use scoregate_base::clock::Wall;
 
-use super::super::config_reader::ConfigReader;
-use super::super::file::ConfigValues;
-use super::super::{ConfigProblem, ConfigProblems};
+use crate::config::config_reader::ConfigReader;
+use crate::config::file::ConfigValues;
+use crate::config::{ConfigProblem, ConfigProblems};
 
-pub(in super::super) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
+pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
     reading
         .names_in("tls")
         .into_iter()
@@ -50,7 +50,7 @@ fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
 }
 
 /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
-pub(in super::super) fn no_plain_http_by_accident(
+pub(in crate::config) fn no_plain_http_by_accident(
     reading: &mut ConfigReader<'_>,
     listen: SocketAddr,
     has_tls: bool,
@@ -94,7 +94,7 @@ pub fn read_certificates(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
 
     fn problems(text: &str) -> Vec<String> {
         let text = format!("upstream = \"built-in\"\n{text}");

@@ -2,13 +2,13 @@
 
 use scoregate_observe::traces::{CollectorEndpoint, TraceConfig};
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
 const ENDPOINT: &str = "traces.endpoint";
 const SAMPLE: &str = "traces.sample_one_in";
 
 /// `None` without an endpoint.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
     let one_in = reading.number(SAMPLE);
     let Some(value) = reading.maybe(ENDPOINT) else {
         reading.without_effect(
@@ -30,7 +30,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConf
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
 
     fn problems(text: &str) -> Vec<String> {
         let written = read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap();

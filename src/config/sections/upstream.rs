@@ -13,9 +13,9 @@ use crate::upstream::{
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::EndpointTable;
 
-use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblems, UpstreamConfig};
 use super::{mapping, upstream_headers};
+use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, UpstreamConfig};
 
 /// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
@@ -48,7 +48,7 @@ const TLS: [&str; 5] = [
     MIN_VERSION,
 ];
 
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
 ) -> UpstreamConfig {
@@ -221,7 +221,7 @@ fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
 }
 
 /// Path of the run archive; default: in the data directory.
-pub(in super::super) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
+pub(in crate::config) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
     let own = reading.optional_text("built_in.archive").map(PathBuf::from);
     own.unwrap_or_else(|| PathBuf::from(reading.text("data_dir")).join(ARCHIVE))
 }
@@ -264,7 +264,8 @@ pub fn read_backend_tls(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
+
     use super::*;
 
     fn read(text: &str) -> Result<HttpConfig, Vec<String>> {

@@ -4,9 +4,9 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toml::Value;
 
-use super::super::config_reader::ConfigReader;
-use super::super::secrets::header_file;
-use super::super::tables::UPSTREAM_HEADERS as HEADERS;
+use crate::config::config_reader::ConfigReader;
+use crate::config::secrets::header_file;
+use crate::config::tables::UPSTREAM_HEADERS as HEADERS;
 
 const CREDENTIAL: &str = "upstream.credential_header";
 /// Headers that the gateway or the protocol sets.

@@ -12,26 +12,28 @@ use scoregate_base::limits::{LimitRule, LimitStatus};
 use scoregate_base::routes::prices::PricedEnding;
 use scoregate_base::routes::{DocumentKey, Route};
 
-use super::super::admit::{AdmissionEnd, guarded};
-use super::super::authenticate::{self, Caller};
-use super::super::charge::{self, ChargedRequest};
-use super::super::credentials::Credentials;
-use super::super::exchange::Peer;
-use super::super::fetch::{DocumentSource, Served, fetched, fetched_outcome, source, stored_only};
-use super::super::guard::AddressGuard;
-use super::super::parse::{ReceivedRequest, parse};
-use super::super::refusal::Refusal;
-use super::super::request_headers::RequestHeaders;
-use super::super::request_id::{REQUEST_ID, RequestId};
-use super::super::request_path::within_page_bytes;
-use super::super::request_services::Gateway;
-use super::super::resolve::{self, ResolvedTarget, resolve};
-use super::super::respond::{DocumentReply, Reply, respond};
-use super::super::response::limit_headers::LimitHeaders;
-use super::super::response::response_context::ResponseContext;
-use super::super::settle::settle;
 use super::explained::{ExplainedKey, Explanation, PossibleOutcome, RuleAmounts};
 use super::possible_admission::PossibleAdmission;
+use crate::gateway::admit::{AdmissionEnd, guarded};
+use crate::gateway::authenticate::{self, Caller};
+use crate::gateway::charge::{self, ChargedRequest};
+use crate::gateway::credentials::Credentials;
+use crate::gateway::exchange::Peer;
+use crate::gateway::fetch::{
+    DocumentSource, Served, fetched, fetched_outcome, source, stored_only,
+};
+use crate::gateway::guard::AddressGuard;
+use crate::gateway::parse::{ReceivedRequest, parse};
+use crate::gateway::refusal::Refusal;
+use crate::gateway::request_headers::RequestHeaders;
+use crate::gateway::request_id::{REQUEST_ID, RequestId};
+use crate::gateway::request_path::within_page_bytes;
+use crate::gateway::request_services::Gateway;
+use crate::gateway::resolve::{self, ResolvedTarget, resolve};
+use crate::gateway::respond::{DocumentReply, Reply, respond};
+use crate::gateway::response::limit_headers::LimitHeaders;
+use crate::gateway::response::response_context::ResponseContext;
+use crate::gateway::settle::settle;
 
 /// A request, the copies on which it is decided, and the explanation so far.
 struct DryRun<'r> {
@@ -87,7 +89,8 @@ const FAILURES: [(&str, WaitError, bool); 5] = [
 impl Gateway {
     /// Explains how a request with this key would be answered now. It must not contain the key.
     pub fn explain(&self, head: &Parts, key: &ExplainedKey, peer: Peer) -> Explanation {
-        let (now, headers) = (self.clock.now(), RequestHeaders::of(&head.headers));
+        let now = self.clock.now();
+        let headers = RequestHeaders::of(&head.headers);
         let mut run = DryRun {
             gateway: self,
             head,
@@ -122,7 +125,10 @@ impl DryRun<'_> {
         key: &ExplainedKey,
         known: &mut Option<Caller>,
     ) -> Result<Option<Reply>, Refusal> {
-        let (gateway, head, headers, now) = (self.gateway, self.head, self.headers, self.now);
+        let gateway = self.gateway;
+        let head = self.head;
+        let headers = self.headers;
+        let now = self.now;
         let credentials = Credentials::of(headers);
         let parsed = parse(ReceivedRequest {
             head,
@@ -183,7 +189,8 @@ impl DryRun<'_> {
         let served = Served::hit(found.clone());
         let caller = caller.on_a_copy();
         let reply = DocumentReply::of(served, target, &caller, self.headers.map(), self.now);
-        let (leases, route) = (&self.gateway.leases, target.key.route);
+        let leases = &self.gateway.leases;
+        let route = target.key.route;
         let settled = charge::decide(leases, &caller, route, reply.as_use(target), self.now);
         let Some(ChargedRequest { result, statuses }) = settled.as_ref().map(ChargedRequest::of)
         else {
@@ -318,7 +325,8 @@ impl DryRun<'_> {
             now: self.now,
         };
         let refusal = delivery.as_ref().err();
-        let (code, ending) = (refusal.map(Refusal::code), Delivery::ending(&delivery));
+        let code = refusal.map(Refusal::code);
+        let ending = Delivery::ending(&delivery);
         let message = refusal.map(|refusal| {
             refusal.message(
                 &LimitHeaders::of(&at, Some(refusal)).reported,
@@ -367,7 +375,8 @@ impl DryRun<'_> {
     }
 
     fn explain_caller(&mut self, caller: &Caller) {
-        let (terms, leases) = (caller.account.terms(), &self.gateway.leases);
+        let terms = caller.account.terms();
+        let leases = &self.gateway.leases;
         let expires_at = caller.expires_at.map_or("never".into(), Wall::rfc3339);
         let application = [
             ("id", caller.account.id.to_string()),

@@ -4,9 +4,9 @@ use crate::accounts::Leases;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
 
-use super::super::admit::{AdmissionEnd, AdmissionStep, decide};
-use super::super::authenticate::Caller;
-use super::super::refusal::Refusal;
+use crate::gateway::admit::{AdmissionEnd, AdmissionStep, decide};
+use crate::gateway::authenticate::Caller;
+use crate::gateway::refusal::Refusal;
 
 /// An end of admission.
 #[derive(Debug)]
@@ -26,9 +26,11 @@ const SHARED: &str = "other gateways use the rest";
 impl PossibleAdmission {
     /// All ends, the one with the ledger first. Takes nothing.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
-        let (gateways, reachable) = (leases.gateways(), LeaseAvailability::Reachable);
+        let gateways = leases.gateways();
+        let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", gateways, caller.on_a_copy(), reachable)];
-        let (mut ends, mut refused) = (Vec::new(), Vec::new());
+        let mut ends = Vec::new();
+        let mut refused = Vec::new();
         while let Some((condition, sharing, caller, ledger)) = undecided.pop() {
             let verdict = decide(sharing, &caller, conditional, now, ledger);
             let without_ledger = leases.without_ledger(&caller.account);
@@ -97,18 +99,18 @@ mod tests {
 
     #[test]
     fn without_units_the_ledger_decides_and_with_several_gateways_it_may_refuse() {
-        let (directory, keys) = (TempDir::new().unwrap(), KeyDirectory::default());
+        let directory = TempDir::new().unwrap();
+        let keys = KeyDirectory::default();
         let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
-        let (now, digest) = (clock.now(), Digest::of("a key"));
+        let now = clock.now();
+        let digest = Digest::of("a key");
         let terms = TermsByTier::new(&standard_tiers(), 60);
         assert!(keys.apply(&stored("pro", &["a key"]), &terms, now.wall.day()));
         let caller = Caller::of(keys.find(&digest).unwrap(), &digest);
         let instruments =
             Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
-        let (instruments, ledger) = (
-            Arc::new(instruments),
-            Arc::new(Embedded::open(directory.path()).unwrap()),
-        );
+        let instruments = Arc::new(instruments);
+        let ledger = Arc::new(Embedded::open(directory.path()).unwrap());
         let calls = || {
             LedgerCalls::new(
                 ledger.clone(),

@@ -21,8 +21,8 @@ use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineField
 use scoregate_observe::telemetry::per_thread::PerThread;
 use scoregate_observe::telemetry::trace::TraceContext;
 
-use super::super::refusal::Responsibility;
-use super::super::request_id::RequestId;
+use crate::gateway::refusal::Responsibility;
+use crate::gateway::request_id::RequestId;
 
 /// Which requests are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +44,20 @@ pub struct AccessLog {
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(in super::super) struct AccessRecord {
-    pub(in super::super) started: Wall,
-    pub(in super::super) id: RequestId,
-    pub(in super::super) trace: Option<TraceContext>,
-    pub(in super::super) client: IpAddr,
-    pub(in super::super) is_tool_call: bool,
-    pub(in super::super) application: Option<ApplicationId>,
+pub(in crate::gateway) struct AccessRecord {
+    pub(in crate::gateway) started: Wall,
+    pub(in crate::gateway) id: RequestId,
+    pub(in crate::gateway) trace: Option<TraceContext>,
+    pub(in crate::gateway) client: IpAddr,
+    pub(in crate::gateway) is_tool_call: bool,
+    pub(in crate::gateway) application: Option<ApplicationId>,
     /// Day of the charged unit; `None` if the request was not charged.
-    pub(in super::super) day: Option<Day>,
-    pub(in super::super) endpoint: &'static str,
-    pub(in super::super) document: Option<DocumentKey>,
+    pub(in crate::gateway) day: Option<Day>,
+    pub(in crate::gateway) endpoint: &'static str,
+    pub(in crate::gateway) document: Option<DocumentKey>,
     /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
-    pub(in super::super) code: Option<ErrorCode>,
+    pub(in crate::gateway) code: Option<ErrorCode>,
     pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,
     pub(crate) took: Duration,
@@ -103,7 +103,7 @@ impl AccessLog {
     }
 
     /// Logs a finished request if it is selected. The line is built only then.
-    pub(in super::super) fn record(
+    pub(in crate::gateway) fn record(
         &self,
         fault: Option<Responsibility>,
         took: Duration,

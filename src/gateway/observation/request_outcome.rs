@@ -4,10 +4,10 @@ use http::StatusCode;
 
 use scoregate_store::RequestOutcome;
 
-use super::super::refusal::{Refusal, Responsibility};
+use crate::gateway::refusal::{Refusal, Responsibility};
 
 /// The outcome of a request. It has no status if its client disconnected before the response.
-pub(in super::super) fn outcome(
+pub(in crate::gateway) fn outcome(
     refusal: Option<&Refusal>,
     status: Option<StatusCode>,
 ) -> RequestOutcome {

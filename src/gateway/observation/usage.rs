@@ -12,7 +12,7 @@ use scoregate_base::clock::{Now, Wall};
 use scoregate_base::limits::{LimitRule, network};
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
-use super::super::refusal::Responsibility;
+use crate::gateway::refusal::Responsibility;
 
 /// Usage statistics.
 pub struct UsageTracker {
@@ -44,13 +44,15 @@ impl UsageTracker {
     }
 
     /// Counts a refused request.
-    pub(in super::super) fn count(
+    pub(in crate::gateway) fn count(
         &self,
         address: IpAddr,
         refused: (Responsibility, Option<LimitRule>),
         now: Now,
     ) {
-        let (mut limited, mut client_errors, mut failed) = (0, 0, 0);
+        let mut limited = 0;
+        let mut client_errors = 0;
+        let mut failed = 0;
         match refused {
             (_, Some(_)) => limited = 1,
             (Responsibility::Caller, None) => client_errors = 1,

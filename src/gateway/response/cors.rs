@@ -13,7 +13,7 @@ use http::header::{
 
 use scoregate_base::routes::headers::for_scripts;
 
-use super::super::refusal::whole_seconds;
+use crate::gateway::refusal::whole_seconds;
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 /// Methods and request headers of the API.
@@ -72,7 +72,7 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(in super::super) fn write(
+    pub(in crate::gateway) fn write(
         &self,
         request_headers: &HeaderMap,
         options: bool,
@@ -229,10 +229,8 @@ mod tests {
 
     #[test]
     fn a_preflight_is_an_options_request_with_origin_and_method() {
-        let (origin, method) = (
-            ("origin", "http://localhost:3000"),
-            ("access-control-request-method", "GET"),
-        );
+        let origin = ("origin", "http://localhost:3000");
+        let method = ("access-control-request-method", "GET");
         let has_methods = |fields: &[(&'static str, &'static str)], options| {
             let added = added(&listed(), fields, options);
             added

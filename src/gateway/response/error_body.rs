@@ -8,9 +8,9 @@ use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
-use super::super::refusal::{Refusal, whole_seconds};
-use super::super::service_notice::ServiceNotice;
 use super::remedy_links::RemedyLink;
+use crate::gateway::refusal::{Refusal, whole_seconds};
+use crate::gateway::service_notice::ServiceNotice;
 
 /// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
@@ -21,7 +21,7 @@ const REDUCED_CAPACITY: &str =
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(in super::super) fn render(
+pub(in crate::gateway) fn render(
     refusal: &Refusal,
     status: &LimitStatus,
     request_id: &str,
@@ -107,7 +107,8 @@ fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
 
 /// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
-    let (name, reset) = (status.rule.name(), status.reset.rfc3339());
+    let name = status.rule.name();
+    let reset = status.reset.rfc3339();
     let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
     append(
         body,

@@ -16,7 +16,7 @@ struct AcceptedForms {
 
 /// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name at an
 /// equal one.
-pub(in super::super) fn prefers_problem(headers: &HeaderMap) -> bool {
+pub(in crate::gateway) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
     let lines = headers
@@ -50,7 +50,8 @@ impl AcceptedForms {
 
     fn prefers_problem(&self) -> bool {
         let weight = |named: Option<u16>| named.or(self.application).or(self.any).unwrap_or(0);
-        let (json, problem) = (weight(self.json), weight(self.problem));
+        let json = weight(self.json);
+        let problem = weight(self.problem);
         problem > json || (problem > 0 && problem == json && self.problem.is_some())
     }
 }

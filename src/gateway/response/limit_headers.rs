@@ -6,13 +6,13 @@ use http::HeaderValue;
 
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
-use super::super::refusal::Refusal;
 use super::header_values::{HeaderValueWriter, NumberField};
 use super::response_context::ResponseContext;
 use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
+use crate::gateway::refusal::Refusal;
 
 /// The fields.
-pub(in super::super) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
+pub(in crate::gateway) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
     HeaderField::Limit,
     HeaderField::Remaining,
     HeaderField::Reset,
@@ -22,11 +22,11 @@ pub(in super::super) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
 ]);
 
 /// The limit headers of a response.
-pub(in super::super) struct LimitHeaders {
+pub(in crate::gateway) struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
-    pub(in super::super) reported: LimitStatus,
+    pub(in crate::gateway) reported: LimitStatus,
     /// Time until the next minute token of the caller.
-    pub(in super::super) next_token: Duration,
+    pub(in crate::gateway) next_token: Duration,
     scope: LimitScope,
 }
 
@@ -41,8 +41,10 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    pub(in super::super) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
-        let (hit, started, now) = (refusal.and_then(Refusal::rule), at.started, at.now);
+    pub(in crate::gateway) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
+        let hit = refusal.and_then(Refusal::rule);
+        let started = at.started;
+        let now = at.now;
         let Some(caller) = at.caller else {
             let limit_status = at.guard.limit_status(at.peer.address, now);
             let reported = if hit.is_some() {
@@ -86,7 +88,11 @@ impl LimitHeaders {
     }
 
     /// Sets the fields.
-    pub(in super::super) fn write(self, head: &mut HeadWriter<'_>, values: &mut HeaderValueWriter) {
+    pub(in crate::gateway) fn write(
+        self,
+        head: &mut HeadWriter<'_>,
+        values: &mut HeaderValueWriter,
+    ) {
         head.put(
             HeaderField::Limit,
             NumberField::Plain.value(self.reported.limit.into()),

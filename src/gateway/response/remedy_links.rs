@@ -5,7 +5,7 @@ use http::{HeaderValue, StatusCode};
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
 
-use super::super::refusal::Refusal;
+use crate::gateway::refusal::Refusal;
 
 /// The addresses, as far as they are configured.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +17,11 @@ pub struct RemedyLinks {
 
 /// An address with the member of the body that states it.
 #[derive(Clone, Debug)]
-pub(in super::super) struct RemedyLink {
-    pub(in super::super) member: &'static str,
-    pub(in super::super) url: String,
+pub(in crate::gateway) struct RemedyLink {
+    pub(in crate::gateway) member: &'static str,
+    pub(in crate::gateway) url: String,
     /// The value of `Link`, that of the deprecation included.
-    pub(in super::super) header: HeaderValue,
+    pub(in crate::gateway) header: HeaderValue,
 }
 
 impl RemedyLinks {
@@ -58,7 +58,7 @@ impl RemedyLinks {
     }
 
     /// The address for a caller with this refusal.
-    pub(in super::super) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
+    pub(in crate::gateway) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
         let status = refusal.code().row().status;
         if status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();

@@ -6,37 +6,37 @@ use http::{HeaderMap, Method};
 use scoregate_base::clock::Now;
 use scoregate_base::limits::LimitStatus;
 
-use super::super::authenticate::Caller;
-use super::super::exchange::{Exchange, Peer};
-use super::super::guard::AddressGuard;
-use super::super::request_id::RequestId;
-use super::super::request_services::Gateway;
-use super::super::service_notice::ServiceNotice;
 use super::cors::CorsPolicy;
 use super::deprecation::Deprecation;
+use crate::gateway::authenticate::Caller;
+use crate::gateway::exchange::{Exchange, Peer};
+use crate::gateway::guard::AddressGuard;
+use crate::gateway::request_id::RequestId;
+use crate::gateway::request_services::Gateway;
+use crate::gateway::service_notice::ServiceNotice;
 
 /// Everything a response depends on besides the reply.
 #[derive(Clone, Copy)]
-pub(in super::super) struct ResponseContext<'r> {
-    pub(in super::super) method: &'r Method,
-    pub(in super::super) headers: &'r HeaderMap,
+pub(in crate::gateway) struct ResponseContext<'r> {
+    pub(in crate::gateway) method: &'r Method,
+    pub(in crate::gateway) headers: &'r HeaderMap,
     /// When the request was received.
-    pub(in super::super) started: Now,
-    pub(in super::super) id: &'r RequestId,
-    pub(in super::super) peer: Peer,
-    pub(in super::super) caller: Option<&'r Caller>,
+    pub(in crate::gateway) started: Now,
+    pub(in crate::gateway) id: &'r RequestId,
+    pub(in crate::gateway) peer: Peer,
+    pub(in crate::gateway) caller: Option<&'r Caller>,
     /// Status of the minute and the day, if `charge` has set it.
-    pub(in super::super) limit_statuses: Option<&'r [LimitStatus; 2]>,
-    pub(in super::super) guard: &'r AddressGuard,
-    pub(in super::super) notice: &'r ServiceNotice,
-    pub(in super::super) cors: Option<&'r CorsPolicy>,
-    pub(in super::super) deprecation: &'r Deprecation,
+    pub(in crate::gateway) limit_statuses: Option<&'r [LimitStatus; 2]>,
+    pub(in crate::gateway) guard: &'r AddressGuard,
+    pub(in crate::gateway) notice: &'r ServiceNotice,
+    pub(in crate::gateway) cors: Option<&'r CorsPolicy>,
+    pub(in crate::gateway) deprecation: &'r Deprecation,
     /// The moment of sending.
-    pub(in super::super) now: Now,
+    pub(in crate::gateway) now: Now,
 }
 
 impl<'r> ResponseContext<'r> {
-    pub(in super::super) fn of(
+    pub(in crate::gateway) fn of(
         gateway: &'r Gateway,
         head: &'r Parts,
         exchange: &'r Exchange<'_>,

@@ -14,11 +14,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::super::request_id::REQUEST_ID;
+use crate::gateway::request_id::REQUEST_ID;
 
 /// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum HeaderField {
+pub(in crate::gateway) enum HeaderField {
     ContentType,
     ContentLength,
     ContentEncoding,
@@ -81,11 +81,12 @@ thread_local! {
 
 /// A set of fields, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct HeaderFieldSet(u32);
+pub(in crate::gateway) struct HeaderFieldSet(u32);
 
 impl HeaderFieldSet {
-    pub(in super::super) const fn of(fields: &[HeaderField]) -> Self {
-        let (mut set, mut rest) = (Self(0), fields);
+    pub(in crate::gateway) const fn of(fields: &[HeaderField]) -> Self {
+        let mut set = Self(0);
+        let mut rest = fields;
         while let [first, others @ ..] = rest {
             set.0 |= first.bit();
             rest = others;
@@ -93,12 +94,12 @@ impl HeaderFieldSet {
         set
     }
 
-    pub(in super::super) const fn and(self, other: Self) -> Self {
+    pub(in crate::gateway) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// With a field, if `is_present`.
-    pub(in super::super) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
+    pub(in crate::gateway) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
         if is_present {
             Self(self.0 | field.bit())
         } else {
@@ -137,19 +138,19 @@ impl HeaderField {
 }
 
 /// A head whose last fields are known.
-pub(in super::super) struct HeadStart<'m> {
+pub(in crate::gateway) struct HeadStart<'m> {
     map: &'m mut HeaderMap,
     last: HeaderFieldSet,
 }
 
 impl<'m> HeadStart<'m> {
     /// The head will be in `map`.
-    pub(in super::super) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
+    pub(in crate::gateway) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
         Self { map, last }
     }
 
     /// Begins the head with its first fields.
-    pub(in super::super) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
+    pub(in crate::gateway) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
         let fields = first.and(self.last);
         *self.map = fields.template();
         HeadWriter {
@@ -160,7 +161,7 @@ impl<'m> HeadStart<'m> {
 }
 
 /// Sets the values of a map that has a set of fields.
-pub(in super::super) struct HeadWriter<'m> {
+pub(in crate::gateway) struct HeadWriter<'m> {
     values: ValuesMut<'m, HeaderValue>,
     /// Fields without a value.
     unset: HeaderFieldSet,
@@ -169,7 +170,7 @@ pub(in super::super) struct HeadWriter<'m> {
 impl HeadWriter<'_> {
     /// Sets the next field. All must be set, in the order of [`HeaderField`].
     #[inline]
-    pub(in super::super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
+    pub(in crate::gateway) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.next(field) {
             // Usual values are static: there is nothing to drop, and not trying to is less code for every field.
             std::mem::forget(std::mem::replace(place, value));
@@ -178,7 +179,7 @@ impl HeadWriter<'_> {
 
     /// Leaves the next field at its usual value.
     #[inline]
-    pub(in super::super) fn keep(&mut self, field: HeaderField) {
+    pub(in crate::gateway) fn keep(&mut self, field: HeaderField) {
         self.next(field);
     }
 
@@ -193,7 +194,7 @@ impl HeadWriter<'_> {
     }
 
     /// Ends the head.
-    pub(in super::super) fn finish(self) {
+    pub(in crate::gateway) fn finish(self) {
         debug_assert!(
             self.unset.0 == 0,
             "fields without a value: {:b}",

@@ -75,7 +75,8 @@ impl WebhookUrl {
 
     /// The host for the header, with a port that is not the usual one.
     pub(super) fn authority(&self) -> String {
-        let (host, port) = (self.0.host().unwrap_or_default(), self.port());
+        let host = self.0.host().unwrap_or_default();
+        let port = self.port();
         let is_usual = matches!((self.has_tls(), port), (true, 443) | (false, 80));
         if is_usual {
             host.to_owned()
@@ -93,10 +94,8 @@ impl WebhookUrl {
 
 impl Receiver {
     pub(super) fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
-        let (url, secrets) = (
-            WebhookUrl::parse(&webhook.url),
-            webhook.secrets(now).cloned().collect(),
-        );
+        let url = WebhookUrl::parse(&webhook.url);
+        let secrets = webhook.secrets(now).cloned().collect();
         Self {
             url,
             secrets,

@@ -62,7 +62,8 @@ impl WebhookClient {
         message: &NewMail,
     ) -> Result<(), WebhookFailure> {
         let url = receiver.url.as_ref().ok_or(WebhookFailure::Url)?;
-        let (now, body) = (self.clock.now().wall, message.text.as_str());
+        let now = self.clock.now().wall;
+        let body = message.text.as_str();
         let id = message.message_id.split('@').next().unwrap_or_default();
         let request = Request::post(url.path())
             .header(HOST, url.authority())

@@ -77,7 +77,8 @@ pub(super) fn alert(problem: Option<FormProblem<'_>>) -> String {
 
 impl TextField<'_> {
     pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
-        let (name, value) = (self.name, escape(self.value));
+        let name = self.name;
+        let value = escape(self.value);
         let has_hint = !self.hint.is_empty();
         let hint = format!(
             "\n<span class=\"hint\" id=\"hint-{name}\">{}</span>",

@@ -4,7 +4,8 @@ use crate::pages::html::escape;
 
 /// The HTML of the mail.
 pub fn link_mail_html(service: &str, link: &str) -> String {
-    let (service, link) = (escape(service), escape(link));
+    let service = escape(service);
+    let link = escape(link);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sign in to {service}</title></head>\n<body>\n\
          <p>Open this link to sign in to {service}:</p>\n<p><a href=\"{link}\">{link}</a></p>\n\

@@ -30,7 +30,8 @@ fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> Strin
         ""
     };
     // From four fifths on, the meter has another colour.
-    let (most, high) = (limit.max(1), u64::from(limit) * 4 / 5);
+    let most = limit.max(1);
+    let high = u64::from(limit) * 4 / 5;
     format!(
         "<dt>{term}</dt>\n<dd><span class=\"amount\">{} of {} requests{state}</span>\n\
              <meter aria-label=\"{}\" min=\"0\" max=\"{most}\" low=\"{high}\" high=\"{most}\" optimum=\"0\" value=\"{used}\">\

@@ -141,13 +141,15 @@ fn compact(number: u128) -> String {
     if number < 10_000 {
         return grouped(number);
     }
-    let (mut unit, mut suffixes) = (1_u128, SUFFIXES.iter());
+    let mut unit = 1_u128;
+    let mut suffixes = SUFFIXES.iter();
     let mut suffix = suffixes.next();
     while number >= unit * 1_000 && suffixes.len() > 0 {
         unit *= 1_000;
         suffix = suffixes.next();
     }
-    let (whole, tenth) = (number / unit, number % unit * 10 / unit);
+    let whole = number / unit;
+    let tenth = number % unit * 10 / unit;
     let fraction = if tenth == 0 {
         String::new()
     } else {
@@ -170,7 +172,8 @@ fn description(days: &[(Day, OutcomeCounts)]) -> String {
 
 fn patterns() -> String {
     let pattern = |group: OutcomeGroup| {
-        let (word, lines) = (group.word(), group.lines()?);
+        let word = group.word();
+        let lines = group.lines()?;
         Some(format!(
             "<pattern id=\"usage-{word}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
              <path class=\"lines {word}\" d=\"{lines}\"/></pattern>"

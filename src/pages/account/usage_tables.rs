@@ -39,7 +39,8 @@ fn content(requests: &RequestList, query: &RequestQuery) -> String {
 
 fn legend(sum: &OutcomeCounts) -> String {
     let entry = |group: OutcomeGroup| {
-        let (count, word) = (grouped(group.of(sum)), group.word());
+        let count = grouped(group.of(sum));
+        let word = group.word();
         format!(
             "<li>{} <strong>{count}</strong> {word}</li>\n",
             sample(group)

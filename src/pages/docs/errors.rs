@@ -6,9 +6,9 @@ use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::prices::PricedEnding;
 
-use super::super::html::{code, escape, prose, stacking_table};
-use super::super::sample;
 use super::reference;
+use crate::pages::html::{code, escape, prose, stacking_table};
+use crate::pages::sample;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {

@@ -2,10 +2,10 @@
 //!
 //! It knows the elements that the template and `html` write, and no others: a test finds any that is left.
 
-use super::super::escape::push;
+use crate::pages::escape::push;
 
 /// The contents of the element `main` as Markdown.
-pub(in super::super) fn markdown(page: &str) -> String {
+pub(in crate::pages) fn markdown(page: &str) -> String {
     let main = page
         .split_once("<main")
         .and_then(|(_, rest)| rest.split_once("</main>"))
@@ -165,8 +165,9 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::pages::PagesConfig;
+
+    use super::*;
 
     #[test]
     fn elements_of_the_page_become_markdown() {
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn the_page_has_every_endpoint_field_and_code_and_no_element_is_left() {
         let config = PagesConfig::default();
-        let page = super::super::page(&config);
+        let page = crate::pages::docs::page(&config);
         assert!(page.contains("<link rel=\"alternate\" type=\"text/markdown\" href=\"/docs.md\">"));
         let text = markdown(&page);
         for element in ["</", "<p>", "<p ", "<a ", "<div", "&lt;", "&amp;", "{{"] {

@@ -4,15 +4,15 @@ use scoregate_base::plans::{DEEP, Rights, Tier};
 use scoregate_base::routes::prices::PRICES;
 use scoregate_base::routes::{API_BASE, Period, Route};
 
-use super::super::colour::CodeLanguage;
-use super::super::content_policy::AllowedContent;
-use super::super::html::{
+use super::{errors, operations, reference};
+use crate::pages::colour::CodeLanguage;
+use crate::pages::content_policy::AllowedContent;
+use crate::pages::html::{
     AccountLink, SiteHeader, capitalized, card_table, code, code_block, escape, fill, grouped,
     prose, table,
 };
-use super::super::sample;
-use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
-use super::{errors, operations, reference};
+use crate::pages::sample;
+use crate::pages::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 
 const CSS: &str = include_str!("page.css");
 /// A module, so its names are not global.
@@ -28,13 +28,13 @@ pub(super) const SCRIPT: &str = concat!(
 const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
 
 /// The contents of the landing page.
-pub(in super::super) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
+pub(in crate::pages) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
     style: CSS,
     script: None,
     has_forms: false,
 };
 /// The contents of the docs page. Its forms are handled by the script.
-pub(in super::super) const CONTENT: AllowedContent<'static> = AllowedContent {
+pub(in crate::pages) const CONTENT: AllowedContent<'static> = AllowedContent {
     style: DOCS_CSS,
     script: Some(SCRIPT),
     has_forms: false,
@@ -43,7 +43,7 @@ const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
 /// The landing page.
-pub(in super::super) fn landing(config: &PagesConfig) -> String {
+pub(in crate::pages) fn landing(config: &PagesConfig) -> String {
     fill(LANDING, |name| {
         Some(match name {
             "css" => CSS.to_owned(),
@@ -55,7 +55,7 @@ pub(in super::super) fn landing(config: &PagesConfig) -> String {
 }
 
 /// The docs page.
-pub(in super::super) fn page(config: &PagesConfig) -> String {
+pub(in crate::pages) fn page(config: &PagesConfig) -> String {
     fill(DOCS, |name| {
         section(config, name).or_else(|| common(config, name))
     })
@@ -203,7 +203,8 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(config),
         "endpoints" => {
-            let (base, model) = (address(config), model(config));
+            let base = address(config);
+            let model = model(config);
             config
                 .endpoints
                 .iter()
@@ -373,7 +374,8 @@ fn tiers(config: &PagesConfig) -> String {
 
 /// The periods and endpoints, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
-    let (rights, periods) = (tier.rights, tier.rights.periods_of(Route::Models));
+    let rights = tier.rights;
+    let periods = tier.rights.periods_of(Route::Models);
     let refused = config
         .endpoints
         .stored()

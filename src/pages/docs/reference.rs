@@ -6,9 +6,9 @@ use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
 use scoregate_base::routes::{AllowedValues, Endpoint, Param, PublishedField, PublishedKind};
 
-use super::super::colour::CodeLanguage;
-use super::super::html::{code, code_block, escape, prose, push, stacking_table};
-use super::super::sample;
+use crate::pages::colour::CodeLanguage;
+use crate::pages::html::{code, code_block, escape, prose, push, stacking_table};
+use crate::pages::sample;
 
 /// For endpoints whose items are passed through.
 const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any listed field may be absent, and others may \

@@ -24,10 +24,8 @@ fn default() -> String {
 
 /// The values of these attributes on both pages.
 fn attributes(name: &str) -> Vec<String> {
-    let (html, lead) = (
-        default() + &landing(&PagesConfig::default()),
-        format!(" {name}=\""),
-    );
+    let html = default() + &landing(&PagesConfig::default());
+    let lead = format!(" {name}=\"");
     html.split(&lead)
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap().to_owned())
@@ -481,7 +479,8 @@ fn without_sign_up_the_page_says_that_keys_come_from_the_operator() {
         });
         html.split_once("<script").unwrap().0.to_owned()
     };
-    let (without, with) = (markup(false), markup(true));
+    let without = markup(false);
+    let with = markup(true);
     for words in ["Sign up", "your account"] {
         assert!(!without.contains(words) && with.contains(words), "{words}");
     }

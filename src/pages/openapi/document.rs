@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use scoregate_base::routes::{API_BASE, Endpoint};
 
-use super::super::discovery::{API_CATALOG, SECURITY_TXT, SUMMARY};
-use super::super::paths::{DOCS_MARKDOWN, LLMS_TXT};
-use super::super::status::FEED;
-use super::super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use super::responses::NamedResponses;
 use super::{parameters, schemas};
+use crate::pages::discovery::{API_CATALOG, SECURITY_TXT, SUMMARY};
+use crate::pages::paths::{DOCS_MARKDOWN, LLMS_TXT};
+use crate::pages::status::FEED;
+use crate::pages::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 
 /// The parts, in reading order.
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct OpenApiDocument {
 }
 
 /// The description as text.
-pub(in super::super) fn document(config: &PagesConfig) -> String {
+pub(in crate::pages) fn document(config: &PagesConfig) -> String {
     let mut responses = NamedResponses::default();
     let paths = config
         .endpoints

@@ -6,9 +6,9 @@ use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::{CodeRow, ErrorCode};
 use scoregate_base::routes::{AllowedValues, ErrorBody, Param, Period};
 
-use super::super::DOCS;
-use super::super::sample::INSTANT;
 use super::schemas::{insert, subject};
+use crate::pages::DOCS;
+use crate::pages::sample::INSTANT;
 
 /// The exhausted limit of each code that has one: its name, quota and seconds.
 const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [

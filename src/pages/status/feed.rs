@@ -17,7 +17,8 @@ pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -
     let service = xml(&site.service);
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
     let id = uuid(&["feed", &site.service, &site.url("/")]);
-    let (own, page) = (xml(&site.url("/status.atom")), xml(&site.url("/status")));
+    let own = xml(&site.url("/status.atom"));
+    let page = xml(&site.url("/status"));
     let entries: String = messages
         .iter()
         .map(|message| entry(site, message))
@@ -78,7 +79,9 @@ fn uuid(texts: &[&str]) -> String {
     };
     let high = u64::from_be_bytes(*high) & !0xF000 | 0x8000;
     let low = u64::from_be_bytes(*low) & !(0b11 << 62) | 0b10 << 62;
-    let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
+    let a = high >> 32;
+    let b = high >> 16 & 0xFFFF;
+    let c = high & 0xFFFF;
     format!(
         "urn:uuid:{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}",
         low >> 48,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::super::content_policy::AllowedContent;
-use super::super::{Page, STATUS};
 use super::service_status::{ServiceStatus, StatusSite};
 use super::{feed, view};
+use crate::pages::content_policy::AllowedContent;
+use crate::pages::{Page, STATUS};
 
-pub(in super::super) const FEED: &str = "/status.atom";
+pub(in crate::pages) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
 /// Reused for half a minute, also by shared caches: these pages are the same for all clients.

@@ -321,7 +321,8 @@ fn texts_of_operators_and_settings_are_escaped() {
 
 #[test]
 fn equal_content_has_equal_bytes_until_something_changes() {
-    let (status, later) = (up(2), Wall::from_seconds(NOON.seconds() + 600));
+    let status = up(2);
+    let later = Wall::from_seconds(NOON.seconds() + 600);
     let pages = StatusPages::new(&site(), &status, NOON);
     let mut same = status.clone();
     same.counted_until = Some(later);

@@ -68,7 +68,8 @@ mod tests {
     use scoregate_base::clock::Wall;
 
     fn message(id: u64, incident: u64, state: IncidentState) -> StatusMessage {
-        let (title, message) = (format!("Incident {incident}"), format!("Message {id}"));
+        let title = format!("Incident {incident}");
+        let message = format!("Message {id}");
         StatusMessage {
             id,
             incident,

@@ -166,7 +166,8 @@ fn past_incidents(past: &[IncidentThread<'_>]) -> String {
 }
 
 fn incident(thread: &IncidentThread<'_>) -> String {
-    let (number, title) = (thread.number, escape(thread.title));
+    let number = thread.number;
+    let title = escape(thread.title);
     let messages = thread.messages.iter().map(|message| {
         let state = message.state;
         let class = if state == IncidentState::Resolved {
@@ -207,7 +208,8 @@ fn days(status: &ServiceStatus) -> String {
         &lost(&status.days, "downtime", DayAvailability::down),
         &up_bars(status),
     );
-    let (availability, down) = (share(whole.up, whole.counted), whole.down());
+    let availability = share(whole.up, whole.counted);
+    let down = whole.down();
     let days = match status.days.iter().filter(|day| day.counted > 0).count() {
         1 => "1 day".into(),
         count => format!("{count} days"),

@@ -292,7 +292,9 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
             ConnectionActivity::new(clock.clone(), Arc::default(), Arc::clone(&applications));
         Arc::new(activity)
     };
-    let (first, second, of_a_proxy) = (connect(), connect(), connect());
+    let first = connect();
+    let second = connect();
+    let of_a_proxy = connect();
     of_a_proxy.belongs_to_no_application();
     for activity in [&first, &second, &of_a_proxy] {
         activity.trust().record_key(application(1));
@@ -351,7 +353,8 @@ fn http2_the_first_request_of_a_connection_is_taken_however_many_responses_wait_
     let flood: Vec<_> = (0..limits.pending_in_process)
         .map(|_| unsent.count())
         .collect();
-    let (anonymous, with_key) = (connect(), connect());
+    let anonymous = connect();
+    let with_key = connect();
     let first = respond(&anonymous, true).unwrap();
     assert!(respond(&anonymous, true).is_none());
     let of_a_key = respond(&with_key, true).unwrap();

@@ -111,7 +111,8 @@ impl<'l> HeadScanner<'l> {
 
     pub(super) fn new(limit: Option<&'l HeadLimit>) -> Self {
         let held = Bytes::new();
-        let (at, refused) = (ScanState::Start, REFUSED);
+        let at = ScanState::Start;
+        let refused = REFUSED;
         Self {
             at,
             last: 0,
@@ -252,7 +253,8 @@ pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     else {
         return false;
     };
-    let (blocks, blocks_before) = (second.as_chunks::<BLOCK>().0, before.as_chunks::<BLOCK>().0);
+    let blocks = second.as_chunks::<BLOCK>().0;
+    let blocks_before = before.as_chunks::<BLOCK>().0;
     let found = match (second.last_chunk::<BLOCK>(), before.last_chunk::<BLOCK>()) {
         // The last block overlaps the one before it.
         (Some(last), Some(last_before)) => blocks

@@ -90,7 +90,8 @@ fn a_bare_line_end_and_a_fragment_are_found_in_every_head_and_nothing_else_is() 
 async fn the_codec_gets_a_head_that_ends_at_the_violation_however_little_it_reads() {
     use tokio::io::AsyncReadExt as _;
     for size in 1..9 {
-        let (mut heads, mut read) = (HeadScanner::stream(&b"GET /#a\r\n"[..], None), Vec::new());
+        let mut heads = HeadScanner::stream(&b"GET /#a\r\n"[..], None);
+        let mut read = Vec::new();
         let mut part = vec![0; size];
         while !read.ends_with(b"\r\n\r\n") {
             let length = heads.read(&mut part).await.unwrap();
@@ -105,7 +106,8 @@ async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
     use tokio::io::AsyncReadExt as _;
     let head = b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n";
     for body in [&b"a=b\nc #d\n"[..], b"G #\n\n\n\n#\n"] {
-        let (bytes, limit) = ([&head[..], body].concat(), HeadLimit::default());
+        let bytes = [&head[..], body].concat();
+        let limit = HeadLimit::default();
         let mut heads = HeadScanner::stream(&bytes[..], Some(&limit));
         let mut read = vec![0; bytes.len()];
         let first = heads.read(&mut read).await.unwrap();
@@ -122,12 +124,15 @@ async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
 /// Reads everything in parts of this size, as the codec does that finds a body of this size after each head.
 async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usize) {
     use tokio::io::AsyncReadExt as _;
-    let (limit, mut read, mut heads) = (HeadLimit::default(), Vec::new(), 0);
+    let limit = HeadLimit::default();
+    let mut read = Vec::new();
+    let mut heads = 0;
     let mut stream = HeadScanner::stream(
         tokio::io::BufReader::with_capacity(part, bytes),
         Some(&limit),
     );
-    let (mut buffer, mut begin) = (vec![0; part], 0);
+    let mut buffer = vec![0; part];
+    let mut begin = 0;
     loop {
         let length = stream.read(&mut buffer).await.unwrap();
         read.extend_from_slice(&buffer[..length]);
@@ -147,10 +152,8 @@ async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usi
 
 #[tokio::test]
 async fn heads_after_bodies_of_known_size_are_checked_however_the_bytes_arrive() {
-    let (head, body) = (
-        "POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
-        "a\n#\r\n\r\nbc",
-    );
+    let head = "POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n";
+    let body = "a\n#\r\n\r\nbc";
     let good = [head, body, head, body].concat();
     for part in 1..=good.len() {
         let (read, heads) = read_with_bodies(good.as_bytes(), part, 9).await;

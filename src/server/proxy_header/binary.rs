@@ -71,7 +71,8 @@ fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
             u16::from_be_bytes([*high, *low]),
         ),
     };
-    let (least, most) = (usize::from(least), usize::from(most));
+    let least = usize::from(least);
+    let most = usize::from(most);
     if FIXED + least > LONGEST || most < block.length() {
         return Reading::Malformed;
     }

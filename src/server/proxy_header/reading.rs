@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 /// Maximum length of a header of either version; a longer one of version 2 is rejected by its length field.
-pub(in super::super) const LONGEST: usize = 536;
+pub(in crate::server) const LONGEST: usize = 536;
 
 /// The result for the bytes so far. Further bytes never change a final one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

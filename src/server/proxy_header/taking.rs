@@ -11,7 +11,7 @@ use super::{binary, text};
 
 /// Why no header was read.
 #[derive(Debug, thiserror::Error)]
-pub(in super::super) enum NoHeader {
+pub(in crate::server) enum NoHeader {
     /// Not a header.
     #[error("the connection does not begin with a PROXY header")]
     Malformed,
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Reading {
 /// rest of the stream.
 ///
 /// Sets no timeout: the caller does. If it is cancelled, bytes are lost and the stream is unusable.
-pub(in super::super) async fn take(
+pub(in crate::server) async fn take(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<(Option<SocketAddr>, Bytes), NoHeader> {
     // Never grows: this many bytes are always decisive.

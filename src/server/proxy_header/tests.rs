@@ -131,7 +131,8 @@ fn a_line_ends_within_107_bytes() {
     let line = |length: usize| format!("PROXY UNKNOWN {}\r\n", "x".repeat(length - 16));
     assert_eq!(read(line(107).as_bytes()), header(107, ""));
     assert_eq!(read(line(108).as_bytes()), Reading::Malformed);
-    let (longest, beyond) = (line(107), line(108));
+    let longest = line(107);
+    let beyond = line(108);
     assert_eq!(read(&longest.as_bytes()[..106]), Reading::Incomplete);
     assert_eq!(read(&beyond.as_bytes()[..105]), Reading::Incomplete);
     assert_eq!(
@@ -144,7 +145,8 @@ fn a_line_ends_within_107_bytes() {
 #[test]
 fn a_block_contains_the_client_s_address() {
     let mapped = six("::ffff:192.0.2.1");
-    let (other, unix) = (six("2001:db8::1"), [7; 216]);
+    let other = six("2001:db8::1");
+    let unix = [7; 216];
     let checksummed = [
         &four()[..],
         &[3, 0, 4, 1, 2, 3, 4],
@@ -299,10 +301,8 @@ fn every_seed_is_parsed_as_its_name_states() {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (bytes, verdict) = (
-            std::fs::read(&path).unwrap(),
-            name.split('-').next().unwrap(),
-        );
+        let bytes = std::fs::read(&path).unwrap();
+        let verdict = name.split('-').next().unwrap();
         let fits = match decided(&bytes) {
             Reading::Incomplete => verdict == "incomplete",
             Reading::Header {

@@ -73,7 +73,8 @@ fn source<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<SocketAddr> {
     let mut fields = fields.split(' ');
     let address: A = fields.next()?.parse().ok()?;
     let _here: A = fields.next()?.parse().ok()?;
-    let (from, _to) = (port(fields.next()?)?, port(fields.next()?)?);
+    let from = port(fields.next()?)?;
+    let _to = port(fields.next()?)?;
     fields
         .next()
         .is_none()

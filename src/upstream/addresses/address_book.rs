@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use scoregate_base::clock::Clock;
 
-use super::super::UpstreamFailure;
-use super::super::circuit_breaker::BreakerSignal;
 use super::states::{AddressChange, AddressGrant, AddressStates};
 use super::states::{AddressRules, AddressStatus};
+use crate::upstream::UpstreamFailure;
+use crate::upstream::circuit_breaker::BreakerSignal;
 
 /// The addresses of a backend and their states.
 pub struct AddressBook {
@@ -22,12 +22,12 @@ pub struct AddressBook {
 }
 
 /// A request in flight. However it ends, the circuit breaker of its address gets its result.
-pub(in super::super) struct AddressPermit<'b> {
+pub(in crate::upstream) struct AddressPermit<'b> {
     book: &'b AddressBook,
     grant: AddressGrant,
-    pub(in super::super) signal: BreakerSignal,
+    pub(in crate::upstream) signal: BreakerSignal,
     /// Why it failed.
-    pub(in super::super) failure: Option<UpstreamFailure>,
+    pub(in crate::upstream) failure: Option<UpstreamFailure>,
 }
 
 impl AddressBook {
@@ -45,12 +45,12 @@ impl AddressBook {
     }
 
     /// How long no request may be sent; `None` if one may.
-    pub(in super::super) fn wait(&self) -> Option<Duration> {
+    pub(in crate::upstream) fn wait(&self) -> Option<Duration> {
         self.states.lock().wait(self.clock.now().mono)
     }
 
     /// Grants a request, if possible to the address of this name, or returns how long none may be sent.
-    pub(in super::super) fn begin(
+    pub(in crate::upstream) fn begin(
         &self,
         preferred: Option<&str>,
     ) -> Result<AddressPermit<'_>, Duration> {
@@ -58,14 +58,16 @@ impl AddressBook {
             .names
             .iter()
             .position(|name| Some(&**name) == preferred);
-        let (draws, now) = (self.draws(), self.clock.now().mono);
+        let draws = self.draws();
+        let now = self.clock.now().mono;
         let grant = self.states.lock().begin(preferred, draws, now)?;
         Ok(self.permit(grant))
     }
 
     /// Grants a failover to an address that this fetch has not tried.
-    pub(in super::super) fn fail_over(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
-        let (draws, now) = (self.draws(), self.clock.now().mono);
+    pub(in crate::upstream) fn fail_over(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
+        let draws = self.draws();
+        let now = self.clock.now().mono;
         let grant = self.states.lock().fail_over(tried, draws, now)?;
         tracing::debug!(
             address = self.name(grant.index),
@@ -76,22 +78,20 @@ impl AddressBook {
 
     /// Records the result of a health check, made here or elsewhere.
     pub fn record_check(&self, index: usize, result: Result<(), String>) {
-        let (reason, now) = (
-            result.clone().err().unwrap_or_default(),
-            self.clock.now().mono,
-        );
+        let reason = result.clone().err().unwrap_or_default();
+        let now = self.clock.now().mono;
         let changed = self.states.lock().record_check(index, result, now);
         self.report(index, changed, &reason);
     }
 
     /// The names and states of the addresses.
-    pub(in super::super) fn status(&self) -> Vec<(Arc<str>, AddressStatus)> {
+    pub(in crate::upstream) fn status(&self) -> Vec<(Arc<str>, AddressStatus)> {
         let status = self.states.lock().status(self.clock.now().mono);
         self.names.iter().cloned().zip(status).collect()
     }
 
     /// Failovers so far, and those that the budget did not allow.
-    pub(in super::super) fn failovers(&self) -> (u64, u64) {
+    pub(in crate::upstream) fn failovers(&self) -> (u64, u64) {
         self.states.lock().failovers()
     }
 
@@ -137,7 +137,7 @@ impl AddressBook {
 
 impl AddressPermit<'_> {
     /// The number of the address.
-    pub(in super::super) fn index(&self) -> usize {
+    pub(in crate::upstream) fn index(&self) -> usize {
         self.grant.index
     }
 }

@@ -105,7 +105,10 @@ mod tests {
             addresses in 1..5_usize,
             steps in proptest::collection::vec((0..3_000_u64, any::<bool>()), 0..200),
         ) {
-            let (mut budget, mut now, mut requests, mut failovers) = (RetryBudget::new(addresses, at(0)), 0, 0, 0);
+            let mut budget = RetryBudget::new(addresses, at(0));
+            let mut now = 0;
+            let mut requests = 0;
+            let mut failovers = 0;
             for (millis, is_request) in steps {
                 now += millis;
                 if is_request {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-use super::super::circuit_breaker::{
-    BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker,
-};
 use super::choice::{AddressCondition, Candidate, choose};
 use super::health::{AddressHealth, HealthThresholds, weight};
 use super::retry_budget::RetryBudget;
+use crate::upstream::circuit_breaker::{
+    BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker,
+};
 
 /// Time in which other addresses get the requests after a failure, for each consecutive one.
 const SUSPECT_TIME: Duration = Duration::from_secs(1);
@@ -399,7 +399,8 @@ mod tests {
             steps in proptest::collection::vec((0..5_u8, any::<[u32; 2]>(), 0..4_u64), 0..200),
         ) {
             let mut states = AddressStates::new(&priorities, RULES, at(0));
-            let (mut open, mut now): (Vec<AddressGrant>, _) = (Vec::new(), 0);
+            let mut open: Vec<AddressGrant> = Vec::new();
+            let mut now: _ = 0;
             for (step, draws, seconds) in steps {
                 now += seconds;
                 let permitted: Vec<bool> =

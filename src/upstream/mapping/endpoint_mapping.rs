@@ -10,7 +10,6 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
 use scoregate_base::words;
 
-use super::super::UpstreamResponse;
 use super::body::MappedBody;
 use super::fields::ItemMapping;
 use super::model_id::IdPattern;
@@ -18,6 +17,7 @@ use super::pointer::JsonPointer;
 use super::pointer::PointerError;
 use super::shape::DataShape;
 use super::template::PathTemplate;
+use crate::upstream::UpstreamResponse;
 
 /// How all endpoints are mapped to a backend.
 #[derive(Clone, Debug)]
@@ -61,15 +61,15 @@ words! {
 
 /// Facts about a response besides its body.
 #[derive(Debug)]
-pub(in super::super) struct ResponseInfo {
+pub(in crate::upstream) struct ResponseInfo {
     /// The backend's validators.
-    pub(in super::super) source: Validators,
+    pub(in crate::upstream) source: Validators,
     /// The time of the data, if the transport states it.
-    pub(in super::super) dated: Option<Wall>,
+    pub(in crate::upstream) dated: Option<Wall>,
     /// When it will next change, if the backend states it.
-    pub(in super::super) next_refresh: Option<Wall>,
+    pub(in crate::upstream) next_refresh: Option<Wall>,
     /// The time of the response; used if the time of the data is unknown.
-    pub(in super::super) now: Wall,
+    pub(in crate::upstream) now: Wall,
 }
 
 impl Default for Mapping {
@@ -107,7 +107,7 @@ impl Mapping {
     }
 
     /// Whether the backend may have a document: its id is not excluded by the configuration.
-    pub(in super::super) fn may_have(&self, key: &DocumentKey) -> bool {
+    pub(in crate::upstream) fn may_have(&self, key: &DocumentKey) -> bool {
         let pattern = self
             .endpoints
             .get(&key.route)
@@ -138,17 +138,17 @@ impl EndpointMapping {
     }
 
     /// The path and query of a document. `None` if the document lacks a parameter they need.
-    pub(in super::super) fn target(&self, key: &DocumentKey) -> Option<String> {
+    pub(in crate::upstream) fn target(&self, key: &DocumentKey) -> Option<String> {
         self.template.target(key)
     }
 
     /// Whether the backend reports missing models in this way.
-    pub(in super::super) fn supports(&self, way: NotFound) -> bool {
+    pub(in crate::upstream) fn supports(&self, way: NotFound) -> bool {
         self.not_found.contains(&way)
     }
 
     /// Reads a body. The reason for a rejection is for the operator.
-    pub(in super::super) fn read(
+    pub(in crate::upstream) fn read(
         &self,
         key: &DocumentKey,
         body: &Bytes,
@@ -184,7 +184,7 @@ impl EndpointMapping {
     }
 
     /// Whether the body of an error status reports that the model does not exist.
-    pub(in super::super) fn reports_missing_model(&self, body: &Bytes) -> bool {
+    pub(in crate::upstream) fn reports_missing_model(&self, body: &Bytes) -> bool {
         let refused = MappedBody::of(body).and_then(|body| body.reported_error(self.is_bare()));
         self.supports(NotFound::Error)
             && matches!(refused, Ok(Some(refused)) if refused.says_not_found())

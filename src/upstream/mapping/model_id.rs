@@ -179,7 +179,7 @@ mod tests {
     fn other(route: Route, requested: &str, body: &'static str) -> Result<Option<String>, String> {
         let bytes = Bytes::from_static(body.as_bytes());
         let body = MappedBody::of(&bytes)?;
-        let data = super::super::JsonPointer::member("data")
+        let data = crate::upstream::mapping::JsonPointer::member("data")
             .find(body.raw)
             .unwrap()
             .unwrap();

@@ -76,7 +76,8 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
     if let Some(entry) = entries.twice() {
         return Err(format!("has the key {} more than once", entry.written));
     }
-    let (mut data, mut each) = (String::from("["), Vec::new());
+    let mut data = String::from("[");
+    let mut each = Vec::new();
     for entry in &entries.0 {
         if !each.is_empty() {
             data.push(',');
@@ -97,7 +98,8 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
 
 /// Appends an entry of a map as an item: its key, as written in the map, becomes the first member.
 fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
-    let (key, text) = (entry.written, entry.value.get());
+    let key = entry.written;
+    let text = entry.value.get();
     let Some(rest) = text.strip_prefix('{') else {
         return Err(format!(
             "has an entry that is not an object: {key}: {:?}",
@@ -242,7 +244,8 @@ mod tests {
         prop::collection::vec(member, 0..5).prop_map(|members| {
             let member =
                 |(at, (name, value, before, after)): (usize, &(String, usize, usize, usize))| {
-                    let (before, after) = (SPACES[*before], SPACES[*after]);
+                    let before = SPACES[*before];
+                    let after = SPACES[*after];
                     format!(
                         "{before}\"{name}{at}\"{after}:{before}{}{after}",
                         VALUES[*value]

@@ -85,7 +85,9 @@ impl PathTemplate {
         without: &[Param],
     ) -> Result<Self, Vec<BadTemplate>> {
         let has = parameters(endpoint);
-        let (mut pieces, mut bad, mut rest) = (Vec::new(), Vec::new(), text);
+        let mut pieces = Vec::new();
+        let mut bad = Vec::new();
+        let mut rest = text;
         if !text.starts_with('/') {
             bad.push(BadTemplate::NoSlash);
         }

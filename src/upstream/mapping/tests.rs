@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use crate::cache::{DocumentContent, Validators};
+use crate::upstream::UpstreamResponse;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, Period, Query, Route};
 
-use super::super::UpstreamResponse;
 use super::*;
 
 const NOW: Wall = Wall::from_seconds(1_000_000_000);

@@ -24,11 +24,9 @@ pub fn check(bytes: &[u8]) {
         weights.insert(name, quality);
     }
     let of = |name: &str| weights.get(name).or(weights.get("*")).copied().unwrap_or(0);
-    let (brotli, gzip, identity) = (
-        of("br"),
-        of("gzip"),
-        weights.get("identity").copied().unwrap_or(0),
-    );
+    let brotli = of("br");
+    let gzip = of("gzip");
+    let identity = weights.get("identity").copied().unwrap_or(0);
     let best = brotli.max(gzip).max(identity);
     let expected = match best {
         0 => ContentCoding::Identity,

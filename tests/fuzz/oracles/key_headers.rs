@@ -7,7 +7,9 @@ use scoregate_base::routes::codes::ErrorCode;
 
 /// Fails if the program finds another key or returns another error.
 pub fn check(bytes: &[u8]) {
-    let (mut headers, mut tokens, mut keys) = (HeaderMap::new(), Vec::new(), Vec::new());
+    let mut headers = HeaderMap::new();
+    let mut tokens = Vec::new();
+    let mut keys = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n').take(8) {
         let Some((header, value)) = line.split_first() else {
             continue;

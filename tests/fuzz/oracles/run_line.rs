@@ -152,7 +152,9 @@ fn is_repeated_or_positional(line: &str, value: &Value) -> bool {
 
 /// The number of fields in the text: colons outside strings.
 fn colons(line: &str) -> usize {
-    let (mut count, mut is_string, mut is_escaped) = (0, false, false);
+    let mut count = 0;
+    let mut is_string = false;
+    let mut is_escaped = false;
     for byte in line.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
@@ -166,7 +168,8 @@ fn colons(line: &str) -> usize {
 }
 
 fn of_program(record: &scoregate_scoring::IdentifiedRun) -> LiteralRun {
-    let (run, model) = (&record.run, record.run.model());
+    let run = &record.run;
+    let model = record.run.model();
     let numbers = |trial: &Trial| {
         (
             trial.scores().map(Option::unwrap),
@@ -226,7 +229,8 @@ fn literal(value: &Value, now: Wall) -> Option<LiteralRun> {
     if time > now.plus(Duration::from_mins(1)) {
         return None;
     }
-    let (mut scored, mut failed) = (Vec::new(), Vec::new());
+    let mut scored = Vec::new();
+    let mut failed = Vec::new();
     let failure = match (present(run, "trials"), present(run, "failure")) {
         (Some(trials), None) => {
             for trial in trials.as_array()? {

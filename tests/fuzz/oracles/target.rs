@@ -214,7 +214,8 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
 
 /// Percent-decodes once; `None` if any escape is invalid.
 fn decoded(text: &str, plus_is_space: bool) -> Option<Vec<u8>> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         rest = after;
         match (first, after) {

@@ -101,7 +101,8 @@ fn check_lm_eval(bytes: &[u8]) {
         .iter()
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
-    let (results, samples) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
+    let results = &bytes[..end];
+    let samples = bytes.get(end + 1..).unwrap_or_default();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results_2026-11-24.json");
     std::fs::write(&path, results).unwrap();
@@ -176,8 +177,10 @@ fn checked(tool: EvaluationTool, path: &Path, mapping: &LogMapping) -> Vec<Mappe
 fn check_runs(mapped: &MappedRuns, table: &SuiteTable, ids: &mut BTreeSet<String>) {
     // No time of a log is later.
     let now = Wall::from_millis(u64::MAX);
-    let (mut scored, mut failed) = (0, BTreeMap::<RunFailure, u64>::new());
-    let (mut least, mut most) = (usize::MAX, 0);
+    let mut scored = 0;
+    let mut failed = BTreeMap::<RunFailure, u64>::new();
+    let mut least = usize::MAX;
+    let mut most = 0;
     for line in &mapped.runs {
         let record = match ExportLine::read(line, now, table) {
             Ok(ExportLine::Run(record)) => record,

@@ -199,7 +199,8 @@ impl Scene {
                     "/api/v1/index",
                     "/api/v1/models/:id",
                 ]);
-                let (gateway, hard) = (world.running.gateway(), self.draw.one_in(2));
+                let gateway = world.running.gateway();
+                let hard = self.draw.one_in(2);
                 let selection = Selection::parse(document, &gateway.endpoints).unwrap();
                 gateway.engine.purge(&selection, hard).await;
             }
@@ -214,10 +215,8 @@ impl Scene {
                     .unwrap();
             }
             17 if self.is_away || self.draw.one_in(8) => {
-                let (away, back) = (
-                    "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
-                    "DROP TRIGGER away",
-                );
+                let back = "DROP TRIGGER away";
+                let away = "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END";
                 let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db"))
                     .unwrap();
                 file.execute_batch(if self.is_away { back } else { away })

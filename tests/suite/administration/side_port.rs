@@ -226,10 +226,8 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
 #[tokio::test]
 async fn two_authorization_headers_are_refused_on_the_side_port() {
     let world = World::with(WITH_TOKEN, good).await;
-    let (right, wrong) = (
-        format!("Bearer {TOKEN}"),
-        "Bearer another-token-of-some-length".to_owned(),
-    );
+    let right = format!("Bearer {TOKEN}");
+    let wrong = "Bearer another-token-of-some-length".to_owned();
     for (one, other) in [
         (&right, &wrong),
         (&wrong, &right),

@@ -509,7 +509,8 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
     let world = World::with(WITH_TOKEN, good).await;
     let mut start = 0;
     for _ in 0..20 {
-        let (customer, other) = (world.customer("pro").await, world.customer("pro").await);
+        let customer = world.customer("pro").await;
+        let other = world.customer("pro").await;
         let mut connection = Connection::open(world.running.side).await;
         let head = format!(
             "POST /v1/applications/{}/revoke HTTP/1.1\r\nHost: localhost\r\n",

@@ -132,14 +132,16 @@ fn while_all_threads_are_blocked<T>(
         .enable_all()
         .build()
         .unwrap();
-    let ((came, all_came), (kept, all_kept)) = (channel(), channel());
+    let (came, all_came) = channel();
+    let (kept, all_kept) = channel();
     let backend = BlockingUpstream {
         gate: Semaphore::new(0),
         came,
         kept,
         barrier: Arc::default(),
     };
-    let (barrier, backend) = (Arc::clone(&backend.barrier), Arc::new(backend));
+    let barrier = Arc::clone(&backend.barrier);
+    let backend = Arc::new(backend);
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
         let mut world = World::with(TOKEN, good).await;
@@ -292,7 +294,8 @@ impl Flood {
             let stream = Arc::new(TcpStream::connect(public).unwrap());
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();
             stream.set_write_timeout(Some(TIMEOUT)).unwrap();
-            let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
+            let (ahead, behind) = sync_channel(AHEAD);
+            let also = Arc::clone(&stream);
             scope.spawn(move || self.send_request(&stream, key, &ahead));
             scope.spawn(move || self.reads(&also, &behind));
         }
@@ -325,7 +328,9 @@ impl Flood {
     /// Reads all responses of a connection.
     fn reads(&self, mut stream: &TcpStream, ahead: &Receiver<()>) {
         const END: &[u8] = b"\r\n\r\n";
-        let (mut piece, mut kept, mut seen) = (vec![0; 1 << 16], Vec::new(), 0);
+        let mut piece = vec![0; 1 << 16];
+        let mut kept = Vec::new();
+        let mut seen = 0;
         for () in ahead {
             while seen < BATCH {
                 let read = stream.read(&mut piece).unwrap();
@@ -391,10 +396,8 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (
-        Flood::default(),
-        answered(&timed_get(side, "GET /metrics").0),
-    );
+    let flood = Flood::default();
+    let before = answered(&timed_get(side, "GET /metrics").0);
     std::thread::scope(|scope| {
         flood.open(scope, FLOODS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
@@ -438,11 +441,10 @@ fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (
-        Flood::default(),
-        answered(&timed_get(side, "GET /metrics").0),
-    );
-    let (mut oldest, mut most_behind) = (0.0_f64, 0);
+    let flood = Flood::default();
+    let before = answered(&timed_get(side, "GET /metrics").0);
+    let mut oldest = 0.0_f64;
+    let mut most_behind = 0;
     let mut answered_in_all = 0;
     let start = Instant::now();
     std::thread::scope(|scope| {

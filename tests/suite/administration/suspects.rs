@@ -111,7 +111,8 @@ fn told(world: &World) -> Vec<String> {
 #[tokio::test]
 async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     let world = World::with(SETTINGS, many_models).await;
-    let (mirror, regular) = (world.customer("pro").await, world.customer("pro").await);
+    let mirror = world.customer("pro").await;
+    let regular = world.customer("pro").await;
     mirrored(&world, &mirror, &regular).await;
     let view = read(&world, "").await;
     let suspects = view["suspects"].as_array().unwrap();
@@ -161,7 +162,8 @@ async fn suspects_of_the_days_that_ended_are_counted_and_sent_to_the_operator_on
         "c2VjcmV0".repeat(4)
     );
     let world = World::with(&settings, many_models).await;
-    let (mirror, regular) = (world.customer("pro").await, world.customer("pro").await);
+    let mirror = world.customer("pro").await;
+    let regular = world.customer("pro").await;
     mirrored(&world, &mirror, &regular).await;
     let message = loop {
         world.pass(Duration::from_secs(20));

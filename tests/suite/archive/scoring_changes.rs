@@ -39,10 +39,13 @@ fn file(directory: &TempDir, lines: &[String]) -> String {
 
 #[test]
 fn scoring_changes_are_recorded_and_carried_by_an_export() {
-    let (directory, lines) = (TempDir::new().unwrap(), lines(2, 24));
+    let directory = TempDir::new().unwrap();
+    let lines = lines(2, 24);
     let path = directory.path();
     import(path, &lines).with(0);
-    let (first, second, third) = (id(&lines[0]), id(&lines[1]), id(&lines[2]));
+    let first = id(&lines[0]);
+    let second = id(&lines[1]);
+    let third = id(&lines[2]);
     let withdrawn = scoring(path, &["withdraw", first, second, "--reason", "wrong key"]).with(0);
     assert_eq!(
         (withdrawn.out.as_str(), withdrawn.err.as_str()),
@@ -133,7 +136,8 @@ fn scoring_changes_are_recorded_and_carried_by_an_export() {
 
 #[test]
 fn scoring_changes_that_are_refused_name_the_run_and_change_nothing() {
-    let (directory, lines) = (TempDir::new().unwrap(), lines(1, 6));
+    let directory = TempDir::new().unwrap();
+    let lines = lines(1, 6);
     let path = directory.path();
     let missing = scoring(path, &["withdraw", "r-1", "--reason", "x"]).with(1);
     assert!(missing.err.contains("there is no archive") && !Path::new(&archive(path)).exists());
@@ -182,7 +186,8 @@ fn scoring_changes_that_are_refused_name_the_run_and_change_nothing() {
 
 #[tokio::test]
 async fn scoring_changes_are_visible_on_a_running_server_at_once() {
-    let (directory, lines) = (TempDir::new().unwrap(), lines(2, 24));
+    let directory = TempDir::new().unwrap();
+    let lines = lines(2, 24);
     import(directory.path(), &lines).with(0);
     let (_, key) = Keys(directory.path()).create("pro");
     let server = Program::serve(directory.path(), &BUILT_IN);

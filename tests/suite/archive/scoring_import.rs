@@ -64,13 +64,15 @@ fn counted(imported_count: usize, existing: usize, refused: usize) -> String {
 
 #[test]
 fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_same_lines() {
-    let (directory, text) = (TempDir::new().unwrap(), lines(5, 30));
+    let directory = TempDir::new().unwrap();
+    let text = lines(5, 30);
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
     let plain = file(&directory, "first.jsonl", first);
     // Compressed in two members, as after an append; the file name does not show it.
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
     let gzip = file(&directory, "second", [packed(one), packed(two)].concat());
-    let (of_first, of_both) = (first.lines().count(), text.lines().count());
+    let of_first = first.lines().count();
+    let of_both = text.lines().count();
     assert_eq!(
         import(&directory, &[&plain]).with(0).out,
         counted(of_first, 0, 0)
@@ -186,12 +188,11 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
 
 #[test]
 fn scoring_import_accepts_a_byte_order_mark_at_the_beginning_of_each_input() {
-    let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
+    let directory = TempDir::new().unwrap();
+    let text = lines(1, 2);
     let marked = format!("\u{feff}{text}");
-    let (plain, gzip) = (
-        file(&directory, "plain.jsonl", &marked),
-        file(&directory, "packed.jsonl.gz", packed(&marked)),
-    );
+    let plain = file(&directory, "plain.jsonl", &marked);
+    let gzip = file(&directory, "packed.jsonl.gz", packed(&marked));
     let runs = text.lines().count();
     assert_eq!(
         import(&directory, &[&plain, &gzip]).with(0).out,
@@ -213,7 +214,8 @@ fn scoring_import_accepts_a_byte_order_mark_at_the_beginning_of_each_input() {
 
 #[test]
 fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
-    let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
+    let directory = TempDir::new().unwrap();
+    let text = lines(1, 2);
     let good = file(&directory, "good.jsonl", &text);
     let missing = import(&directory, &[&good, "no-such-file"]).with(1);
     assert!(
@@ -261,7 +263,8 @@ fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
 
 #[test]
 fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
-    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let from = TempDir::new().unwrap();
+    let to = TempDir::new().unwrap();
     let other = SuiteTable::default()
         .write()
         .replace("tooling\"\nweight", "mmlu\"\nweight");
@@ -365,7 +368,8 @@ async fn world_on_archive(directory: &TempDir) -> World {
 
 /// An import by the real program while the server runs.
 async fn imported(directory: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
-    let (file, archive) = (file(directory, name, text), archive(directory.path()));
+    let file = file(directory, name, text);
+    let archive = archive(directory.path());
     let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
         .iter()
         .chain(more)

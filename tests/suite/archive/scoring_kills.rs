@@ -109,7 +109,8 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         Order::TearWrite(300),
         Order::TearWrite(1_500),
     ] {
-        let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+        let directory = TempDir::new().unwrap();
+        let disk = Disk::new();
         disk.order(order);
         let (ended, _) = import(directory.path(), file, &disk).end();
         assert_eq!(
@@ -133,7 +134,8 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         finish(directory.path(), file, runs, &expected);
     }
     let some = |which: &dyn Fn(&u64) -> bool| kept.iter().any(which);
-    let (none, all) = (some(&|runs| *runs == 0), some(&|runs| *runs == expected.0));
+    let none = some(&|runs| *runs == 0);
+    let all = some(&|runs| *runs == expected.0);
     let between = some(&|runs| (1..expected.0).contains(runs));
     assert!(
         none && between && all,
@@ -174,7 +176,8 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
     let file = file.to_str().unwrap();
     let expected = reference(file);
     let directory = TempDir::new().unwrap();
-    let (mut before, mut lives) = (0, Vec::new());
+    let mut before = 0;
+    let mut lives = Vec::new();
     for kill in 0..KILLS {
         let disk = Disk::new();
         let program = import(directory.path(), file, &disk);

@@ -34,7 +34,8 @@ fn golden(name: &str) -> String {
 }
 
 fn import(directory: &Path, mapping: &str, more: &[&str]) -> CommandOutput {
-    let (archive, mapping) = (archive(directory), golden(mapping));
+    let archive = archive(directory);
+    let mapping = golden(mapping);
     let fixed = [
         "scoring",
         "import",
@@ -250,7 +251,8 @@ fn failed_samples_and_logs_with_one_axis_are_imported_as_they_are() {
 #[test]
 fn wrong_arguments_are_reported_with_the_remedy_before_anything_is_written() {
     let directory = TempDir::new().unwrap();
-    let (log, archive) = (golden("inspect/failures.eval"), archive(directory.path()));
+    let log = golden("inspect/failures.eval");
+    let archive = archive(directory.path());
     let rows: [(&[&str], &str); 6] = [
         (&["--from", "inspect", &log], "--mapping <FILE>"),
         (&["--dry-run", &log], "--from <TOOL>"),

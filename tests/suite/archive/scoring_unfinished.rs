@@ -43,7 +43,8 @@ fn half_done(directory: &Path, lines: &[String]) -> (Program, PipeWriter) {
     writer
         .write_all(lines[..BATCH].concat().as_bytes())
         .unwrap();
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     while stored(directory) < before + BATCH {
         assert!(
             clock.mono().since(start).as_secs() < 60,
@@ -61,7 +62,8 @@ fn kill((program, writer): (Program, PipeWriter)) {
 
 #[tokio::test]
 async fn scoring_unfinished_import_that_was_killed_counts_at_the_next_start_and_the_next_check() {
-    let (directory, lines) = (TempDir::new().unwrap(), lines(8, 400));
+    let directory = TempDir::new().unwrap();
+    let lines = lines(8, 400);
     kill(half_done(directory.path(), &lines));
     let arguments = [
         "scoring",
@@ -101,7 +103,8 @@ async fn scoring_unfinished_import_that_was_killed_counts_at_the_next_start_and_
 
 #[tokio::test]
 async fn scoring_unfinished_import_that_is_running_is_not_published_in_part() {
-    let (directory, lines) = (TempDir::new().unwrap(), lines(8, 400));
+    let directory = TempDir::new().unwrap();
+    let lines = lines(8, 400);
     let (_, key) = Keys(directory.path()).create("pro");
     kill(half_done(directory.path(), &lines));
     let (running, mut writer) = half_done(directory.path(), &lines[BATCH..]);

@@ -55,7 +55,8 @@ pub fn plant(directory: &Path, applications: &[&str]) {
 #[tokio::test]
 async fn a_suspended_account_has_no_valid_key_at_once() {
     let directory = TempDir::new().unwrap();
-    let (keys, accounts) = (Keys(directory.path()), Accounts(directory.path()));
+    let keys = Keys(directory.path());
+    let accounts = Accounts(directory.path());
     let (first, key) = keys.create("free");
     let (second, other) = keys.create("free");
     let (_, unowned) = keys.create("free");
@@ -115,7 +116,8 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
 #[test]
 fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     let directory = TempDir::new().unwrap();
-    let (keys, accounts) = (Keys(directory.path()), Accounts(directory.path()));
+    let keys = Keys(directory.path());
+    let accounts = Accounts(directory.path());
     let (id, _) = keys.create("free");
     keys.run(&[
         "update",

@@ -57,7 +57,8 @@ fn planted(directory: &Path) -> [String; 4] {
 
 fn every_selection(directory: &Path, ids: &[String; 4]) {
     let [first, second, third, unowned] = ids;
-    let (ann, bob) = ("Ann+x@example.org\n", "bob@example.com\n");
+    let ann = "Ann+x@example.org\n";
+    let bob = "bob@example.com\n";
     let both = format!("{ann}{bob}");
     for (selection, recipients) in [
         (&["--application", first, second, third][..], both.as_str()),

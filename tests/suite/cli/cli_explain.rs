@@ -46,7 +46,8 @@ fn answer(explanation: &Value) -> (u64, Option<&str>, usize) {
 async fn a_request_is_explained_by_the_running_server_and_costs_nothing() {
     let data = TempDir::new().unwrap();
     let program = Program::serve(data.path(), &BUILT_IN);
-    let (client, keys) = (ProgramClient::to(program.public()).await, Keys(data.path()));
+    let client = ProgramClient::to(program.public()).await;
+    let keys = Keys(data.path());
     let (app, key) = keys.create("pro");
     let miss = explained(data.path(), &["--app", &app, MODELS]);
     assert!(

@@ -213,7 +213,8 @@ fn every_keys_command_works_on_a_running_server() {
 async fn changes_on_a_stopped_server_apply_when_it_starts() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
-    let ((kept, key), (revoked, lost)) = (keys.create("pro"), keys.create("pro"));
+    let (kept, key) = keys.create("pro");
+    let (revoked, lost) = keys.create("pro");
     keys.run(&["set-tier", &kept, "enterprise"]).with(0);
     keys.run(&["revoke", &revoked]).with(0);
     let program = Program::serve(directory.path(), &BUILT_IN);
@@ -403,7 +404,8 @@ fn state_files_are_readable_by_their_owner_only() {
 #[tokio::test]
 async fn no_key_and_no_token_is_ever_printed() {
     let directory = TempDir::new().unwrap();
-    let (token, credential) = ("a-token-of-the-side-port", "a-credential-of-the-backend");
+    let token = "a-token-of-the-side-port";
+    let credential = "a-credential-of-the-backend";
     let environment = [
         ("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"),
         ("SCOREGATE_UPSTREAM_CREDENTIAL", credential),
@@ -519,7 +521,8 @@ fn a_directory_without_a_store_is_reported_and_not_changed() {
 fn concurrent_commands_on_a_stopped_server_run_one_after_another() {
     const AT_ONCE: usize = 4;
     let directory = TempDir::new().unwrap();
-    let (keys, begin) = (Keys(directory.path()), Barrier::new(AT_ONCE));
+    let keys = Keys(directory.path());
+    let begin = Barrier::new(AT_ONCE);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {

@@ -424,7 +424,8 @@ fn a_check_prints_text_or_json_and_never_creates_a_store() {
 
 #[test]
 fn an_export_is_complete_on_another_machine_and_contains_no_key() {
-    let (data_dir, other) = (DataDir::new(), DataDir::new());
+    let data_dir = DataDir::new();
+    let other = DataDir::new();
     let key = data_dir.create("pro");
     let lines = data_dir.store(&["export", "-"]).with(0);
     assert!(
@@ -453,7 +454,8 @@ fn an_export_is_complete_on_another_machine_and_contains_no_key() {
 fn an_export_is_readable_by_its_owner_only_and_overwrites_no_file() {
     let data_dir = DataDir::new();
     data_dir.create("pro");
-    let (protected_files, open) = (data_dir.path("precious"), data_dir.path("open.jsonl.half"));
+    let protected_files = data_dir.path("precious");
+    let open = data_dir.path("open.jsonl.half");
     for similar_file in [&protected_files, &open] {
         fs::write(similar_file, "mine").unwrap();
         fs::set_permissions(similar_file, fs::Permissions::from_mode(0o666)).unwrap();

@@ -109,10 +109,8 @@ async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut keys, mut shown) = (
-        terminal.stdin.take().unwrap(),
-        terminal.stdout.take().unwrap(),
-    );
+    let mut keys = terminal.stdin.take().unwrap();
+    let mut shown = terminal.stdout.take().unwrap();
     let mut page = String::new();
     let mut byte = [0];
     // Until the first page is complete.

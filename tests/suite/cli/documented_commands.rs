@@ -29,10 +29,8 @@ fn blocks() -> Vec<CommandBlock> {
     pages.sort();
     let mut blocks = Vec::new();
     for path in pages {
-        let (page, text) = (
-            path.display().to_string(),
-            fs::read_to_string(&path).unwrap(),
-        );
+        let page = path.display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
         for fenced_block in text.split("\n```sh run").skip(1) {
             let (mark, rest) = fenced_block.split_once('\n').unwrap();
             let script = rest.split("\n```").next().unwrap().to_owned();
@@ -90,7 +88,8 @@ fn documented_commands_work_as_written() {
         running.len(),
         stopped.len()
     );
-    let (data, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let data = TempDir::new().unwrap();
+    let work = TempDir::new().unwrap();
     let arguments = [
         "--listen",
         "127.0.0.1:0",
@@ -122,16 +121,15 @@ async fn the_sample_of_benchmark_runs_in_the_documentation_gives_a_score() {
         .iter()
         .find(|block| block.script.contains("sample.jsonl"))
         .unwrap();
-    let (data, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let data = TempDir::new().unwrap();
+    let work = TempDir::new().unwrap();
     let program = Program::serve(data.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(data.path()).create("pro");
     run(sample, work.path(), data.path(), &application);
     let models = client.get("/api/v1/models", &key).send().await.json();
-    let (model, score) = (
-        &models["data"][0]["id"],
-        models["data"][0]["currentScore"].as_f64(),
-    );
+    let model = &models["data"][0]["id"];
+    let score = models["data"][0]["currentScore"].as_f64();
     assert!(
         *model == "atlas-4-large" && score.is_some_and(|score| (50.0..90.0).contains(&score)),
         "{models:#}"

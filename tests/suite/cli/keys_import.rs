@@ -50,10 +50,8 @@ fn everything() -> (String, String) {
 fn import_and_export(keys: &Keys<'_>) {
     let files = TempDir::new().unwrap();
     let (csv, jsonl) = everything();
-    let (csv, jsonl) = (
-        file(files.path(), "keys.csv", &csv),
-        file(files.path(), "keys.jsonl", &jsonl),
-    );
+    let csv = file(files.path(), "keys.csv", &csv);
+    let jsonl = file(files.path(), "keys.jsonl", &jsonl);
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(3, 0, 0));
     assert_eq!(keys.run(&["import", &jsonl]).with(0).out, counted(1, 1, 0));
     let exported = keys.run(&["export"]).with(0).out;

@@ -11,7 +11,9 @@ fn keys_in_files_and_standard_input_are_shown_by_position_and_first_characters()
     let key = KeyForm::new("sg_live", false).mint().unwrap();
     let key = key.expose();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (clean, leaky, missing) = (path("clean.txt"), path("leaky.py"), path("missing"));
+    let clean = path("clean.txt");
+    let leaky = path("leaky.py");
+    let missing = path("missing");
     std::fs::write(
         &clean,
         format!("{}\nghp_0123456789abcdef\n", &key[..key.len() - 1]),

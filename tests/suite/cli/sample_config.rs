@@ -54,7 +54,8 @@ fn the_commented_settings_of_the_sample_are_valid() {
 #[tokio::test]
 async fn a_server_with_the_sample_s_settings_serves_requests() {
     let directory = TempDir::new().unwrap();
-    let (file, data_dir) = (file(), directory.path().to_str().unwrap().to_owned());
+    let file = file();
+    let data_dir = directory.path().to_str().unwrap().to_owned();
     let test_settings = [
         "--listen",
         "127.0.0.1:0",

@@ -29,10 +29,8 @@ fn status(side: SocketAddr, token: &str) -> String {
 #[test]
 fn a_token_in_a_file_is_valid_and_a_new_one_applies_with_a_reload() {
     let directory = TempDir::new().unwrap();
-    let (file, data_dir) = (
-        directory.path().join("token"),
-        directory.path().join("state"),
-    );
+    let file = directory.path().join("token");
+    let data_dir = directory.path().join("state");
     write_secret(&file, &format!("{FIRST}\n"));
     let environment = [
         BUILT_IN[0],

@@ -175,7 +175,8 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
         .unwrap();
     runtime.block_on(async {
         let scenario = Scenario::set(ONE_AT_ONCE).await;
-        let ((say_begun, start), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
+        let (say_begun, start) = mpsc::channel();
+        let (free, freed) = mpsc::channel::<()>();
         let blocking_task = tokio::task::spawn_blocking(move || {
             say_begun.send(()).unwrap();
             freed.recv().unwrap();

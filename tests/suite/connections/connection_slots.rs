@@ -27,7 +27,8 @@ async fn is_served(connection: &mut Connection) -> bool {
 #[tokio::test]
 async fn an_address_has_its_connection_slots_and_no_more() {
     let world = World::with("server.max_connections_per_address = 2", good).await;
-    let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
+    let mut first = from(&world, 1).await;
+    let mut second = from(&world, 1).await;
     assert!(is_served(&mut first).await && is_served(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
     assert!(

@@ -82,7 +82,8 @@ async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
 #[tokio::test]
 async fn between_two_requests_a_connection_may_idle_for_a_minute() {
     let world = World::new().await;
-    let (mut idle, mut busy) = (world.caller(b"").await, world.caller(b"").await);
+    let mut idle = world.caller(b"").await;
+    let mut busy = world.caller(b"").await;
     assert_eq!(
         (idle.status(HEALTH).await, busy.status(HEALTH).await),
         (200, 200)
@@ -173,7 +174,8 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
         .unwrap();
     // All buffers are full when no further response begins. Until then no time passes.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
-    let (mut start, mut looks) = (0, 0);
+    let mut start = 0;
+    let mut looks = 0;
     while start == 0 || looks < 50 {
         let now = world.counted(pages).await;
         looks = if now == start { looks + 1 } else { 0 };
@@ -195,7 +197,8 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
 #[tokio::test]
 async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_later() {
     let world = World::with("server.idle_timeout = \"1d\"", good).await;
-    let (mut asks, mut idles) = (world.caller(b"").await, world.caller(b"").await);
+    let mut asks = world.caller(b"").await;
+    let mut idles = world.caller(b"").await;
     for connection in [&mut asks, &mut idles] {
         assert_eq!(connection.status(HEALTH).await, 200);
     }

@@ -82,7 +82,8 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
             .success()
     );
     let clock = Clock::system();
-    let (start, worked_before) = (clock.mono(), worked(&program));
+    let start = clock.mono();
+    let worked_before = worked(&program);
     for _ in 0..100 {
         silent.push(connect(4, to).await);
     }

@@ -42,7 +42,8 @@ struct Full {
 impl Full {
     async fn new() -> Self {
         let world = World::with(CONCURRENCY, good).await;
-        let (paid, free) = (world.paid().await, world.free().await);
+        let paid = world.paid().await;
+        let free = world.free().await;
         for customer in [&paid, &free] {
             for target in [ATLAS, INDEX] {
                 assert_eq!(world.get_as(customer, target).await.status, 200);
@@ -198,7 +199,8 @@ async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout()
 async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queue_request(3).await;
-    let (world, before) = (&full.world, full.world.left(&full.paid));
+    let world = &full.world;
+    let before = full.world.left(&full.paid);
     let etag = world
         .get_as(&full.paid, INDEX)
         .await
@@ -283,10 +285,8 @@ async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
 async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_request() {
     let full = Full::new().await;
     let mut third = full.queue_request(3).await;
-    let (before, already_received) = (
-        full.world.left(&full.paid),
-        full.world.backend.received().len(),
-    );
+    let before = full.world.left(&full.paid);
+    let already_received = full.world.backend.received().len();
     for number in 10..40 {
         full.assert_refused(&full.paid, &other(number)).await;
         let head = in_time(
@@ -313,7 +313,8 @@ async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_requ
 async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_limit() {
     let full = Full::new().await;
     let _third = full.queue_request(3).await;
-    let (world, key) = (&full.world, &full.paid.key);
+    let world = &full.world;
+    let key = &full.paid.key;
     assert_eq!(world.get(&other(9)).send().await.code(), "api_key_required");
     assert_eq!(
         world.get(&other(9)).key("wrong").send().await.code(),
@@ -361,10 +362,8 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
 async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     let full = Full::new().await;
     let mut third = full.queue_request(3).await;
-    let (world, documents) = (
-        &full.world,
-        full.world.running.gateway().engine.documents.count(),
-    );
+    let world = &full.world;
+    let documents = full.world.running.gateway().engine.documents.count();
     for round in 0..20 {
         full.assert_refused(&full.free, &other(20 + round)).await;
         let [me, other_me] = [

@@ -157,7 +157,8 @@ impl Line {
 async fn longest(attacked: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) -> Duration {
     let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
     let attackers = (0..count).map(|_| {
-        let (attacked, opening) = (attacked.clone(), Arc::clone(&opening));
+        let attacked = attacked.clone();
+        let opening = Arc::clone(&opening);
         tokio::spawn(async move {
             let clock = Clock::system();
             let turn = opening.acquire().await.unwrap();
@@ -180,7 +181,9 @@ async fn longest(attacked: &AttackTarget, count: u32, from: u8, slow: SlowBehavi
 /// Sends requests repeatedly, each on a new connection, until stopped. Returns their number and the longest
 /// duration.
 async fn normal_client(attacked: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
-    let (clock, mut responses, mut longest) = (Clock::system(), 0, Duration::ZERO);
+    let clock = Clock::system();
+    let mut responses = 0;
+    let mut longest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
         longest = longest.max(attacked.probe(&clock).await);
         responses += 1;
@@ -299,7 +302,8 @@ async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_lon
 async fn check_readers_above_the_minimum(is_secure: bool, bytes: usize) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 100, is_secure);
-    let (clock, slow) = (Clock::system(), SlowBehavior::Drips(bytes));
+    let clock = Clock::system();
+    let slow = SlowBehavior::Drips(bytes);
     let mut line = Line::open(&attacked, 1).await.unwrap();
     line.write(&slow.opening()).await.unwrap();
     for second in 0..45 {

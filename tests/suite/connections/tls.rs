@@ -269,11 +269,10 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     authority.certify("ended", &["localhost"], 2021);
     let world = world(&authority, &["default"]).await;
     let client = authority.modern();
-    let (pem, key) = (
-        authority.path("default", "pem"),
-        authority.path("default", "key"),
-    );
-    let (valid_pem, good_key) = (std::fs::read(&pem).unwrap(), std::fs::read(&key).unwrap());
+    let pem = authority.path("default", "pem");
+    let key = authority.path("default", "key");
+    let valid_pem = std::fs::read(&pem).unwrap();
+    let good_key = std::fs::read(&key).unwrap();
     let in_use = stored(&pem);
     let read = |name: &str, what: &str| std::fs::read(authority.path(name, what)).unwrap();
     let bad: [(&str, Vec<u8>, Vec<u8>); 5] = [

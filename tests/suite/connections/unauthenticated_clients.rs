@@ -31,7 +31,8 @@ fn flood(public: SocketAddr, requests: usize) {
             ));
         }
         stream.write_all(text.as_bytes()).unwrap();
-        let (mut read, mut seen) = (0, 0);
+        let mut read = 0;
+        let mut seen = 0;
         while seen < 100 {
             let more = stream.read(&mut responses[read..]).unwrap();
             assert!(more > 0, "the connection was closed");
@@ -76,9 +77,11 @@ async fn unknown_keys_use_no_memory_and_no_map_entries() {
     let (public, side) = program.ports();
     // The first requests allocate what is allocated once: threads, buffers, pages of code.
     flood(public, 20_000);
-    let (before, maps) = (program.resident(), keys_and_documents(side).await);
+    let before = program.resident();
+    let maps = keys_and_documents(side).await;
     flood(public, requests);
-    let (after, maps_after) = (program.resident(), keys_and_documents(side).await);
+    let after = program.resident();
+    let maps_after = keys_and_documents(side).await;
     assert_eq!(maps, maps_after);
     assert!(
         after <= before + (2 << 20),

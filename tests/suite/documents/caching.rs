@@ -152,11 +152,9 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
             .header("etag")
             .to_owned()
     };
-    let (plain, gzip, brotli) = (
-        tag(&free, "").await,
-        tag(&free, "gzip").await,
-        tag(&free, "br").await,
-    );
+    let plain = tag(&free, "").await;
+    let gzip = tag(&free, "gzip").await;
+    let brotli = tag(&free, "br").await;
     let full = tag(&paid, "").await;
     for (accept, given, status) in [
         ("", plain.clone(), 304),
@@ -225,7 +223,8 @@ async fn head_has_the_headers_of_get_and_no_body() {
                 .header("Accept-Encoding", accept)
                 .send()
         };
-        let (get, head) = (request("GET").await, request("HEAD").await);
+        let get = request("GET").await;
+        let head = request("HEAD").await;
         assert_eq!(steady(&get), steady(&head), "{target}");
         assert!(head.body.is_empty() && !get.body.is_empty());
     }

@@ -43,7 +43,8 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
     let mut old = before.into_iter();
     for customer in [&paid, &free] {
         for target in ALL {
-            let (old, new) = (old.next().unwrap(), world.get_as(customer, target).await);
+            let old = old.next().unwrap();
+            let new = world.get_as(customer, target).await;
             assert_eq!((new.status, &new.body), (200, &old.body), "{target}");
             for name in ["etag", "last-modified", "cache-status", "cache-control"] {
                 assert_eq!(new.header(name), old.header(name), "{target} {name}");
@@ -244,7 +245,8 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
         world.settled().await;
         world.backend.received().len() - before
     };
-    let (steady, restarted) = (hour(false).await, hour(true).await);
+    let steady = hour(false).await;
+    let restarted = hour(true).await;
     assert!(
         steady > 12 && restarted <= 2 * steady,
         "{steady} {restarted}"
@@ -271,7 +273,8 @@ fn on_disk(directory: &Path) -> usize {
 fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(good));
-    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let directory = TempDir::new().unwrap();
+    let url = backend.url();
     let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
     let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
     let key = &load_clients[0].key;

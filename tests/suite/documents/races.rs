@@ -99,7 +99,8 @@ async fn waiters_are_served_when_the_leader_disconnects() {
 
 #[tokio::test]
 async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
-    let (moment, minute) = (Duration::from_millis(500), Duration::from_mins(1));
+    let moment = Duration::from_millis(500);
+    let minute = Duration::from_mins(1);
     for (bad, code, remembered) in [
         (
             respond("500 Internal Server Error", &[], ""),
@@ -167,6 +168,7 @@ async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
         world.settled().await;
         world.pass(Duration::from_secs(if round % 3 == 0 { 1_800 } else { 7 }));
     }
-    let (hits, stale) = (world.served("hit").await, world.served("stale").await);
+    let hits = world.served("hit").await;
+    let stale = world.served("stale").await;
     assert!(hits > 50 && stale > 50, "{hits} {stale}");
 }

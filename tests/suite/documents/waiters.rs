@@ -266,7 +266,9 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
         hour.fetch_add(1, Ordering::SeqCst);
         world.pass(Duration::from_hours(1));
         join_all((1..=8).map(|stride| {
-            let (world, customer, targets) = (&world, &customer, &targets);
+            let world = &world;
+            let customer = &customer;
+            let targets = &targets;
             async move {
                 for step in 0..targets.len() * 2 {
                     // The strides are coprime with the number of documents, and differ.

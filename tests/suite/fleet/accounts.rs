@@ -47,7 +47,8 @@ impl Site {
 async fn a_link_a_session_and_a_key_of_one_gateway_are_valid_at_the_others() {
     needs!("postgresql");
     let site = Site::new();
-    let (one, other) = (site.gateway_with(&ON), site.gateway_with(&ON));
+    let one = site.gateway_with(&ON);
+    let other = site.gateway_with(&ON);
     let mut ann = Browser::to(one.public);
     ann.visit("/account/sign-in").await;
     assert_eq!(
@@ -143,10 +144,8 @@ async fn one_of_two_concurrent_uses_of_a_link_signs_in() {
                 ("terms_version", version.as_str()),
             ]
         });
-        let (first, second) = (
-            one.submit("/account/confirm", &fields[0]),
-            other.submit("/account/confirm", &fields[1]),
-        );
+        let first = one.submit("/account/confirm", &fields[0]);
+        let second = other.submit("/account/confirm", &fields[1]);
         let (a, b) = tokio::join!(first, second);
         let mut statuses = [a.status, b.status];
         statuses.sort_unstable();
@@ -160,7 +159,8 @@ async fn one_of_two_concurrent_uses_of_a_link_signs_in() {
 async fn an_application_closed_at_one_gateway_counts_at_the_others_until_the_day_ends() {
     needs!("postgresql");
     let site = Site::new();
-    let (one, other) = (site.gateway_with(&ON), site.gateway_with(&ON));
+    let one = site.gateway_with(&ON);
+    let other = site.gateway_with(&ON);
     let mut ann = Browser::to(one.public);
     ann.visit("/account/sign-in").await;
     ann.submit("/account/sign-in", &[("email", "ann@example.org")])
@@ -188,7 +188,9 @@ async fn an_application_closed_at_one_gateway_counts_at_the_others_until_the_day
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_that_two_gateways_receive_at_once_is_acted_on_once() {
     needs!("postgresql");
-    let (site, scanner, directory) = (Site::new(), Scanner::new("one"), TempDir::new().unwrap());
+    let site = Site::new();
+    let scanner = Scanner::new("one");
+    let directory = TempDir::new().unwrap();
     let file = directory.path().join("keys.json");
     std::fs::write(&file, scanner.published()).unwrap();
     let settings = [("SCOREGATE_LEAKS_PUBLIC_KEYS", file.to_str().unwrap())];

@@ -108,7 +108,8 @@ impl LoadBalancer {
 
     fn start(configuration: &str, gateways: &[RestartedGateway]) -> Self {
         let directory = TempDir::new().unwrap();
-        let (port, socket) = (ReservedPort::new(), directory.path().join("state"));
+        let port = ReservedPort::new();
+        let socket = directory.path().join("state");
         let state = format!("global\n stats socket {} mode 666\n", socket.display());
         let mut settings = configuration
             .replace("bind :8080", &format!("bind {}", port.address()))
@@ -199,11 +200,13 @@ pub(super) fn requests_during(
     key: &str,
     work: impl FnOnce(),
 ) -> (u32, Vec<String>) {
-    let (is_done, delivered) = (AtomicBool::new(false), AtomicU32::new(0));
+    let is_done = AtomicBool::new(false);
+    let delivered = AtomicU32::new(0);
     let failed = std::thread::scope(|scope| {
         let end = EndOfLoad(&is_done);
         let request = |number: usize| {
-            let (is_done, delivered) = (&is_done, &delivered);
+            let is_done = &is_done;
+            let delivered = &delivered;
             move || client(address, key, number.is_multiple_of(2), is_done, delivered)
         };
         let clients: Vec<_> = (0..CLIENTS)

@@ -78,7 +78,8 @@ async fn two_gateways_on_one_database_deliver_each_mail_once() {
 /// An owner of an application in the tier `pro`, whose key expires in three days.
 fn plant(site: &Site, now: Wall) -> String {
     let (id, _) = site.create("100");
-    let (schema, expires_at) = (&site.schema, now.seconds() * 1_000 + 3 * 86_400_000);
+    let schema = &site.schema;
+    let expires_at = now.seconds() * 1_000 + 3 * 86_400_000;
     sql(
         site,
         &format!(
@@ -124,10 +125,8 @@ async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_three_gateways_that_sweep_concurrently_one_queues_each_notice() {
     needs!("postgresql");
-    let (site, now) = (
-        Site::new(),
-        Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap(),
-    );
+    let site = Site::new();
+    let now = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
     let (clock, _) = Clock::manual(now);
     let id = plant(&site, now);
     let schema = &site.schema;
@@ -141,7 +140,8 @@ async fn of_three_gateways_that_sweep_concurrently_one_queues_each_notice() {
     }
     let all_sweep = async || {
         let tasks = gateways.iter().map(|gateway| {
-            let (gateway, barrier) = (Arc::clone(gateway), Arc::clone(&barrier));
+            let gateway = Arc::clone(gateway);
+            let barrier = Arc::clone(&barrier);
             tokio::spawn(async move {
                 barrier.wait().await;
                 tokio::join!(gateway.quotas(), gateway.keys());
@@ -265,10 +265,8 @@ async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_ste
         ),
     ];
     let site = Site::new();
-    let (queue, now) = (
-        format!("{}.mail_queue", site.schema),
-        Clock::system().now().wall.seconds() * 1_000,
-    );
+    let queue = format!("{}.mail_queue", site.schema);
+    let now = Clock::system().now().wall.seconds() * 1_000;
     let queued = || sql(&site, &format!("SELECT count(*) FROM {queue}"));
     for step in SendingStep::ALL {
         let holder = site.gateway_with(&on);

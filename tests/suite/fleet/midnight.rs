@@ -102,7 +102,8 @@ impl MidnightSite {
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.as_str())),
         );
-        let (mut gateways, mut side_ports) = (Vec::new(), Vec::new());
+        let mut gateways = Vec::new();
+        let mut side_ports = Vec::new();
         for _ in 0..GATEWAYS {
             let data_dir = TempDir::new().unwrap();
             let program = Program::serve(data_dir.path(), &settings);
@@ -196,7 +197,10 @@ impl MidnightSite {
         let barrier = Barrier::new(GATEWAYS * connections + 1);
         let turns = [const { AtomicUsize::new(0) }; GATEWAYS];
         let publics: Vec<SocketAddr> = self.gateways.iter().map(|gateway| gateway.public).collect();
-        let (clock, barrier, turns, keys) = (&Clock::system(), &barrier, &turns, &self.keys);
+        let clock = &Clock::system();
+        let barrier = &barrier;
+        let turns = &turns;
+        let keys = &self.keys;
         let mut wave = CallerWave {
             name,
             latencies: Vec::new(),
@@ -258,8 +262,11 @@ impl CallerWave {
 
     fn row(&self) -> String {
         let [median, high, most] = [50, 99, 100].map(|percent| self.latency(percent));
-        let (count, refused, waited) = (self.latencies.len(), self.refused.len(), self.waited);
-        let (name, took) = (self.name, self.took.as_secs_f64());
+        let count = self.latencies.len();
+        let refused = self.refused.len();
+        let waited = self.waited;
+        let name = self.name;
+        let took = self.took.as_secs_f64();
         format!(
             "| {name} | {count} | {refused} | {waited} | {took:.1} s | {median:.1} ms | {high:.1} ms | {most:.1} ms |"
         )

@@ -30,11 +30,14 @@ fn gateways_under_load_deliver_one_minute_limit_in_total() {
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
     let gateways = [site.gateway(), site.gateway(), site.gateway()];
-    let (clock, barrier) = (Clock::system(), Barrier::new(gateways.len()));
+    let clock = Clock::system();
+    let barrier = Barrier::new(gateways.len());
     let start = clock.mono();
     let total: u32 = std::thread::scope(|scope| {
         let clients = gateways.each_ref().map(|gateway| {
-            let (public, barrier, key) = (gateway.public, &barrier, &key);
+            let public = gateway.public;
+            let barrier = &barrier;
+            let key = &key;
             scope.spawn(move || {
                 barrier.wait();
                 served(public, key, 300)
@@ -57,8 +60,10 @@ fn a_gateway_gets_the_tokens_that_another_one_does_not_use() {
     needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
-    let (first, second) = (site.gateway(), site.gateway());
-    let (clock, before) = (Clock::system(), Clock::system().mono());
+    let first = site.gateway();
+    let second = site.gateway();
+    let clock = Clock::system();
+    let before = Clock::system().mono();
     // It takes the whole limit, and leaves a third of it.
     assert_eq!(served(first.public, &key, 41), 41);
     second.reaches(&key, 200);
@@ -79,7 +84,9 @@ fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
     needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
-    let (stopped, killed, last) = (site.gateway(), site.gateway(), site.gateway());
+    let stopped = site.gateway();
+    let killed = site.gateway();
+    let last = site.gateway();
     let clock = Clock::system();
     let start = clock.mono();
     assert_eq!(

@@ -11,7 +11,8 @@ const HIDDEN: &str = "does not disclose its timeline";
 fn gateways_share_a_database_without_the_features_that_other_engines_may_lack() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
-    let (url, schema) = (server.url(), new_schema());
+    let url = server.url();
+    let schema = new_schema();
     let owner = Site {
         url: url.clone(),
         schema: schema.clone(),

@@ -201,7 +201,8 @@ fn until(mut is_reached: impl FnMut() -> bool) {
 
 /// Waits until the local copy in this directory has the key.
 fn until_copied(data_dir: &TempDir, key: &str) {
-    let (copy, digest) = (LocalCopy::of(data_dir.path()), Digest::of(key).to_string());
+    let copy = LocalCopy::of(data_dir.path());
+    let digest = Digest::of(key).to_string();
     until(|| std::fs::read_to_string(copy.path()).is_ok_and(|copy| copy.contains(&digest)));
 }
 
@@ -227,7 +228,8 @@ fn use_up(public: SocketAddr, key: &str) -> u32 {
 fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
     needs!("postgresql");
     let site = Site::new();
-    let (one, other) = (site.gateway(), site.gateway());
+    let one = site.gateway();
+    let other = site.gateway();
     let (id, key) = one.keys().create("pro");
     assert_eq!(one.status(&key), 200, "immediately where it was made");
     other.reaches(&key, 200);
@@ -262,7 +264,8 @@ fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
         let served: u32 = std::thread::scope(|scope| {
             let clients = gateways.each_ref().map(|gateway| {
                 let public = gateway.public;
-                let (start, key) = (&start, &key);
+                let start = &start;
+                let key = &key;
                 scope.spawn(move || {
                     start.wait();
                     use_up(public, key)
@@ -292,7 +295,9 @@ fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
     within_one_day(|| {
         let site = Site::new();
         let (_, key) = site.create("5000");
-        let (killed, stopped, last) = (site.gateway(), site.gateway(), site.gateway());
+        let killed = site.gateway();
+        let stopped = site.gateway();
+        let last = site.gateway();
         let requests = |gateway: &SiteGateway, count: u32| {
             let mut connection = Wire::open(gateway.public).unwrap();
             (0..count)
@@ -316,7 +321,8 @@ fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
 #[test]
 fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy() {
     needs!("postgresql");
-    let (url, schema) = (shared_server().url(), new_schema());
+    let url = shared_server().url();
+    let schema = new_schema();
     let data_dir = TempDir::new().unwrap();
     let directory = data_dir.path().to_str().unwrap();
     let serve = [
@@ -412,7 +418,8 @@ fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
 fn a_gateway_that_was_paused_applies_missed_changes_before_it_answers() {
     needs!("postgresql");
     let site = Site::new();
-    let (paused, other) = (site.gateway(), site.gateway());
+    let paused = site.gateway();
+    let other = site.gateway();
     let (id, key) = paused.keys().create("pro");
     other.reaches(&key, 200);
     paused.program.signal("STOP");

@@ -32,7 +32,8 @@ fn each(nodes: &Value, field: &str) -> Vec<Value> {
 
 /// Waits until the list of gateways is as expected.
 fn nodes_until(site: &Site, is_expected: impl Fn(&Value) -> bool) -> Value {
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     loop {
         let found = nodes(site);
         if is_expected(&found) {
@@ -148,7 +149,8 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
     needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
-        let (many, few) = (site.create("5000"), site.create("5000"));
+        let many = site.create("5000");
+        let few = site.create("5000");
         let gateways = [site.gateway(), site.gateway(), site.gateway()];
         let counts = |key: &str, of: [u32; 3]| -> u64 {
             gateways

@@ -24,7 +24,8 @@ impl GuardedSite {
         let rules = "local all owner trust\nlocal all gateway scram-sha-256\n";
         std::fs::write(server.directory.path().join("data/pg_hba.conf"), rules).unwrap();
         server.restart(&SETTINGS);
-        let (url, schema) = (server.url(), new_schema());
+        let url = server.url();
+        let schema = new_schema();
         let gateway_url = url.replace("owner@", "gateway@");
         let site = Site { url, schema };
         sql(&site, "CREATE ROLE gateway LOGIN PASSWORD 'first'");

@@ -98,10 +98,8 @@ fn gateways_behind_a_pooler_share_keys_and_limits_with_and_without_notifications
                 schema: new_schema(),
             };
             run_with(&["store", "init"], &site.environment()).with(0);
-            let (daily, free) = (
-                site.create("500").1,
-                site.create_with(&["--tier", "free"]).1,
-            );
+            let daily = site.create("500").1;
+            let free = site.create_with(&["--tier", "free"]).1;
             let gateways = [(); 3].map(|()| site.gateway_with(notifications));
             check_site(&gateways, &daily, &free);
             for gateway in gateways {

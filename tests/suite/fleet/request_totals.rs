@@ -13,7 +13,8 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
     needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
-        let ((id, key), (other_id, other)) = (site.create("5000"), site.create("2"));
+        let (id, key) = site.create("5000");
+        let (other_id, other) = site.create("2");
         let gateways = [site.gateway(), site.gateway()];
         let served = |gateway: &SiteGateway, target: &str, key: &str, count: u32, status: u16| {
             let mut connection = Wire::open(gateway.public).unwrap();
@@ -92,7 +93,8 @@ async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
     tokio::task::block_in_place(|| {
         within_one_day(|| {
             let site = Site::new();
-            let ((id, key), (_, other)) = (site.create("5000"), site.create("5000"));
+            let (id, key) = site.create("5000");
+            let (_, other) = site.create("5000");
             for (agent, models) in [("one/1", ["m1", "m2"]), ("two/1", ["m2", "m3"])] {
                 let gateway = site.gateway_before(&settings);
                 let mut connection = Wire::open(gateway.public).unwrap();
@@ -118,7 +120,8 @@ async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
                 panic!("no models")
             };
             let listed = body.matches("\"id\"").count();
-            let (clock, path) = (Clock::system(), format!("/v1/suspects/{id}"));
+            let clock = Clock::system();
+            let path = format!("/v1/suspects/{id}");
             let start = clock.mono();
             let day = loop {
                 let evidence = side(reader.data_dir.path(), &path);

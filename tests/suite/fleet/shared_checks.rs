@@ -41,7 +41,8 @@ fn usable(gateways: &[SiteGateway], backend: &Backend) -> Vec<bool> {
 }
 
 fn become_usable(gateways: &[SiteGateway], backend: &Backend, expected: bool) {
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     while usable(gateways, backend).contains(&!expected) {
         assert!(
             clock.mono().since(start) < LONGEST_WAIT,
@@ -54,9 +55,11 @@ fn become_usable(gateways: &[SiteGateway], backend: &Backend, expected: bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_gateway_checks_each_address_and_all_apply_the_result() {
     needs!("postgresql");
-    let (one, other) = (address().await, address().await);
+    let one = address().await;
+    let other = address().await;
     tokio::task::block_in_place(|| {
-        let (runtime, site) = (Handle::current(), Site::new());
+        let runtime = Handle::current();
+        let site = Site::new();
         let urls = format!("{},{}", one.url(), other.url());
         let more = [
             ("SCOREGATE_UPSTREAM_URLS", &*urls),

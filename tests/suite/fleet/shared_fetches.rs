@@ -48,7 +48,8 @@ struct Sent {
 
 impl CountingBackend {
     async fn start() -> Self {
-        let (clock, sent) = (Clock::system(), Arc::new(Sent::default()));
+        let clock = Clock::system();
+        let sent = Arc::new(Sent::default());
         let counted = Arc::clone(&sent);
         let backend =
             Backend::start(move |received| counted.answer(received, clock.now().wall)).await;
@@ -91,7 +92,8 @@ impl Sent {
         let first = *self.first.get_or_init(|| refresh);
         let period = u64::try_from(PERIOD.as_millis()).unwrap();
         let left = (period - now.millis() % period).div_ceil(1_000);
-        let (tag, age) = (format!("\"{refresh}\""), format!("max-age={left}"));
+        let tag = format!("\"{refresh}\"");
+        let age = format!("max-age={left}");
         let headers = [
             ("content-type", "application/json"),
             ("etag", &*tag),
@@ -142,7 +144,8 @@ fn keep_requesting(
     key: &str,
     stop: &AtomicBool,
 ) -> (u64, u64) {
-    let (mut served, mut failed) = (0, 0);
+    let mut served = 0;
+    let mut failed = 0;
     while !stop.load(Ordering::Relaxed) {
         let Some(mut connection) = Wire::open(gateway) else {
             break;
@@ -198,7 +201,8 @@ async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits(
     let refreshes = if is_full_size() { 24 } else { 5 };
     let backend = CountingBackend::start().await;
     tokio::task::block_in_place(|| {
-        let (runtime, site) = (Handle::current(), Site::new());
+        let runtime = Handle::current();
+        let site = Site::new();
         let (_, key) = site.create("100000000");
         let gateways = gateways(&site, &backend);
         for document in DOCUMENTS {
@@ -211,18 +215,19 @@ async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits(
             }
         }
         let waited_before: Vec<u64> = gateways.iter().map(waited).collect();
-        let (stop, clock) = (AtomicBool::new(false), Clock::system());
-        let (start, last) = (
-            refresh_at(clock.now().wall),
-            refresh_at(clock.now().wall) + refreshes,
-        );
+        let stop = AtomicBool::new(false);
+        let clock = Clock::system();
+        let start = refresh_at(clock.now().wall);
+        let last = refresh_at(clock.now().wall) + refreshes;
         let served = std::thread::scope(|threads| {
             let clients: Vec<_> = gateways
                 .iter()
                 .map(|gateway| gateway.public)
                 .map(|public| {
                     threads.spawn({
-                        let (runtime, key, stop) = (&runtime, &key, &stop);
+                        let runtime = &runtime;
+                        let key = &key;
+                        let stop = &stop;
                         move || keep_requesting(runtime, public, key, stop)
                     })
                 })
@@ -333,7 +338,8 @@ fn with_a_claim(
 
 /// Requests from a gateway until it has a newer document. No request waits for it.
 fn refreshes(gateway: &SiteGateway, key: &str, stored: u64) {
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     while score(gateway, key) == stored {
         assert!(
             clock.mono().since(start) < LONGEST_CLAIM,
@@ -374,7 +380,8 @@ async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
         owner.program.signal("CONT");
         // Its late request may end with a response, which is newer than its own document, or with a timeout.
         let newer = score(&other, &key);
-        let (clock, start) = (Clock::system(), Clock::system().mono());
+        let clock = Clock::system();
+        let start = Clock::system().mono();
         while score(&owner, &key) < newer {
             assert!(
                 clock.mono().since(start) < LONGEST_CLAIM,
@@ -398,10 +405,8 @@ async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
 
 /// The same endpoint, with a score for everyone or for paid callers only.
 fn definition(score_is_paid: bool) -> TempDir {
-    let (directory, paid) = (
-        TempDir::new().unwrap(),
-        if score_is_paid { ", paid = true" } else { "" },
-    );
+    let directory = TempDir::new().unwrap();
+    let paid = if score_is_paid { ", paid = true" } else { "" };
     let settings = format!(
         "[endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\n\
          parameters = [{{ name = \"unit\", values = [\"hour\", \"day\"], default = \"day\", meaning = \"Unit.\" }}]\n\

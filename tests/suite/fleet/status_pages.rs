@@ -24,7 +24,8 @@ fn page(public: SocketAddr) -> String {
 }
 
 fn page_with(public: SocketAddr, words: &str) -> String {
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     loop {
         let found = page(public);
         if found.contains(words) {
@@ -64,7 +65,8 @@ fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_take
         ("SCOREGATE_SITE_STATUS_PAGE", "true"),
         ("SCOREGATE_SERVER_SHUTDOWN_DELAY", "1h"),
     ];
-    let (one, other) = (site.gateway_with(&on), site.gateway_with(&on));
+    let one = site.gateway_with(&on);
+    let other = site.gateway_with(&on);
     // It has read the store before the message is posted.
     page_with(other.public, "no history yet");
     let data_dir = one.data_dir.path().to_str().unwrap();
@@ -91,7 +93,8 @@ fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_take
         .json();
     assert_eq!(listed["messages"][0]["title"], "Late scores");
     assert!(!page(other.public).contains("Other gateways may serve requests."));
-    let (clock, start) = (Clock::system(), Clock::system().mono());
+    let clock = Clock::system();
+    let start = Clock::system().mono();
     while !is_ready_in_each_minute(&site) {
         assert!(
             clock.mono().since(start).as_secs() < READING_SECONDS,

@@ -92,7 +92,8 @@ fn gateways_run_and_restart_on_tables_of_a_newer_release_unless_it_declares_them
     needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create("250000");
-    let (loaded, restarted) = (site.gateway(), site.gateway());
+    let loaded = site.gateway();
+    let restarted = site.gateway();
     under_load(&key, &[loaded.public], || {
         site.sql(LATER_STEP);
         restarted.program.stop().with(0);

@@ -53,7 +53,8 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     plant(&directory, "one");
     let password = authority.path("password");
     write_secret(&password, &format!("{PASSWORD}\n"));
-    let (address, ca_file) = (format!("localhost:{}", server.port), authority.ca_file());
+    let address = format!("localhost:{}", server.port);
+    let ca_file = authority.ca_file();
     let environment = [
         BUILT_IN[0],
         ("SCOREGATE_MAIL_SERVER", address.as_str()),
@@ -99,7 +100,8 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let mail = without_tls(&address);
     let program = Program::serve(directory.path(), &mail);
     program.public();
-    let (text, data_dir) = (text.to_str().unwrap(), directory.path().to_str().unwrap());
+    let text = text.to_str().unwrap();
+    let data_dir = directory.path().to_str().unwrap();
     let to_all = [
         "accounts",
         "contact",
@@ -170,7 +172,8 @@ async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
         program.logs(words);
     }
     let reasons = "SELECT group_concat(last_error) FROM mail_queue WHERE last_error IS NOT NULL";
-    let (metrics, reasons) = (scrape(side).await, sql(directory.path(), reasons));
+    let metrics = scrape(side).await;
+    let reasons = sql(directory.path(), reasons);
     assert!(reasons.contains("450 4.2.1"), "{reasons}");
     assert!(
         metrics.contains("scoregate_mails_total{kind=\"sign_in\",result=\"refused\"} 2"),
@@ -284,10 +287,8 @@ async fn an_unreachable_server_does_not_prevent_the_start() {
 #[test]
 fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
     let directory = TempDir::new().unwrap();
-    let (file, settings) = (
-        directory.path().join("ca.pem"),
-        directory.path().join("scoregate.toml"),
-    );
+    let file = directory.path().join("ca.pem");
+    let settings = directory.path().join("scoregate.toml");
     std::fs::write(&file, "no certificate").unwrap();
     let text = format!(
         "upstream = \"built-in\"\n[mail]\nserver = \"mail.example.org:587\"\nfrom = \"a@example.org\"\nca_file = \"{}\"\n",

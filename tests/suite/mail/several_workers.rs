@@ -32,7 +32,8 @@ async fn two_workers_on_one_queue_deliver_each_mail_once() {
     station
         .queue(&ids.iter().map(String::as_str).collect::<Vec<_>>())
         .await;
-    let (mut other, stop) = (station.another_worker(), CancellationToken::new());
+    let mut other = station.another_worker();
+    let stop = CancellationToken::new();
     let worker = &mut station.worker;
     let batches = tokio::join!(batches_of(worker, &stop), batches_of(&mut other, &stop));
     assert!(batches.0 > 0 && batches.1 > 0, "both send: {batches:?}");

@@ -169,7 +169,8 @@ async fn a_changed_password_is_used_for_the_next_connection() {
         ..SmtpOptions::default()
     };
     let mut mail_server = SmtpTestServer::start(options).await;
-    let (file, before) = (authority.path("password"), "the password before");
+    let file = authority.path("password");
+    let before = "the password before";
     write_secret(&file, before);
     let password = SecretSetting::in_file("mail.password", &file, 1, Secret::new(before.into()));
     let login = SmtpLogin {
@@ -202,7 +203,8 @@ async fn a_changed_password_is_used_for_the_next_connection() {
 #[tokio::test]
 async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
     needs!("smtp");
-    let (authority, other) = (BackendAuthority::new(), BackendAuthority::named("Another"));
+    let authority = BackendAuthority::new();
+    let other = BackendAuthority::named("Another");
     for (tls, setting) in [
         ("starttls", SmtpTls::StartTls),
         ("implicit", SmtpTls::Implicit),

@@ -18,7 +18,8 @@ fn arguments(route: Route) -> Value {
 #[tokio::test]
 async fn every_tool_answers_with_the_document_of_its_endpoint_for_the_same_price() {
     let world = gateway("").await;
-    let (agent, reader) = (world.paid().await, world.paid().await);
+    let agent = world.paid().await;
+    let reader = world.paid().await;
     for row in &ENDPOINTS {
         let tool = format!("get_{}", row.name);
         let path = row.documented_path().replace("{id}", "atlas");
@@ -194,7 +195,8 @@ async fn a_text_is_that_of_the_form_and_of_the_newest_document() {
         ))
     })
     .await;
-    let (free, paid) = (world.customer("free").await, world.paid().await);
+    let free = world.customer("free").await;
+    let paid = world.paid().await;
     for score in 1..3 {
         version.store(score, std::sync::atomic::Ordering::Relaxed);
         for (customer, sees_latest) in [(&paid, true), (&free, false)] {

@@ -32,10 +32,8 @@ async fn messages_in_one_piece_or_byte_by_byte_are_answered_in_order() {
     let world = gateway("").await;
     let customer = world.paid().await;
     let key = [("X-API-Key", customer.key.as_str())];
-    let (one, other) = (
-        call("get_index", &json!({})),
-        call("get_model", &json!({"id": "atlas"})),
-    );
+    let one = call("get_index", &json!({}));
+    let other = call("get_model", &json!({"id": "atlas"}));
     let bytes = [post(&one, &key), post(&other, &key)].concat();
     for part in [1, 7, bytes.len()] {
         let mut connection = Connection::open(world.address()).await;

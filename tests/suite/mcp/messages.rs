@@ -264,10 +264,8 @@ async fn other_methods_and_types_are_refused_and_without_the_setting_there_is_no
 async fn what_needs_no_key_is_limited_by_address_and_calls_with_a_key_are_not() {
     let world = gateway("guard.per_minute = 3\n").await;
     let customer = world.paid().await;
-    let (ping, wrong) = (
-        rpc("ping", &json!({})),
-        rpc("tools/call", &json!({"name": "get_nothing"})),
-    );
+    let ping = rpc("ping", &json!({}));
+    let wrong = rpc("tools/call", &json!({"name": "get_nothing"}));
     for (body, status) in [
         (&ping, 200),
         (&"{".into(), 400),

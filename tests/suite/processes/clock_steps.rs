@@ -20,7 +20,8 @@ type ClockPeriod = (&'static str, u64);
 
 /// Sends one request a second for the duration of each period, and returns the served ones of each.
 async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
-    let (mut served, mut seconds) = (Vec::new(), 0u32);
+    let mut served = Vec::new();
+    let mut seconds = 0u32;
     let mut newest_reset = 0;
     for (time, stay) in stays {
         world

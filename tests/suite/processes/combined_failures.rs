@@ -147,7 +147,9 @@ impl Scenario {
     fn run(duration: Duration) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
-        let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
+        let directory = TempDir::new().unwrap();
+        let disk = Disk::new();
+        let url = backend.url();
         let load_clients = prepare(
             directory.path(),
             &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)],
@@ -190,7 +192,9 @@ impl Scenario {
         let [large, small, free] = load_clients else {
             unreachable!()
         };
-        let (public, over, start) = (program.public, AtomicBool::new(false), Instant::now());
+        let public = program.public;
+        let over = AtomicBool::new(false);
+        let start = Instant::now();
         let run_caller =
             |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
                 let mut tally = Tally::default();

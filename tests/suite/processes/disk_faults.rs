@@ -180,7 +180,8 @@ fn overloaded() -> (u16, String) {
 }
 
 fn survives(order: Order) {
-    let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+    let directory = TempDir::new().unwrap();
+    let disk = Disk::new();
     // Two Free applications: one has a lease when the disk fails, the other has none.
     let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
     let [holder, bare] = load_clients.as_slice() else {
@@ -232,7 +233,8 @@ fn survives(order: Order) {
 fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
     within_one_day(|| {
         for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
-            let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+            let directory = TempDir::new().unwrap();
+            let disk = Disk::new();
             let load_clients = prepare(directory.path(), &[("free", 1_000)]);
             let [load_client] = load_clients.as_slice() else {
                 unreachable!()
@@ -267,7 +269,8 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
 #[test]
 fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash() {
     for (signal, code) in [("TERM", Some(0)), ("KILL", None)] {
-        let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+        let directory = TempDir::new().unwrap();
+        let disk = Disk::new();
         let load_clients = prepare(directory.path(), &[("free", 10)]);
         let id = load_clients[0].id.to_string();
         let service = Service::start(directory.path(), &disk);
@@ -351,7 +354,8 @@ const MOST_TO_FILL: u32 = 1_000;
 #[test]
 fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     within_one_day(|| {
-        let (small, disk) = (SmallDisk::mount(), Disk::new());
+        let small = SmallDisk::mount();
+        let disk = Disk::new();
         if !small.is_mounted {
             let why =
                 "no file system can be mounted here: only the simulated disk tests a full disk";
@@ -412,7 +416,8 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
 
 /// Creates applications until it fails. Returns the names of the created ones.
 fn fill(service: &Service<'_>) -> Vec<String> {
-    let (mut made, mut failed) = (Vec::new(), 0);
+    let mut made = Vec::new();
+    let mut failed = 0;
     for name in (0..MOST_TO_FILL).map(|number| format!("n{number}")) {
         let ended = service.create(&name);
         assert!(matches!(ended.code, Some(0 | 2)), "{}", ended.err);

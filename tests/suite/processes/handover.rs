@@ -54,7 +54,8 @@ impl Caller {
             TcpStream::connect(self.address).await?
         };
         stream.write_all(self.request.as_bytes()).await?;
-        let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 4_096];
         let whole = loop {
             let read = stream.read(&mut chunk).await?;
             bytes.extend_from_slice(&chunk[..read]);
@@ -89,7 +90,8 @@ async fn run_load(
     scale: &Scale,
     results: &Arc<CallerResults>,
 ) {
-    let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
+    let clock = Clock::system();
+    let turns = scale.requests / CALLERS;
     let start = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
     let request = format!(
@@ -171,10 +173,8 @@ fn change(
 /// Runs it and returns the results.
 fn run(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
-    let (file, data_dir) = (
-        directory.path().join("scoregate.toml"),
-        directory.path().join("data"),
-    );
+    let file = directory.path().join("scoregate.toml");
+    let data_dir = directory.path().join("data");
     std::fs::create_dir(&data_dir).unwrap();
     settings(&file, &data_dir, 100_000);
     let load_client = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
@@ -193,7 +193,8 @@ fn run(scale: &Scale) -> String {
     assert_eq!(first.public(), address);
     let results = Arc::new(CallerResults::default());
     let asking = runtime.spawn({
-        let (load_client, results) = (load_client.clone(), Arc::clone(&results));
+        let load_client = load_client.clone();
+        let results = Arc::clone(&results);
         let scale = *scale;
         async move { run_load(address, &load_client, &scale, &results).await }
     });

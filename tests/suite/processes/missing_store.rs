@@ -32,10 +32,8 @@ fn failing_start(directory: &Path) -> crate::program::CommandOutput {
 #[test]
 fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let directory = TempDir::new().unwrap();
-    let (path, data_dir) = (
-        directory.path(),
-        ["--data-dir", directory.path().to_str().unwrap()],
-    );
+    let path = directory.path();
+    let data_dir = ["--data-dir", directory.path().to_str().unwrap()];
     Keys(path).create("pro");
     let running = Program::serve(path, &BUILT_IN);
     running.public();
@@ -174,10 +172,8 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     for customer in [&pro, &free] {
         assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }
-    let (file, away) = (
-        store(world.directory.path()),
-        world.directory.path().join("elsewhere"),
-    );
+    let file = store(world.directory.path());
+    let away = world.directory.path().join("elsewhere");
     fs::rename(&file, &away).unwrap();
     wait_for_detection(&world, 1).await;
     let failing_start = world

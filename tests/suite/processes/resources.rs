@@ -122,7 +122,8 @@ async fn the_free_space_of_the_data_directory_is_reported() {
     );
     assert!(world.scrape().await.contains(&size), "{size}");
     let [free, size] = ["free", "size"].map(|what| format!("scoregate_data_dir_{what}_bytes"));
-    let (free, size) = (world.metric(&free).await, world.metric(&size).await);
+    let free = world.metric(&free).await;
+    let size = world.metric(&size).await;
     assert!(free > 0.0 && free <= size, "{free} of {size}");
 }
 

@@ -46,7 +46,8 @@ struct KilledServer {
 
 impl KilledServer {
     fn new() -> Self {
-        let (directory, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let directory = TempDir::new().unwrap();
+        let backups = TempDir::new().unwrap();
         let path = directory.path();
         let clients = prepare(path, &QUOTAS.map(|quota| ("pro", quota)));
         let [busy, revoked] = clients.try_into().unwrap();
@@ -186,7 +187,8 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
 
 #[test]
 fn a_damaged_backup_is_reported_and_not_restored() {
-    let (directory, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let directory = TempDir::new().unwrap();
+    let new = TempDir::new().unwrap();
     prepare(directory.path(), &[("pro", 10)]);
     let backup = directory.path().join("backup.db");
     store(directory.path(), &["backup", text(&backup)]).with(0);
@@ -224,7 +226,8 @@ fn a_damaged_backup_is_reported_and_not_restored() {
 
 #[test]
 fn a_backup_with_unreadable_records_is_an_error_and_removes_no_older_one() {
-    let (directory, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let directory = TempDir::new().unwrap();
+    let backups = TempDir::new().unwrap();
     prepare(directory.path(), &[("pro", 10)]);
     let older = backups.path().join("scoregate-2026-01-01T000000Z.db");
     store(directory.path(), &["backup", text(&older)]).with(0);

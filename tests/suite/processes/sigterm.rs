@@ -122,7 +122,8 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     within_one_day(|| {
         let backend = runtime.block_on(Backend::start(good));
-        let (directory, url) = (TempDir::new().unwrap(), backend.url());
+        let directory = TempDir::new().unwrap();
+        let url = backend.url();
         let at_once = WAITING.to_string();
         let environment = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),

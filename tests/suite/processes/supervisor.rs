@@ -39,7 +39,8 @@ fn next(manager: &UnixDatagram) -> String {
 
 #[test]
 fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
-    let (directory, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let directory = TempDir::new().unwrap();
+    let data_dir = TempDir::new().unwrap();
     let (manager, program) = supervised(directory.path(), data_dir.path());
     let mut messages = vec![next(&manager)];
     // A keep-alive may have been due during the start.
@@ -56,7 +57,8 @@ fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
 
 #[test]
 fn a_service_manager_that_reads_nothing_delays_no_shutdown() {
-    let (directory, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let directory = TempDir::new().unwrap();
+    let data_dir = TempDir::new().unwrap();
     let (manager, program) = supervised(directory.path(), data_dir.path());
     // Keep-alives fill its queue, and the next one blocks the sender.
     let full = UnixDatagram::unbound().unwrap();

@@ -95,7 +95,8 @@ impl UnreadProgram {
             .into_iter()
             .chain([data_dir.to_str().unwrap()])
             .collect();
-        let ((out, stdout), (mut err, stderr)) = (Pipe::new(), Pipe::new());
+        let (out, stdout) = Pipe::new();
+        let (mut err, stderr) = Pipe::new();
         let scratch = TempDir::new().unwrap();
         let mut command = command(&arguments, environment);
         command
@@ -128,7 +129,8 @@ impl UnreadProgram {
             err,
             ..
         } = self;
-        let (start, id) = (Instant::now(), child.0.id());
+        let start = Instant::now();
+        let id = child.0.id();
         let signal = |name: &str| {
             Command::new("sh")
                 .arg("-c")
@@ -182,7 +184,8 @@ const TIMES: u32 = 35;
 fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let directory = TempDir::new().unwrap();
+    let url = backend.url();
     let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
     let mut program = UnreadProgram::serve(
         directory.path(),
@@ -216,7 +219,8 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
 fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let directory = TempDir::new().unwrap();
+    let url = backend.url();
     let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
     request_failing_documents(program.public(), &load_client, TIMES);
@@ -288,7 +292,8 @@ fn a_panic_waits_for_no_log_reader_and_is_logged() {
     let (mut err, stderr) = Pipe::new();
     err.fill();
     let mut child = other_process(stderr);
-    let (id, (sender, ended)) = (child.0.id(), channel());
+    let id = child.0.id();
+    let (sender, ended) = channel();
     std::thread::spawn(move || sender.send(child.0.wait()));
     let Ok(status) = ended.recv_timeout(TIMEOUT) else {
         Command::new("sh")

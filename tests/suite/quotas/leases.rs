@@ -52,7 +52,8 @@ async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_wai
         world.get_as(&customer, MODELS).await.code(),
         "quota_exceeded"
     );
-    let (calls, waited) = (ledger_calls(&world).await, waits(&world).await);
+    let calls = ledger_calls(&world).await;
+    let waited = waits(&world).await;
     assert!(calls <= 300, "{calls} ledger calls for 10,000 requests");
     assert_eq!(waited, 1);
 }
@@ -177,7 +178,8 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     world.reaches(leased, before + 8).await;
     world.pass(Duration::from_secs(30));
     let calls = ledger_calls(&world).await;
-    let (minute, day) = (FieldChange::Set(2_000_000), FieldChange::Keep);
+    let minute = FieldChange::Set(2_000_000);
+    let day = FieldChange::Keep;
     world
         .running
         .registrar

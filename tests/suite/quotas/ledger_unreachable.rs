@@ -54,7 +54,8 @@ impl World {
 
     /// Sends this many requests and returns how many were served.
     async fn served_of(&self, customer: &Customer, requests: u32) -> (u32, Vec<Response>) {
-        let (mut served, mut refused) = (0, Vec::new());
+        let mut served = 0;
+        let mut refused = Vec::new();
         for _ in 0..requests {
             let response = self.get_as(customer, MODELS).await;
             match response.status {
@@ -327,7 +328,8 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
 async fn ledger_unreachable_requests_that_wait_for_it_do_not_use_up_the_slots_of_cached_documents()
 {
     let world = World::with("overload.cached_slots = 1\noverload.queue_length = 0", good).await;
-    let (ready, without_units) = (world.customer("pro").await, world.customer("pro").await);
+    let ready = world.customer("pro").await;
+    let without_units = world.customer("pro").await;
     assert_eq!(world.served_of(&ready, 1).await.0, 1);
     world.has_leased(&ready).await;
     let lock = Lock::on(world.directory.path());

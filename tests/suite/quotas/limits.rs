@@ -242,10 +242,8 @@ async fn the_connection_closes_with_the_guard_s_refusal() {
 async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_valid_request_is() {
     let world = World::new().await;
     let customer = world.free().await;
-    let (here, there) = (
-        Ipv4Addr::LOCALHOST.into(),
-        Ipv4Addr::new(127, 0, 0, 2).into(),
-    );
+    let here = Ipv4Addr::LOCALHOST.into();
+    let there = Ipv4Addr::new(127, 0, 0, 2).into();
     for left in (0..60).rev() {
         let refused = world.get(MODELS).key("sg_live_unknown").send().await;
         assert_eq!(

@@ -26,7 +26,8 @@ async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
             for method in ["GET", "HEAD"] {
                 let customer = customer_for(&world, ending).await;
                 let request = prepared(&world, ending, method, &customer).await;
-                let (before, refused) = (world.left(&customer), refusals(&world, ending).await);
+                let before = world.left(&customer);
+                let refused = refusals(&world, ending).await;
                 let status = ended(&world, ending, request, &customer).await;
                 let spent = before.spent(world.left(&customer));
                 let expected = (price.minute.into(), price.day.into(), price.guard.into());
@@ -186,10 +187,8 @@ async fn ended(
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }
-    let (received, is_late) = (
-        world.backend.received().len(),
-        ending == PricedEnding::Error(ErrorCode::UpstreamTimeout),
-    );
+    let received = world.backend.received().len();
+    let is_late = ending == PricedEnding::Error(ErrorCode::UpstreamTimeout);
     let (response, ()) = tokio::join!(request.send(), async {
         if is_late {
             world.backend.has_received(received + 1).await;
@@ -233,7 +232,8 @@ async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
         let world = World::new().await;
         let customer = world.customer_with("pro", own(1_000, 10_000)).await;
         let pays = async |outcome: &str| {
-            let (before, served) = (world.left(&customer), world.served(outcome).await);
+            let before = world.left(&customer);
+            let served = world.served(outcome).await;
             let response = world
                 .request(method, MODELS)
                 .key(&customer.key)

@@ -95,10 +95,8 @@ async fn status(world: &World, customer: &Customer, target: &str) -> u16 {
 
 /// A request whose client disconnects before the response.
 async fn disconnect(world: &World, customer: &Customer, target: &str) {
-    let (before, disconnected) = (
-        world.backend.received().len(),
-        "scoregate_client_disconnects_total",
-    );
+    let before = world.backend.received().len();
+    let disconnected = "scoregate_client_disconnects_total";
     let counted = world.counted(disconnected).await;
     world.backend.hold();
     let connection = world.get(target).key(&customer.key).begin().await;

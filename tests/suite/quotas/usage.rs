@@ -67,7 +67,8 @@ async fn one_of_each(world: &World, customer: &Customer) {
 #[tokio::test]
 async fn usage_of_an_application_is_reported_by_outcome() {
     let world = watched().await;
-    let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
+    let customer = world.customer("free").await;
+    let idle = world.customer("pro").await;
     one_of_each(&world, &customer).await;
     let response = usage(&world).await;
     let [one] = response["applications"].as_array().unwrap().as_slice() else {

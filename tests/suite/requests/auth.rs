@@ -185,7 +185,8 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
 #[tokio::test]
 async fn auth_every_invalid_key_gets_the_same_response() {
     let world = World::with(WIDE, good).await;
-    let (one, other) = (world.customer("pro").await, world.customer("pro").await);
+    let one = world.customer("pro").await;
+    let other = world.customer("pro").await;
     let revoked = world.customer("pro").await;
     world
         .running
@@ -195,10 +196,8 @@ async fn auth_every_invalid_key_gets_the_same_response() {
         .unwrap();
     let unknown = KeyForm::new("sg_live", false).mint().unwrap();
     let wrong_checksum = typo(&one.key);
-    let (bearer, other_bearer) = (
-        format!("Bearer {}", one.key),
-        format!("Bearer {}", other.key),
-    );
+    let bearer = format!("Bearer {}", one.key);
+    let other_bearer = format!("Bearer {}", other.key);
     let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
     let before = world.running.gateway().key_directory.len();
@@ -262,11 +261,10 @@ fn typo(key: &str) -> String {
 #[tokio::test]
 async fn auth_unknown_keys_leave_no_trace() {
     let world = World::with(WIDE, good).await;
-    let (key_directory, form) = (
-        &world.running.gateway().key_directory,
-        KeyForm::new("sg_live", false),
-    );
-    let (keys, series) = (key_directory.len(), world.scrape().await.lines().count());
+    let key_directory = &world.running.gateway().key_directory;
+    let form = KeyForm::new("sg_live", false);
+    let keys = key_directory.len();
+    let series = world.scrape().await.lines().count();
     let mut connection = Connection::open(world.address()).await;
     for number in 0..200 {
         let key = form.mint().unwrap();
@@ -490,10 +488,8 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
 /// Imports a key of another format by its SHA-256.
 fn import(world: &World, key: &str) {
     let stored = sample::application("pro", &[key]);
-    let (terms, day) = (
-        TermsByTier::new(&standard_tiers(), 60),
-        world.clock.now().wall.day(),
-    );
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    let day = world.clock.now().wall.day();
     assert!(
         world
             .running

@@ -39,10 +39,8 @@ fn names(response: &Response) -> Vec<&str> {
 async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     let world = World::with(LISTED, good).await;
     for (status, request) in kinds(&world).await {
-        let (bare, other) = (
-            request.clone().send().await,
-            request.clone().header("Origin", OTHER).send().await,
-        );
+        let bare = request.clone().send().await;
+        let other = request.clone().header("Origin", OTHER).send().await;
         for response in [&bare, &other] {
             assert_eq!((response.status, cors_headers(response)), (status, vec![]));
         }

@@ -57,10 +57,8 @@ async fn pages_need_no_key_and_cost_nothing() {
 async fn pages_head_has_the_headers_of_get_and_no_body() {
     let world = World::new().await;
     for (page, _) in PAGES {
-        let (get, head) = (
-            world.get(page).send().await,
-            world.request("HEAD", page).send().await,
-        );
+        let get = world.get(page).send().await;
+        let head = world.request("HEAD", page).send().await;
         assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
         let steady = |response: &crate::client::Response| {
             let mut headers = response.headers.clone();

@@ -35,7 +35,8 @@ fn upstream_targets(world: &World) -> Vec<String> {
 #[tokio::test]
 async fn params_every_query_is_one_document_or_one_error() {
     let (world, customer, mut connection) = wide("pro").await;
-    let (mut documents, mut refused) = (BTreeSet::new(), 0);
+    let mut documents = BTreeSet::new();
+    let mut refused = 0;
     for (query, expected) in MODELS {
         let target = format!("/api/v1/models?{query}");
         let response = connection.send(world.get(&target).key(&customer.key)).await;

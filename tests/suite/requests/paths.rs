@@ -186,7 +186,8 @@ async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_bac
 #[tokio::test]
 async fn paths_me_is_never_stored_with_any_suffix() {
     let world = World::with(WIDE, good).await;
-    let (one, two) = (world.customer("pro").await, world.customer("free").await);
+    let one = world.customer("pro").await;
+    let two = world.customer("free").await;
     let mut connection = Connection::open(world.address()).await;
     for target in [
         "/api/v1/me",

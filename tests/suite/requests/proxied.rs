@@ -120,7 +120,8 @@ async fn connection_slots_are_counted_per_client_and_not_per_proxy() {
             .await;
         (connection.read(false).await.is_some(), connection)
     };
-    let (first, second) = (hold(1).await, hold(2).await);
+    let first = hold(1).await;
+    let second = hold(2).await;
     assert!(first.0 && second.0);
     assert!(!hold(1).await.0, "it has one already");
 }

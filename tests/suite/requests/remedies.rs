@@ -23,7 +23,8 @@ fn named(response: &Response) -> (Option<String>, Option<String>, String) {
 #[tokio::test]
 async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
     let world = World::with(SETTINGS, good).await;
-    let (free, pro) = (world.customer("free").await, world.customer("pro").await);
+    let free = world.customer("free").await;
+    let pro = world.customer("pro").await;
     let models = "/api/v1/models";
     let page = "https://api.example.org/account/sign-in";
     let sign_up = || {

@@ -68,7 +68,8 @@ fn upstream_target_of(endpoint: &Endpoint, path: &str, period: &str, sort_by: &s
 async fn isolation_different_requests_get_different_responses_and_equal_requests_share_one() {
     let world = World::with("", echo).await;
     let mut connection = Connection::open(world.address()).await;
-    let (mut seen, mut refused) = (BTreeMap::new(), 0);
+    let mut seen = BTreeMap::new();
+    let mut refused = 0;
     for customer in [world.paid().await, world.free().await, world.paid().await] {
         let is_free = customer_is_free(&world, &customer, &mut connection).await;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {

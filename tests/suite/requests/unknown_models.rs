@@ -89,7 +89,8 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
     let failures = world.scrape().await;
     for id in ["made-up-1", "made-up-2", "made-up-3"] {
         world.pass(Duration::from_millis(300));
-        let (left, calls) = (world.left(&customer), calls(&world).await);
+        let left = world.left(&customer);
+        let calls = calls(&world).await;
         for method in ["GET", "HEAD"] {
             for path in [
                 "/api/v1/models/ID",
@@ -140,7 +141,8 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
 #[tokio::test]
 async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others() {
     let world = World::new().await;
-    let (greedy, patient) = (world.paid().await, world.paid().await);
+    let greedy = world.paid().await;
+    let patient = world.paid().await;
     world.get_as(&greedy, MODELS).await;
     world.get_as(&patient, MODELS).await;
     world.pass(SECOND);

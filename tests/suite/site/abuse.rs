@@ -192,11 +192,13 @@ async fn a_session_that_an_attacker_planted_is_not_adopted() {
 #[tokio::test]
 async fn forms_of_other_sites_change_nothing() {
     let world = World::with_sign_up("").await;
-    let (mut ann, mut mallory) = (Browser::of(&world), Browser::of(&world));
+    let mut ann = Browser::of(&world);
+    let mut mallory = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;
-    let (own, digest) = (ann.csrf(), ann.hidden("key"));
+    let own = ann.csrf();
+    let digest = ann.hidden("key");
     mallory.sign_in("mallory@example.org").await;
     let foreign = mallory.csrf();
     let targets = [
@@ -247,7 +249,8 @@ async fn forms_of_other_sites_change_nothing() {
 #[tokio::test]
 async fn applications_of_others_are_unknown() {
     let world = World::with_sign_up("").await;
-    let (mut ann, mut mallory) = (Browser::of(&world), Browser::of(&world));
+    let mut ann = Browser::of(&world);
+    let mut mallory = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;

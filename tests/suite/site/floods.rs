@@ -25,7 +25,9 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
     let mut robot = Browser::of(&world);
     robot.visit("/account/sign-in").await;
     let csrf = robot.csrf();
-    let (mut number, mut mails, mut refused) = (0_u32, 0, 0);
+    let mut number = 0_u32;
+    let mut mails = 0;
+    let mut refused = 0;
     let mut visitors = Vec::new();
     for second in 0..SECONDS {
         for _ in 0..POSTS {
@@ -52,7 +54,8 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
             let mut ann = Browser::of(&world);
             ann.comes_from(((0x2001_0db8_1000_0000 + (visitor as u128) * 0x1_0000) << 64) | 1);
             assert_eq!(ann.visit("/account/sign-in").await, "/account/sign-in");
-            let (email, csrf) = (format!("visitor{visitor}@example.org"), ann.csrf());
+            let email = format!("visitor{visitor}@example.org");
+            let csrf = ann.csrf();
             let sent = ann
                 .submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)])
                 .await;
@@ -103,7 +106,8 @@ async fn a_network_creates_ten_accounts_a_day_with_addresses_of_a_domain() {
         used.status
     };
     let robot = |number: u128| ATTACKER | ((number % 4) << 64) | number;
-    let (mut accepted, mut refused) = (0, 0);
+    let mut accepted = 0;
+    let mut refused = 0;
     for number in 0..25 {
         match sign_up(
             robot(number),

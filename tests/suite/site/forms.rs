@@ -219,7 +219,8 @@ async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
     let body: &'static [u8] = "x".repeat(8_000).leak().as_bytes();
     let kind = [("content-type", "application/x-www-form-urlencoded")];
     let sent = (0..8).map(|_| client.sends("POST", "/account/sign-in", &kind, body));
-    let (mut read, mut refused) = (0, 0);
+    let mut read = 0;
+    let mut refused = 0;
     for response in futures_util::future::join_all(sent).await {
         match response.unwrap().status {
             403 => read += 1,

@@ -328,7 +328,8 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, _) = ann.create("One").await;
-    let (add, rotate) = (format!("{path}/keys"), format!("{path}/rotate"));
+    let add = format!("{path}/keys");
+    let rotate = format!("{path}/rotate");
     for number in 2..=11 {
         ann.visit(&path).await;
         let created = ann.submit(&add, &[]).await;

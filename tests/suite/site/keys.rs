@@ -75,7 +75,8 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, first) = ann.create("One").await;
-    let (rotate, keep) = (format!("{path}/rotate"), format!("{path}/keep"));
+    let rotate = format!("{path}/rotate");
+    let keep = format!("{path}/keep");
     for fields in [
         &[("overlap", "1h")][..],
         &[("overlap", "1h"), ("replace", "no")],
@@ -214,9 +215,11 @@ async fn of_forms_sent_at_the_same_time_one_creates_a_key() {
         );
         let request = ann.request("POST", &format!("{path}/{form}"), Some(&body));
         // Each request is complete but for its last byte before the first one is complete.
-        let (address, all_wait) = (world.address(), Arc::new(Barrier::new(8)));
+        let address = world.address();
+        let all_wait = Arc::new(Barrier::new(8));
         let sent = (0..8).map(|_| {
-            let (request, all_wait) = (request.clone(), Arc::clone(&all_wait));
+            let request = request.clone();
+            let all_wait = Arc::clone(&all_wait);
             tokio::spawn(async move {
                 let mut connection = Connection::open(address).await;
                 let (last, rest) = request.split_last().unwrap();

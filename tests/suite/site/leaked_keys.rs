@@ -123,7 +123,8 @@ async fn counted(world: &World, result: &str) -> u32 {
 
 #[tokio::test]
 async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
@@ -158,7 +159,8 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
         .iter()
         .map(|label| label["label"].as_str().unwrap())
         .collect();
-    let (yes, no) = ("true_positive", "false_positive");
+    let yes = "true_positive";
+    let no = "false_positive";
     assert_eq!(words, [yes, no, no, no, yes]);
     assert!(
         !String::from_utf8_lossy(&response.body).contains(&key),
@@ -221,7 +223,8 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
 
 #[tokio::test]
 async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner
         .gateway(directory.path(), "leaks.action = \"expire\"\n")
         .await;
@@ -280,18 +283,22 @@ async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
 
 #[tokio::test]
 async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_guard_token() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner
         .gateway(directory.path(), "guard.per_minute = 7\n")
         .await;
     let Customer { key, .. } = world.customer("pro").await;
     let body = Value::from(vec![token(&key, PLACE)]).to_string();
     let body = body.as_bytes();
-    let (signed, foreign) = (scanner.signature(body), Scanner::new("one").signature(body));
+    let signed = scanner.signature(body);
+    let foreign = Scanner::new("one").signature(body);
     let address = world.address();
     let cut = &body[..body.len() - 1];
-    let (signed_cut, spaced) = (scanner.signature(cut), [body, b" "].concat());
-    let (signature, foreign) = (signed.as_str(), foreign.as_str());
+    let signed_cut = scanner.signature(cut);
+    let spaced = [body, b" "].concat();
+    let signature = signed.as_str();
+    let foreign = foreign.as_str();
     for (body, headers, status) in [
         (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 401),
         (body, vec![(IDENTIFIER, "one"), (SIGNATURE, foreign)], 401),
@@ -333,7 +340,8 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
 
 #[tokio::test]
 async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
     for (size, status) in [(1 << 20, 200), ((1 << 20) + 1, 413)] {
         let mut body = vec![b' '; size];
@@ -362,7 +370,8 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
 #[tokio::test]
 async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting_there_is_no_receiver()
  {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
     let send = async |world: &World, method: &str| {
         let request = format!("{method} {PATH} HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -393,7 +402,8 @@ async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting
 
 #[tokio::test]
 async fn reports_of_any_size_are_received_over_http2() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
     let client = world.http2_client().await;
     for size in [2, 100_000, 1 << 20, 1 << 20] {
@@ -424,7 +434,8 @@ async fn reports_of_any_size_are_received_over_http2() {
 
 #[tokio::test]
 async fn a_report_of_1000_keys_is_answered_while_other_requests_are() {
-    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
     let owner = world.customer("pro").await;
     let form = KeyForm::new("sg_live", false);
@@ -472,7 +483,8 @@ async fn a_report_of_1000_keys_is_answered_while_other_requests_are() {
 #[tokio::test]
 async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_a_request() {
     let published = Arc::new(Mutex::new(Scanner::new("one").published()));
-    let (one, two) = (Scanner::new("one"), Scanner::new("two"));
+    let one = Scanner::new("one");
+    let two = Scanner::new("two");
     *published.lock() = one.published();
     let served = Arc::clone(&published);
     let script = move |received: &Received| {
@@ -518,11 +530,9 @@ async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_
 
 #[tokio::test]
 async fn a_changed_file_of_public_keys_is_read_within_10_seconds() {
-    let (one, two, directory) = (
-        Scanner::new("one"),
-        Scanner::new("two"),
-        tempfile::tempdir().unwrap(),
-    );
+    let one = Scanner::new("one");
+    let two = Scanner::new("two");
+    let directory = tempfile::tempdir().unwrap();
     let world = one
         .gateway(directory.path(), "guard.per_minute = 1000000\n")
         .await;

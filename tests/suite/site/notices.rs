@@ -50,7 +50,8 @@ async fn statuses(world: &World, key: &str, requests: usize) -> Vec<u16> {
         "GET /api/v1/models HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\r\n",
         world.address()
     );
-    let (mut connection, mut statuses) = (Connection::open(world.address()).await, Vec::new());
+    let mut connection = Connection::open(world.address()).await;
+    let mut statuses = Vec::new();
     for _ in 0..requests {
         connection.write(request.as_bytes()).await;
         statuses.push(connection.read(false).await.expect("a response").status);
@@ -107,7 +108,8 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
         "{}",
         ann.page
     );
-    let (mail, key) = (newest(&world, "key_changed"), ann.key());
+    let mail = newest(&world, "key_changed");
+    let key = ann.key();
     assert!(
         mail.starts_with(&format!("ann@example.org key_changed.{}.", id_of(&path))),
         "{mail}"
@@ -209,7 +211,8 @@ async fn a_key_that_expires_has_a_notice_a_week_and_one_a_day_before_across_rest
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("Station").await;
-    let (id, at) = (id_of(&path), world.clock.now().wall.plus(8 * 24 * HOUR));
+    let id = id_of(&path);
+    let at = world.clock.now().wall.plus(8 * 24 * HOUR);
     world
         .running
         .registrar

@@ -26,7 +26,8 @@ async fn a_session_is_stored_as_a_digest_and_ends_after_twelve_hours() {
 #[tokio::test]
 async fn a_sign_out_ends_the_session_and_one_everywhere_ends_all() {
     let world = World::with_sign_up("").await;
-    let (mut phone, mut laptop) = (Browser::of(&world), Browser::of(&world));
+    let mut phone = Browser::of(&world);
+    let mut laptop = Browser::of(&world);
     phone.sign_in("ann@example.org").await;
     laptop.sign_in("ann@example.org").await;
     let copied = laptop.cookies.clone();
@@ -118,7 +119,8 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
 #[tokio::test]
 async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_mailbox() {
     let world = World::with_sign_up("").await;
-    let (mut ann, mut mallory) = (Browser::of(&world), Browser::of(&world));
+    let mut ann = Browser::of(&world);
+    let mut mallory = Browser::of(&world);
     ann.sign_in("Ann+x@example.org").await;
     let (path, key) = ann.create("One").await;
     mallory.sign_in("mallory@example.org").await;

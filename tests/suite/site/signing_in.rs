@@ -62,7 +62,8 @@ async fn a_new_account_queues_a_message_to_the_operator_without_its_address() {
 #[tokio::test]
 async fn a_link_is_used_once() {
     let world = World::with_sign_up("").await;
-    let (mut ann, mut other) = (Browser::of(&world), Browser::of(&world));
+    let mut ann = Browser::of(&world);
+    let mut other = Browser::of(&world);
     let token = ann.request_link("ann@example.org").await;
     assert_eq!(ann.use_link(&token).await.status, 303);
     let target = format!("/account/confirm?token={token}");

@@ -14,7 +14,8 @@ impl Browser<'_> {
     /// Sends the form of the webhook that the page of the account shows first.
     async fn change_webhook(&mut self, step: &str) -> u16 {
         self.visit("/account").await;
-        let (id, rotated_at) = (self.hidden("webhook"), self.hidden("rotated_at"));
+        let id = self.hidden("webhook");
+        let rotated_at = self.hidden("rotated_at");
         self.submit(
             PATH,
             &[

@@ -25,12 +25,11 @@ const GROWTH: u64 = 1 << 20;
 
 /// A request with random values in every position, and its status.
 fn request_unknown_models(number: usize, key: &str) -> (String, u16) {
-    let (nobody, name) = (
-        KeyForm::new("sg_live", false).mint().unwrap(),
-        format!("made-up-{number:08}"),
-    );
+    let nobody = KeyForm::new("sg_live", false).mint().unwrap();
+    let name = format!("made-up-{number:08}");
     // A well-formed unknown key, a malformed one, and a valid one.
-    let (nobody, malformed) = (nobody.expose(), format!("sg_live_{name}"));
+    let nobody = nobody.expose();
+    let malformed = format!("sg_live_{name}");
     let (method, target, key, status) = match number % 10 {
         0 => ("GET", format!("/api/v1/models?{name}={name}"), nobody, 401),
         1 => ("GET", format!("/{name}"), &*malformed, 401),
@@ -102,10 +101,8 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
         Some((series, _)) if !line.starts_with('#') => series.to_owned(),
         _ => line.to_owned(),
     };
-    let (lines, all) = (
-        text.lines().filter(|line| !line.is_empty()),
-        text.lines().filter(|line| !line.is_empty()),
-    );
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let all = text.lines().filter(|line| !line.is_empty());
     let series: BTreeSet<String> = lines.map(series).collect();
     assert_eq!(series.len(), all.count(), "a series is repeated");
     (series, resident)

@@ -293,7 +293,8 @@ async fn the_response_body_decides_and_its_content_type_is_ignored() {
         "application/xml",
     ] {
         let of_type = [("content-type", media_type)];
-        let (data, page) = (respond("200 OK", &of_type, DATA), "<html>it works</html>");
+        let data = respond("200 OK", &of_type, DATA);
+        let page = "<html>it works</html>";
         let world = World::with("", move |_| data.clone()).await;
         let customer = world.paid().await;
         let response = world.get_as(&customer, MODELS).await;

@@ -81,7 +81,8 @@ fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
 async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     let world = World::built_in().await;
     let customer = world.paid().await;
-    let (mut found, mut without_a_score) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut without_a_score = 0;
     let listed = world
         .get_as(&customer, "/api/v1/models?period=24h")
         .await
@@ -183,7 +184,8 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
                 .map(|item| item[name].as_f64().unwrap())
                 .collect::<Vec<_>>()
         };
-        let (latency, cost) = (sort_by == SortBy::Speed, sort_by == SortBy::Price);
+        let latency = sort_by == SortBy::Speed;
+        let cost = sort_by == SortBy::Price;
         for item in &items {
             assert_eq!(
                 item.get("latencyMs").is_some_and(Value::is_number),

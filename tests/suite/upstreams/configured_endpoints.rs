@@ -150,7 +150,8 @@ async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one()
 #[tokio::test]
 async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
     let world = world().await;
-    let (free, paid) = (world.free().await, world.paid().await);
+    let free = world.free().await;
+    let paid = world.paid().await;
     for (customer, target, status, code) in [
         (&paid, "/prices/m-1?period=7D", 400, "invalid_period"),
         (

@@ -180,7 +180,8 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
     })
     .await;
     let customer = world.free().await;
-    let (mut invalid, mut away) = (0, 0);
+    let mut invalid = 0;
+    let mut away = 0;
     for (number, (name, act, status)) in all().into_iter().enumerate() {
         let unseen = format!("/api/v1/models/m{number}");
         world.pass(BETWEEN_PROBES);
@@ -230,7 +231,8 @@ async fn a_bad_response_never_replaces_good_data() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
     let good = world.get_as(&customer, ATLAS).await;
-    let (mut calls, mut twice) = (1, 0);
+    let mut calls = 1;
+    let mut twice = 0;
     for (name, act, _) in all()
         .into_iter()
         .filter(|(name, ..)| !name.starts_with("it is unchanged"))

@@ -109,7 +109,8 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
     let client = ProgramClient::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
     assert_eq!(client.get(&target(100), &key).send().await.status, 200);
-    let (before, clock) = (program.resident(), Clock::system());
+    let before = program.resident();
+    let clock = Clock::system();
     for (bomb, name) in names.iter().enumerate() {
         let mut fastest = Duration::MAX;
         // A busy machine can be slow once.
@@ -168,10 +169,8 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
         .unwrap()
         .get()
         .div_ceil(2) as u64;
-    let (peak, at_most) = (
-        program.most_resident() - before,
-        OTHER_MEMORY + builders * PER_BUILD,
-    );
+    let peak = program.most_resident() - before;
+    let at_most = OTHER_MEMORY + builders * PER_BUILD;
     assert!(
         peak <= at_most,
         "{peak} bytes for {builders} concurrent builds, limit {at_most}"

@@ -131,7 +131,8 @@ async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_respo
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     for _ in 0..5 {
         let loops = (1..=100).map(|limit| {
-            let (world, customer) = (&world, &customer);
+            let world = &world;
+            let customer = &customer;
             async move {
                 for period in ["latest", "24h", "7d", "1m"] {
                     let target = format!("/api/v1/incidents?period={period}&limit={limit}");

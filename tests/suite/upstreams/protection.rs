@@ -50,7 +50,8 @@ fn wait_of(response: &Response) -> u64 {
 #[tokio::test]
 async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     let world = World::new().await;
-    let (free, paid) = (world.free().await, world.paid().await);
+    let free = world.free().await;
+    let paid = world.paid().await;
     for customer in [&free, &paid] {
         assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }

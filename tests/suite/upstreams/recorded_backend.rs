@@ -140,7 +140,8 @@ async fn item(world: &World, customer: &Customer, path: &str) -> Value {
 #[tokio::test]
 async fn every_answer_of_a_mapped_backend_is_valid_by_the_gateway_s_own_description() {
     let world = world().await;
-    let (free, paid) = (world.free().await, world.paid().await);
+    let free = world.free().await;
+    let paid = world.paid().await;
     for (customer, is_paid) in [(&paid, true), (&free, false)] {
         for target in targets(is_paid) {
             for method in ["GET", "HEAD"] {
@@ -299,7 +300,8 @@ async fn a_field_that_is_mapped_to_the_paid_one_is_in_no_free_form() {
         json(r#"{"data":{"id":17,"newest":81.50,"more":{"newest":81.50,"runs":3}}}"#)
     };
     let world = World::with(settings, script).await;
-    let (free, paid) = (world.free().await, world.paid().await);
+    let free = world.free().await;
+    let paid = world.paid().await;
     let path = "/api/v1/models/17";
     let text = |got: Response| String::from_utf8(got.body).unwrap();
     let seen = text(world.get_as(&free, path).await);
@@ -316,7 +318,8 @@ async fn a_field_that_is_mapped_to_the_paid_one_is_in_no_free_form() {
 
 #[tokio::test]
 async fn the_description_depends_on_the_mapping_only() {
-    let (one, other) = (world().await, world().await);
+    let one = world().await;
+    let other = world().await;
     let paid = one.paid().await;
     let pages = async |world: &World| {
         let mut pages = Vec::new();

@@ -263,10 +263,8 @@ impl Asked<'_> {
         }
         let got = self.sent("GET", "", 200).await;
         self.check_body(&got);
-        let (tag, mut fields) = (
-            got.header("etag").to_owned(),
-            self.expected.fields_of(self.endpoint.name),
-        );
+        let tag = got.header("etag").to_owned();
+        let mut fields = self.expected.fields_of(self.endpoint.name);
         fields.extend(self.sees_undeclared().then_some("undeclared"));
         let applied = got_period(&got).unwrap_or_default();
         let path = self.endpoint.documented_path();
@@ -304,10 +302,8 @@ impl Asked<'_> {
 
     /// A body has the reserved fields that the tier sees, and no byte of the others.
     fn check_body(&self, got: &Response) {
-        let (text, tier) = (
-            String::from_utf8(got.decoded()).unwrap(),
-            self.expected.tier,
-        );
+        let text = String::from_utf8(got.decoded()).unwrap();
+        let tier = self.expected.tier;
         let about = format!("{tier} {} {} {text}", self.target(), self.coding);
         let seen = self.expected.fields_of(self.endpoint.name);
         for (name, value, _) in RESERVED {
@@ -334,7 +330,8 @@ impl Asked<'_> {
 
     /// A refusal names the missing right and a tier that has it.
     fn check_refusal(&self, got: &Response) {
-        let (name, body) = (self.endpoint.name, got.json());
+        let name = self.endpoint.name;
+        let body = got.json();
         let about = format!("{} {} {body}", self.expected.tier, self.target());
         let of_the_specification = !self.endpoint.route.is_configured();
         let is_latest =
@@ -384,13 +381,15 @@ fn got_period(got: &Response) -> Option<String> {
 #[tokio::test]
 async fn every_tier_gets_its_rights_in_every_period_encoding_method_and_condition() {
     let world = World::with(SETTINGS, backend).await;
-    let (mut tags, mut cases) = (Tags::new(), 0);
+    let mut tags = Tags::new();
+    let mut cases = 0;
     for expected in &TIERS {
         let customer = world.customer_with(expected.tier, wide()).await;
         for endpoint in settings(SETTINGS).endpoints.stored() {
             for period in std::iter::once(None).chain(ALL.iter().map(|one| Some(*one))) {
                 for coding in ["identity", "gzip", "br"] {
-                    let (world, customer) = (&world, &customer);
+                    let world = &world;
+                    let customer = &customer;
                     let asked = Asked {
                         world,
                         customer,

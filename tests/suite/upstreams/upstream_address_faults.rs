@@ -75,7 +75,8 @@ async fn call(
     first: Option<usize>,
     end: &AtomicBool,
 ) -> Answers {
-    let (clock, mut answers) = (Clock::system(), Answers::default());
+    let clock = Clock::system();
+    let mut answers = Answers::default();
     while !end.load(Ordering::Relaxed) {
         let number = answers.statuses.len();
         let target = match first {
@@ -211,7 +212,8 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
             .map(|backend| backend.count("/api/v1/"))
             .sum::<usize>()
     };
-    let (mut before, mut fetches) = ((0, 0.0), sent(side).await);
+    let mut before = (0, 0.0);
+    let mut fetches = sent(side).await;
     while before != (received(), fetches) {
         before = (received(), fetches);
         tokio::time::sleep(Duration::from_millis(900)).await;

@@ -99,7 +99,8 @@ async fn a_required_client_certificate_is_sent_and_its_absence_is_reported() {
     for is_version_1_3 in [true, false] {
         let handshake = Handshake::with_client(&authority, is_version_1_3);
         let (backend, tls) = tls_backend(&authority, handshake).await;
-        let (url, ca) = (tls.url("localhost"), authority.ca_setting());
+        let url = tls.url("localhost");
+        let ca = authority.ca_setting();
         let settings = format!("{ca}{}", authority.client_settings("gateway"));
         assert_eq!(
             failure(&world(&url, backend.clone(), &settings).await).await,
@@ -132,7 +133,8 @@ async fn a_certificate_for_another_name_is_refused_unless_server_name_names_it()
     authority.certify("internal", &["scores.internal", "backend.internal"], 2040);
     let backend = Backend::start(good).await;
     let tls = TlsBackend::start(&backend, &authority, "internal", Handshake::usual()).await;
-    let (url, ca) = (tls.url("localhost"), authority.ca_setting());
+    let url = tls.url("localhost");
+    let ca = authority.ca_setting();
     let reason = failure(&world(&url, backend.clone(), &ca).await)
         .await
         .unwrap();
@@ -172,7 +174,8 @@ async fn an_expired_certificate_is_refused_by_the_gateway_s_clock() {
 async fn a_backend_below_the_minimum_version_is_refused() {
     let authority = BackendAuthority::new();
     let (backend, tls) = tls_backend(&authority, Handshake::of_version_1_2()).await;
-    let (url, ca) = (tls.url("localhost"), authority.ca_setting());
+    let url = tls.url("localhost");
+    let ca = authority.ca_setting();
     assert_eq!(
         failure(&world(&url, backend.clone(), &ca).await).await,
         None
@@ -208,7 +211,8 @@ async fn a_backend_without_tls_is_reported() {
 
 #[tokio::test]
 async fn a_reload_reads_the_authorities_again_and_closes_connections_of_the_old_ones() {
-    let (authority, next) = (BackendAuthority::new(), BackendAuthority::new());
+    let authority = BackendAuthority::new();
+    let next = BackendAuthority::new();
     next.certify("backend", &["localhost"], 2040);
     let (backend, tls) = tls_backend(&authority, Handshake::usual()).await;
     let mut world = world(&tls.url("localhost"), backend, &authority.ca_setting()).await;
@@ -232,7 +236,8 @@ async fn a_reload_reads_the_authorities_again_and_closes_connections_of_the_old_
 
 #[tokio::test]
 async fn changed_files_are_used_within_ten_seconds_and_unusable_ones_are_reported() {
-    let (authority, next) = (BackendAuthority::new(), BackendAuthority::new());
+    let authority = BackendAuthority::new();
+    let next = BackendAuthority::new();
     authority.certify("gateway", &["gateway.example"], 2030);
     next.certify("backend", &["localhost"], 2040);
     let (backend, tls) = tls_backend(&authority, Handshake::usual()).await;

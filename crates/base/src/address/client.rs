@@ -93,7 +93,8 @@ impl ClientHeader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::networks::Network;
+    use crate::address::networks::Network;
+
     use super::*;
 
     fn proxies(header: ClientHeader) -> Proxies {

@@ -44,7 +44,8 @@ pub(super) fn in_x_forwarded_for(entry: &[u8]) -> Option<IpAddr> {
 
 /// Parses the address of the only `for` parameter: `for=192.0.2.60;proto=http`.
 pub(super) fn in_forwarded(entry: &[u8]) -> Option<IpAddr> {
-    let (mut left, mut found) = (Some(entry), None);
+    let mut left = Some(entry);
+    let mut found = None;
     while let Some(text) = left {
         let (before, pair) = split_last(text, b';', true);
         left = before;
@@ -78,7 +79,8 @@ fn value_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !quoted.contains(&b'\\') {
         return (!quoted.contains(&b'"')).then_some(Cow::Borrowed(quoted));
     }
-    let (mut plain, mut bytes) = (Vec::with_capacity(quoted.len()), quoted.iter());
+    let mut plain = Vec::with_capacity(quoted.len());
+    let mut bytes = quoted.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => return None,
@@ -130,7 +132,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn entries(line: &str, may_quote: bool) -> Vec<&str> {
-        let (mut left, mut entries) = (Some(line.as_bytes()), Vec::new());
+        let mut left = Some(line.as_bytes());
+        let mut entries = Vec::new();
         while let Some(text) = left {
             let (before, entry) = split_last(text, b',', may_quote);
             entries.push(str::from_utf8(entry).unwrap());

@@ -80,7 +80,8 @@ impl Alarm {
 mod tests {
     use std::time::Duration;
 
-    use super::super::Wall;
+    use crate::clock::Wall;
+
     use super::*;
 
     #[tokio::test]

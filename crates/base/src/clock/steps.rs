@@ -85,8 +85,10 @@ impl Timeline {
 
     /// The wall time that applies, and the event since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
-        let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
-        let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
+        let shown = offset(wall, boot);
+        let noticed = i128::from(NOTICED);
+        let difference = shown - self.offset;
+        let extrapolated = at(self.offset, boot);
         let follow = Self {
             offset: shown,
             ahead: None,
@@ -123,7 +125,8 @@ impl Timeline {
                 (follow, wall, None)
             };
         };
-        let (further, from) = (shown - ahead.offset, at(ahead.offset, boot));
+        let further = shown - ahead.offset;
+        let from = at(ahead.offset, boot);
         if difference <= noticed {
             (follow, wall, stepped(StepDirection::Backward, from, wall))
         } else if further > noticed {
@@ -327,7 +330,8 @@ mod tests {
     fn forward_step_applies_after_one_minute() {
         let mut machine = Machine::new();
         let (applies, event) = machine.set(DAY);
-        let (from, to) = (noon(), machine.shown());
+        let from = noon();
+        let to = machine.shown();
         let stepped = ClockEvent::Stepped {
             direction: StepDirection::Forward,
             from,
@@ -440,7 +444,9 @@ mod tests {
             stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),
         ) {
             let mut machine = Machine::new();
-            let (mut shown_for, mut last, mut applied) = (0u64, 0i64, 0i64);
+            let mut shown_for = 0u64;
+            let mut last = 0i64;
+            let mut applied = 0i64;
             for (stay, off) in stays {
                 machine.set(off);
                 shown_for = if (off - last).abs() <= 60 { shown_for } else { 0 };

@@ -85,7 +85,8 @@ impl ClockSource {
         let read = || {
             let before = shown_by(ClockId::Boottime);
             let wall = Wall(shown_by(ClockId::Realtime));
-            let (mono, boot) = (mono(started), Boot(shown_by(ClockId::Boottime)));
+            let mono = mono(started);
+            let boot = Boot(shown_by(ClockId::Boottime));
             (ClockReading { wall, mono, boot }, boot.since(Boot(before)))
         };
         let mut best = read();
@@ -311,7 +312,9 @@ mod tests {
     fn coarse_time_is_at_most_a_tick_behind_and_the_same_on_a_manual_clock() {
         let clock = Clock::system();
         let behind = || {
-            let (before, coarse, after) = (clock.mono(), clock.coarse(), clock.mono());
+            let before = clock.mono();
+            let coarse = clock.coarse();
+            let after = clock.mono();
             assert!(coarse <= after, "{coarse:?} {after:?}");
             before.since(coarse)
         };

@@ -39,10 +39,8 @@ impl<const WORDS: usize> BitSet<WORDS> {
         reason = "at most 2^16 bits, and values below 2^20"
     )]
     pub fn distinct(&self) -> Option<u32> {
-        let (bits, free) = (
-            Self::BITS as f64,
-            (Self::BITS - usize::from(self.count())) as f64,
-        );
+        let bits = Self::BITS as f64;
+        let free = (Self::BITS - usize::from(self.count())) as f64;
         (free > 0.0).then(|| (-bits * (free / bits).ln()).round() as u32)
     }
 

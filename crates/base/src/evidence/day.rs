@@ -109,7 +109,8 @@ impl DayEvidence {
     /// Adds an hour, merged from all gateways, with the size of the catalogue as positions. An hour that is added in parts is
     /// underestimated.
     pub fn add(&mut self, hour: &HourEvidence, catalogue: u16) {
-        let (counts, more) = (&mut self.counts, hour.counts());
+        let counts = &mut self.counts;
+        let more = hour.counts();
         counts.delivered = counts.delivered.saturating_add(more.delivered);
         counts.unchanged = counts.unchanged.saturating_add(more.unchanged);
         counts.changed = counts.changed.saturating_add(more.changed);
@@ -206,7 +207,8 @@ impl DayEvidence {
         let mut hours = [HourSummary::NONE; HOURS];
         for hour in &mut hours {
             let [requests, origins, first_minute] = from.bytes()?;
-            let (networks, agents) = (number_of(origins >> 4), number_of(origins & 15));
+            let networks = number_of(origins >> 4);
+            let agents = number_of(origins & 15);
             *hour = HourSummary {
                 requests,
                 models: from.short()?,
@@ -215,8 +217,10 @@ impl DayEvidence {
                 first_minute,
             };
         }
-        let (catalogue, models) = (from.short()?, from.short()?);
-        let (networks, agents) = (from.set()?, from.set()?);
+        let catalogue = from.short()?;
+        let models = from.short()?;
+        let networks = from.set()?;
+        let agents = from.set()?;
         let [concurrent] = from.bytes()?;
         let requested = if from.has_more() {
             Some(Box::new(from.set()?))
@@ -284,10 +288,10 @@ fn rounded_down(distinct: Option<u32>) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hour::Origin;
-    use super::super::mark::DocumentMark;
     use super::*;
     use crate::clock::Wall;
+    use crate::evidence::hour::Origin;
+    use crate::evidence::mark::DocumentMark;
 
     const START: Wall = Wall::from_seconds(1_800_000_000 / 86_400 * 86_400);
 

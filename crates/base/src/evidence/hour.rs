@@ -153,7 +153,8 @@ impl HourEvidence {
 
     /// Adds what was seen by another gateway, or later, in the same hour.
     pub fn add(&mut self, other: &Self) {
-        let (counts, more) = (&mut self.counts, &other.counts);
+        let counts = &mut self.counts;
+        let more = &other.counts;
         counts.delivered = counts.delivered.saturating_add(more.delivered);
         counts.unchanged = counts.unchanged.saturating_add(more.unchanged);
         counts.changed = counts.changed.saturating_add(more.changed);
@@ -243,8 +244,11 @@ impl HourEvidence {
             limited: from.number()?,
             bytes: from.long()?,
         };
-        let (documents, models) = (from.set()?, from.set()?);
-        let (networks, agents, window_networks) = (from.set()?, from.set()?, from.set()?);
+        let documents = from.set()?;
+        let models = from.set()?;
+        let networks = from.set()?;
+        let agents = from.set()?;
+        let window_networks = from.set()?;
         let [window, concurrent, first_minute] = from.bytes()?;
         let read = Self {
             hour,

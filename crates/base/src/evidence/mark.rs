@@ -65,7 +65,8 @@ mod tests {
                 ModelId::new("gpt-5").unwrap(),
             ))
         };
-        let (model, drift) = (mark(Route::Model), mark(Route::Drift));
+        let model = mark(Route::Model);
+        let drift = mark(Route::Drift);
         assert_eq!(model.model, drift.model);
         assert_ne!(model.document, drift.document);
         assert_eq!(DocumentMark::of(&DocumentKey::list_of_models()).model, None);

@@ -150,10 +150,8 @@ mod tests {
 
     #[test]
     fn other_forms_are_looked_up_only_where_imported_keys_are_accepted() {
-        let (own, open) = (
-            KeyForm::new("sg_live", false),
-            KeyForm::new("sg_live", true),
-        );
+        let own = KeyForm::new("sg_live", false);
+        let open = KeyForm::new("sg_live", true);
         let foreign = "tp_1234567890abcdef";
         assert!(!own.fits(foreign));
         assert!(open.fits(foreign));

@@ -104,7 +104,8 @@ impl TokenBucket {
         if from == to {
             return self;
         }
-        let (old, new) = (u128::from(interval(from)), u128::from(interval(to)));
+        let old = u128::from(interval(from));
+        let new = u128::from(interval(to));
         let missing = (u128::from(self.missing(now)) * new)
             .div_ceil(old)
             .min(new * u128::from(to));
@@ -246,7 +247,9 @@ mod tests {
         fn no_window_grants_more_than_the_burst_and_the_refill(
             capacity in 1u32..1_200, gaps in prop::collection::vec(0u64..2_000, 1..400),
         ) {
-            let (mut bucket, mut now, mut granted) = (TokenBucket::default(), 0, Vec::new());
+            let mut bucket = TokenBucket::default();
+            let mut now = 0;
+            let mut granted = Vec::new();
             for gap in gaps {
                 now += gap;
                 if let Some(taken) = bucket.take(capacity, at(now)) {

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_repeated_report_is_granted_once_and_a_late_one_changes_nothing() {
-        let (empty, nothing) = (DayTotals::default(), NodeTotals::default());
+        let empty = DayTotals::default();
+        let nothing = NodeTotals::default();
         let first = asks(nothing, 4);
         let (total, node) = empty.apply(nothing, &first);
         assert_eq!((total.granted, node.granted), (4, 4));

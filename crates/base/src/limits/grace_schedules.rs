@@ -226,7 +226,9 @@ impl GraceFleet {
         let carried = file.owed.values().map(|(_, owed, _)| owed).sum();
         let granted = if self.is_away { 0 } else { self.total.granted };
         let balance = DayBalance::opened(TODAY, granted);
-        let (id, share, has_charged) = (self.next_id, file.share, false);
+        let id = self.next_id;
+        let share = file.share;
+        let has_charged = false;
         self.processes[at] = Some(ModelProcess {
             id,
             balance,
@@ -317,7 +319,8 @@ impl GraceFleet {
             Some(ModelShare { share, token, life }) => (Some(share), token, life),
             None => (None, process.id, 0),
         };
-        let (gateways, node) = (self.gateways, process.id);
+        let gateways = self.gateways;
+        let node = process.id;
         let claim = GraceClaim {
             day: TODAY,
             gateways,
@@ -360,7 +363,8 @@ impl GraceFleet {
             self.contact(at, &mut process);
         }
         let balance = process.balance;
-        let (total, owed) = (balance.charge().known.granted, balance.owed());
+        let total = balance.charge().known.granted;
+        let owed = balance.owed();
         self.files[at].owed.remove(&process.id);
         if owed > 0 {
             self.files[at]
@@ -389,10 +393,8 @@ impl GraceFleet {
         if owed > most {
             return Err(format!("{owed} units are owed of {most}"));
         }
-        let (spent, most) = (
-            self.spent.values().sum::<u32>(),
-            self.largest_quota + self.largest_quota / 100,
-        );
+        let spent = self.spent.values().sum::<u32>();
+        let most = self.largest_quota + self.largest_quota / 100;
         if spent > most {
             Err(format!("{spent} units are delivered of {most}"))
         } else {
@@ -425,7 +427,8 @@ proptest! {
 /// Whether one of this many schedules shows that these rules are wrong, and the most units that were owed in one.
 fn found(rules: GraceRules, schedules: u32) -> (bool, u64) {
     let mut runner = TestRunner::deterministic();
-    let (steps, mut most) = (prop::collection::vec(step(), 1..200), 0);
+    let steps = prop::collection::vec(step(), 1..200);
+    let mut most = 0;
     let is_found = (0..schedules).any(|_| {
         let done = run(rules, &steps.new_tree(&mut runner).unwrap().current());
         most = most.max(done.as_ref().map_or(0, |fleet| fleet.most_owed));

@@ -208,7 +208,9 @@ impl Fleet {
             }
             FleetStep::Midnight => self.today += 1,
             FleetStep::NextDay { node } => {
-                let (today, rules, node) = (self.today, self.rules, &mut self.nodes[node]);
+                let today = self.today;
+                let rules = self.rules;
+                let node = &mut self.nodes[node];
                 let is_kept = rules == LedgerRules::KeepsUnits || node.day == today;
                 let empty = FleetNode {
                     id: node.id,

@@ -159,7 +159,8 @@ impl SharedMinute {
 
     fn started(&mut self) -> SharingGateway {
         self.next_id += 1;
-        let (share, tokens) = (MinuteShare::default(), ShareTokens::default());
+        let share = MinuteShare::default();
+        let tokens = ShareTokens::default();
         SharingGateway {
             id: self.next_id,
             share,
@@ -180,7 +181,8 @@ impl SharedMinute {
             }
             MinuteStep::Renew { gateway } => self.report(gateway),
             MinuteStep::Release { gateway, in_use } => {
-                let (now, limit) = (self.now, self.limits.minute);
+                let now = self.now;
+                let limit = self.limits.minute;
                 self.send(gateway, |share, tokens| {
                     share.release(tokens, limit, in_use, now)
                 });
@@ -194,7 +196,8 @@ impl SharedMinute {
     }
 
     fn request(&mut self, gateway: usize) -> Result<(), String> {
-        let (now, limit) = (self.now, self.limits.minute);
+        let now = self.now;
+        let limit = self.limits.minute;
         let asking = &mut self.gateways[gateway];
         let capacity = asking.share.capacity(limit, now, false);
         let bucket = asking
@@ -227,7 +230,8 @@ impl SharedMinute {
     }
 
     fn report(&mut self, gateway: usize) {
-        let (now, limits) = (self.now, self.limits);
+        let now = self.now;
+        let limits = self.limits;
         self.send(gateway, |share, tokens| {
             share.report(tokens, &limits, 3, now)
         });

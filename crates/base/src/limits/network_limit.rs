@@ -91,7 +91,8 @@ impl NetworkLimit {
         tokens: u32,
         now: Now,
     ) -> Result<(), Duration> {
-        let (tokens, now) = (tokens.min(self.limit().max(1)), self.slowed(now));
+        let tokens = tokens.min(self.limit().max(1));
+        let now = self.slowed(now);
         let refused = self
             .blocks(scope, client)
             .position(|block| !block.take(tokens, now));
@@ -288,7 +289,8 @@ mod tests {
     #[test]
     fn a_refused_token_is_returned_to_the_other_blocks() {
         let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
-        let (loud, quiet) = (address("2001:db8::1"), address("2001:db8:0:1::1"));
+        let loud = address("2001:db8::1");
+        let quiet = address("2001:db8:0:1::1");
         assert_eq!(allowed(&limit, std::iter::repeat_n(loud, 1_000)), 10);
         assert_eq!(
             allowed(&limit, std::iter::repeat_n(quiet, 1_000)),

@@ -247,8 +247,8 @@ impl ScheduleWorld {
                     }
                 }
                 AdmissionVerdict::ReserveFirst => {
-                    let (day, (total, _)) =
-                        (self.balance.day, self.balance.day.to_reserve(self.grace()));
+                    let day = self.balance.day;
+                    let (total, _) = self.balance.day.to_reserve(self.grace());
                     self.balance.day = day.reserve(day.day(), total);
                 }
                 AdmissionVerdict::RevalidateOnly
@@ -334,7 +334,8 @@ impl ScheduleWorld {
             "a hold was lost: {:?}",
             self.balance
         );
-        let (is_returned, before) = (self.balance.day.owed() == 0, self.lost_shares.clone());
+        let is_returned = self.balance.day.owed() == 0;
+        let before = self.lost_shares.clone();
         self.crash();
         if is_returned {
             self.lost_shares = before;
@@ -395,21 +396,21 @@ impl ScheduleWorld {
             }
             ScheduleStep::LedgerGoesAway(away) => self.is_away = away,
         }
-        let (day, quota) = (self.day(), self.limits.day);
+        let day = self.day();
+        let quota = self.limits.day;
         self.outcome(day).largest_quota = quota.max(self.outcome(day).largest_quota);
     }
 
     fn check(&self, step: ScheduleStep) {
         for (day, outcome) in &self.days {
-            let (quota, grace) = (
-                u64::from(outcome.largest_quota),
-                u64::from(outcome.largest_quota / 100),
-            );
+            let quota = u64::from(outcome.largest_quota);
+            let grace = u64::from(outcome.largest_quota / 100);
             assert!(
                 outcome.forgotten <= grace,
                 "{step:?}: {day}: {outcome:?}: more grace than a hundredth"
             );
-            let (most, charged) = (quota + outcome.forgotten, self.granted(*day));
+            let most = quota + outcome.forgotten;
+            let charged = self.granted(*day);
             assert!(
                 outcome.delivered <= most,
                 "{step:?}: {day}: {outcome:?}: over-granted"
@@ -446,7 +447,8 @@ proptest! {
     ) {
         let mut world = ScheduleWorld::new();
         for step in steps {
-            let ((day, before), owed) = (world.remaining(), world.balance.day.owed());
+            let (day, before) = world.remaining();
+            let owed = world.balance.day.owed();
             world.take(step);
             world.check(step);
             let (same, after) = world.remaining();
@@ -459,7 +461,8 @@ proptest! {
         world.is_away = false;
         world.restart();
         let day = world.balance.day.day();
-        let (outcome, granted) = (*world.outcome(day), world.granted(day));
+        let outcome = *world.outcome(day);
+        let granted = world.granted(day);
         prop_assert!(outcome.is_over || granted + outcome.forgotten == outcome.delivered + outcome.lost, "{:?}", outcome);
     }
 }

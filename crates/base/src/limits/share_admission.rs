@@ -98,11 +98,11 @@ impl AccountBalance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::minute_pool::MinutePool;
-    use super::super::minute_report::MinuteGrant;
-    use super::super::minute_share::ShareTokens;
     use super::*;
     use crate::clock::{Day, Mono, Wall};
+    use crate::limits::minute_pool::MinutePool;
+    use crate::limits::minute_report::MinuteGrant;
+    use crate::limits::minute_share::ShareTokens;
     use std::time::Duration;
 
     const PRO: Limits = Limits {
@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_share_is_leased_with_the_first_request_and_reported_with_the_tokens_elsewhere() {
-        let (mut share, reachable) = (MinuteShare::default(), LeaseAvailability::Reachable);
+        let mut share = MinuteShare::default();
+        let reachable = LeaseAvailability::Reachable;
         let (balance, verdict) =
             opened(5).admit_with_share(&mut share, THREE, &PRO, at(0), false, reachable);
         assert_eq!(verdict, AdmissionVerdict::LeaseFirst);
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn a_conditional_request_of_a_used_up_day_gets_a_share_first() {
-        let (mut share, reachable) = (MinuteShare::default(), LeaseAvailability::Reachable);
+        let mut share = MinuteShare::default();
+        let reachable = LeaseAvailability::Reachable;
         let spent = AccountBalance::opened(&PRO, at(0).wall.day(), 10_000);
         let decide = |balance: AccountBalance, share: &mut MinuteShare, conditional| {
             balance
@@ -190,13 +192,11 @@ mod tests {
 
     #[test]
     fn without_the_ledger_a_fixed_part_is_used_that_starts_empty() {
-        let (mut share, unreachable) = (
-            MinuteShare::default(),
-            LeaseAvailability::Unreachable {
-                grace: 0,
-                since: at(0).mono,
-            },
-        );
+        let mut share = MinuteShare::default();
+        let unreachable = LeaseAvailability::Unreachable {
+            grace: 0,
+            since: at(0).mono,
+        };
         let (balance, verdict) =
             opened(5).admit_with_share(&mut share, THREE, &PRO, at(0), false, unreachable);
         assert_eq!(
@@ -260,7 +260,8 @@ mod tests {
                 },
             ),
         ] {
-            let (mut share, now) = (MinuteShare::default(), at(0).mono);
+            let mut share = MinuteShare::default();
+            let now = at(0).mono;
             let (tokens, report) = share.report(ShareTokens::default(), &PRO, 3, now);
             let grant = MinuteGrant {
                 round: report.round,

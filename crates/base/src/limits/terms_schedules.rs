@@ -130,7 +130,8 @@ impl TermsFleet {
     fn started(&mut self) -> TermsNode {
         self.rows.push(NodeTotals::default());
         let balance = DayBalance::opened(TODAY, self.total.granted);
-        let (known, returned_after) = (self.current, self.current.change);
+        let known = self.current;
+        let returned_after = self.current.change;
         TermsNode {
             id: self.rows.len() - 1,
             balance,
@@ -167,7 +168,8 @@ impl TermsFleet {
                 };
             }
             TermsStep::Learn(node) => {
-                let (current, node) = (self.current, &mut self.nodes[node]);
+                let current = self.current;
+                let node = &mut self.nodes[node];
                 node.must_return |= node.known != current;
                 node.known = current;
             }
@@ -183,7 +185,8 @@ impl TermsFleet {
     }
 
     fn request(&mut self, node: usize) -> Result<(), String> {
-        let (rules, current) = (self.rules, self.current);
+        let rules = self.rules;
+        let current = self.current;
         let is_settled = self
             .nodes
             .iter()
@@ -205,7 +208,8 @@ impl TermsFleet {
         if node.call.is_none() {
             node.balance = node.balance.without_excess(node.known.quota);
             let report = node.balance.report(node.known.quota);
-            let (id, assumed) = (node.id, node.known);
+            let id = node.id;
+            let assumed = node.known;
             node.call = Some(TermsCall {
                 id,
                 report,
@@ -233,7 +237,8 @@ impl TermsFleet {
             known: left.totals(),
             ..NodeReport::default()
         });
-        let (id, assumed) = (node.id, node.known);
+        let id = node.id;
+        let assumed = node.known;
         node.call = Some(TermsCall {
             id,
             report,

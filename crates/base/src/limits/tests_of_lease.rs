@@ -36,7 +36,8 @@ fn free_tier_leases_single_units_and_larger_tiers_double() {
 #[test]
 fn after_a_hundred_crashes_with_one_request_each_at_most_200_unspent_units_are_lost() {
     for quota in [10_000, 25_000, 100_000, 250_000] {
-        let (mut granted, mut delivered) = (0u64, 0u64);
+        let mut granted = 0u64;
+        let mut delivered = 0u64;
         for _ in 0..100 {
             let mut balance = DayBalance::opened(TODAY, granted);
             let mut lease = |balance: DayBalance| {
@@ -66,7 +67,9 @@ fn after_a_hundred_crashes_with_one_request_each_at_most_200_unspent_units_are_l
 #[test]
 fn a_burst_on_a_new_process_needs_few_leases() {
     for (at_once, most) in [(1, 2), (40, 8), (100, 9)] {
-        let (mut balance, mut granted, mut calls) = (DayBalance::opened(TODAY, 0), 0u64, 0);
+        let mut balance = DayBalance::opened(TODAY, 0);
+        let mut granted = 0u64;
+        let mut calls = 0;
         for _ in 0..at_once {
             while balance.available(10_000) == 0 {
                 let units = balance.units_to_lease(10_000);
@@ -117,7 +120,9 @@ fn a_small_quota_is_never_leased_ahead_and_a_large_one_to_its_end() {
 fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
     for quota in [10_000, 25_000, 100_000, 250_000] {
         let mut balance = DayBalance::opened(TODAY, 0);
-        let (mut total, mut calls, mut waits) = (0u64, 0u32, 0u32);
+        let mut total = 0u64;
+        let mut calls = 0u32;
+        let mut waits = 0u32;
         let mut lease = |balance: DayBalance| {
             let units = balance.units_to_lease(quota);
             (calls, total) = (calls + 1, total + u64::from(units));

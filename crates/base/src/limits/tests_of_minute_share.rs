@@ -1,6 +1,7 @@
 //! A gateway's share, in exchanges with a pool.
 
-use super::super::minute_pool::MinutePool;
+use crate::limits::minute_pool::MinutePool;
+
 use super::*;
 
 const FREE: Limits = Limits {
@@ -100,7 +101,8 @@ fn pool(limits: &Limits) -> MinutePool {
 
 #[test]
 fn a_new_share_is_not_idle_before_the_request_that_waits_for_it_has_used_it() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     gateway.exchange(&mut pool, &PRO, at(60_000));
     assert!(gateway.share.is_held(at(60_001)));
     assert!(!gateway.share.is_idle(at(60_001)));
@@ -130,7 +132,8 @@ fn at_half_the_limit_over_three_gateways_exchanges_are_few() {
 #[test]
 fn one_gateway_serves_the_whole_limit_at_once() {
     for limits in [FREE, PRO, ENTERPRISE] {
-        let (mut pool, mut gateway) = (pool(&limits), TestGateway::new(1));
+        let mut pool = pool(&limits);
+        let mut gateway = TestGateway::new(1);
         let served = (0..2 * limits.minute)
             .filter(|_| gateway.request(&mut pool, &limits, at(0)))
             .count();
@@ -170,7 +173,8 @@ fn a_gateway_without_tokens_recalls_those_of_others() {
 
 #[test]
 fn a_share_of_the_whole_limit_without_tokens_waits_for_its_refill() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     assert_eq!(
         (0..60)
             .filter(|_| gateway.request(&mut pool, &PRO, at(0)))
@@ -183,7 +187,8 @@ fn a_share_of_the_whole_limit_without_tokens_waits_for_its_refill() {
 
 #[test]
 fn a_recalled_share_in_use_is_halved() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     for _ in 0..5 {
         assert!(gateway.request(&mut pool, &PRO, at(0)));
     }
@@ -200,7 +205,8 @@ fn a_recalled_share_in_use_is_halved() {
 
 #[test]
 fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_empty() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     assert_eq!(
         gateway.share.fall_back(60, 3, at(239_000), at(239_000)),
@@ -237,7 +243,8 @@ fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_emp
 
 #[test]
 fn without_the_ledger_a_returned_share_is_replaced_at_once() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     gateway.release(&mut pool, &PRO, at(31_000));
     gateway.tokens = gateway
@@ -254,7 +261,8 @@ fn without_the_ledger_a_returned_share_is_replaced_at_once() {
 
 #[test]
 fn tokens_elsewhere_are_part_of_the_reported_allowance() {
-    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    let mut pool = pool(&PRO);
+    let mut gateway = TestGateway::new(1);
     assert_eq!(gateway.share.elsewhere(60, at(0)).0, 60);
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     assert_eq!(gateway.share.elsewhere(60, at(0)).0, 40);

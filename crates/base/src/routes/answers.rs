@@ -50,7 +50,7 @@ impl Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Route;
+    use crate::routes::table::Route;
 
     fn words(route: Route) -> Vec<&'static str> {
         route.endpoint().codes().map(|row| row.word).collect()

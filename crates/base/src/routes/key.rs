@@ -206,8 +206,8 @@ impl fmt::Display for DocumentKey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::ENDPOINTS;
     use super::*;
+    use crate::routes::table::ENDPOINTS;
     use proptest::prelude::*;
     use std::collections::HashMap;
 
@@ -278,7 +278,8 @@ mod tests {
             a in 0..13usize, b in 0..13usize, ida in "[a-c]", idb in "[a-c]", qa in any_query(), qb in any_query(), free: bool,
         ) {
             let default = if free { Period::Day } else { Period::Latest };
-            let (ra, rb) = (ENDPOINTS[a].route, ENDPOINTS[b].route);
+            let ra = ENDPOINTS[a].route;
+            let rb = ENDPOINTS[b].route;
             let ka = DocumentKey::new(ra, ModelId::new(&ida), qa, default);
             let kb = DocumentKey::new(rb, ModelId::new(&idb), qb, default);
             let same = resolved(ra, Some(&ida), qa, default) == resolved(rb, Some(&idb), qb, default);

@@ -71,7 +71,8 @@ impl PricedEnding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes::CODES;
+    use crate::routes::codes::CODES;
+
     use super::*;
 
     #[test]

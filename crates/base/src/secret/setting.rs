@@ -46,7 +46,9 @@ impl SecretSetting {
 
     /// A secret that was read from this file. A later one must have this many characters.
     pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
-        let (setting, file, reading) = (setting.to_owned(), file.to_owned(), Mutex::default());
+        let setting = setting.to_owned();
+        let file = file.to_owned();
+        let reading = Mutex::default();
         let source = Some(Arc::new(SecretSource {
             setting,
             file,
@@ -84,7 +86,8 @@ impl SecretSetting {
         let reading = source.reading.lock();
         let read = source.read();
         let mut held = self.held.lock();
-        let (setting, file) = (&source.setting, source.file.display());
+        let setting = &source.setting;
+        let file = source.file.display();
         match read {
             Ok(secret) => {
                 held.rejected = None;

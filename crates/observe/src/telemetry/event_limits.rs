@@ -228,13 +228,11 @@ impl<S: Subscriber> Layer<S> for EventLimits {
         }
         let mut value = KindVisitor(None);
         event.record(&mut value);
-        let (kind, now) = (
-            EventKind {
-                callsite: metadata.callsite(),
-                value: value.0,
-            },
-            (self.0.now)(),
-        );
+        let kind = EventKind {
+            callsite: metadata.callsite(),
+            value: value.0,
+        };
+        let now = (self.0.now)();
         let verdict = self.0.windows.lock().admit(&kind, now);
         if verdict == EventDecision::DropFirst {
             // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
@@ -341,7 +339,8 @@ mod tests {
 
     /// Runs `scene` with limited events, the seconds of their clock and what is written.
     fn limited(scene: impl FnOnce(&EventLimits, &AtomicU64, &Written, &Receiver<()>)) {
-        let (seconds, written) = (Arc::new(AtomicU64::new(1_000)), Written::default());
+        let seconds = Arc::new(AtomicU64::new(1_000));
+        let written = Written::default();
         let clock = Arc::clone(&seconds);
         let now = move || Duration::from_secs(clock.load(Ordering::SeqCst));
         let (limits, has_dropped) = EventLimits::new(Box::new(now));

@@ -107,7 +107,8 @@ fn write_all(items: &Receiver<WriterItem>, lost: &LostLines, mut out: impl Write
     let mut text = Vec::new();
     let mut is_torn = false;
     while let Ok(first) = items.recv() {
-        let (mut lines, mut waiting) = (0, Vec::new());
+        let mut lines = 0;
+        let mut waiting = Vec::new();
         for item in std::iter::once(first).chain(items.try_iter()) {
             match item {
                 WriterItem::Line(line) => {
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn lines_without_a_reader_are_dropped_and_counted_without_blocking() {
-        let ((begun, has_begun), (release, held)) = (sync_channel(1), sync_channel(0));
+        let (begun, has_begun) = sync_channel(1);
+        let (release, held) = sync_channel(0);
         let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
         writer.send(line("x\n"));
         has_begun.recv().unwrap();
@@ -212,10 +214,8 @@ mod tests {
 
     #[test]
     fn full_disk_blocks_nothing_and_lost_lines_are_counted() {
-        let (writer, registry) = (
-            LineWriter::start("test", QUEUE, Full).unwrap(),
-            MetricsRegistry::default(),
-        );
+        let writer = LineWriter::start("test", QUEUE, Full).unwrap();
+        let registry = MetricsRegistry::default();
         writer
             .lost()
             .count_in(registry.counter("scoregate_panics_total"));

@@ -102,10 +102,8 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
 /// Replaces the standard hook, which writes to standard error on the panicking thread.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
-    let (thread, location) = (
-        thread.name().unwrap_or("unnamed"),
-        panic.location().map(ToString::to_string),
-    );
+    let thread = thread.name().unwrap_or("unnamed");
+    let location = panic.location().map(ToString::to_string);
     let message = panic.payload_as_str().unwrap_or("no message");
     // Empty unless RUST_BACKTRACE is set.
     let backtrace = std::backtrace::Backtrace::capture();

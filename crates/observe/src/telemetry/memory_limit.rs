@@ -74,10 +74,8 @@ mod tests {
     #[test]
     fn lowest_limit_of_control_groups_and_machine_applies() {
         let machine = (MACHINE, TOTAL);
-        let (mine, above) = (
-            "/sys/fs/cgroup/a/b/memory.max",
-            "/sys/fs/cgroup/a/memory.max",
-        );
+        let mine = "/sys/fs/cgroup/a/b/memory.max";
+        let above = "/sys/fs/cgroup/a/memory.max";
         let version_2 = (GROUPS, "0::/a/b\n");
         assert_eq!(
             with(&[version_2, machine, (mine, "2048\n"), (above, "4096\n")]),
@@ -92,13 +90,12 @@ mod tests {
             Some(8000 * 1024)
         );
         // In a container the group is the root of the visible hierarchy.
-        let (inside, limit) = ((GROUPS, "0::/\n"), "/sys/fs/cgroup/memory.max");
+        let inside = (GROUPS, "0::/\n");
+        let limit = "/sys/fs/cgroup/memory.max";
         assert_eq!(with(&[inside, machine, (limit, "1024\n")]), Some(1024));
         let version_1 = (GROUPS, "5:cpu,cpuacct:/\n4:memory:/x\n0::/\n");
-        let (mine, root) = (
-            "/sys/fs/cgroup/memory/x/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        );
+        let mine = "/sys/fs/cgroup/memory/x/memory.limit_in_bytes";
+        let root = "/sys/fs/cgroup/memory/memory.limit_in_bytes";
         assert_eq!(
             with(&[
                 version_1,

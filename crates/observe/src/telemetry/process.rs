@@ -68,6 +68,7 @@ pub(super) fn cpu(meaning: &str) -> String {
         reason = "work that was done, and no time of day"
     )]
     let spent = clock_gettime(ClockId::ProcessCPUTime);
-    let (seconds, millis) = (spent.tv_sec, spent.tv_nsec / 1_000_000);
+    let seconds = spent.tv_sec;
+    let millis = spent.tv_nsec / 1_000_000;
     format!("# HELP {CPU} {meaning}\n# TYPE {CPU} counter\n{CPU} {seconds}.{millis:03}\n\n")
 }

@@ -176,7 +176,8 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         T: Clone,
     {
         let (overestimate, value) = self.values.get(index)?;
-        let (key, count) = (*self.key.get(index)?, *self.counts.get(index)?);
+        let key = *self.key.get(index)?;
+        let count = *self.counts.get(index)?;
         Some(SketchEntry {
             key,
             count,

@@ -59,8 +59,10 @@ impl TraceContext {
             return None;
         };
         let mut parts = one.to_str().ok()?.split('-');
-        let (version, trace, parent, flags) =
-            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let version = parts.next()?;
+        let trace = parts.next()?;
+        let parent = parts.next()?;
+        let flags = parts.next()?;
         let digits = |part: &str, count: usize| {
             part.len() == count
                 && part
@@ -187,7 +189,8 @@ mod tests {
             ("cc", "09", "01"),
         ] {
             let trace = of(&format!("{version}-{ID}-b7ad6b7169203331-{flags}")).unwrap();
-            let (one, other) = (trace.child().unwrap(), trace.child().unwrap());
+            let one = trace.child().unwrap();
+            let other = trace.child().unwrap();
             assert_ne!(one, other);
             let headers: HeaderMap = [(TRACEPARENT, one.clone())].into_iter().collect();
             assert_eq!(TraceContext::of(&headers).unwrap().id(), ID);

@@ -98,10 +98,8 @@ impl SpanExporter {
 
     /// Sends a batch, repeatedly if necessary, and counts its spans.
     async fn export(&mut self, batch: &[FinishedSpan], stop: &CancellationToken) {
-        let (body, spans) = (
-            Bytes::from(export_request(batch, &self.resource)),
-            batch.len() as u64,
-        );
+        let body = Bytes::from(export_request(batch, &self.resource));
+        let spans = batch.len() as u64;
         let mut delay = RETRY_DELAY;
         for attempt in 1..=ATTEMPTS {
             let sent = self

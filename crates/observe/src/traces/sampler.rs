@@ -71,7 +71,8 @@ impl TraceSampler {
         let taken = self
             .given
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {
-                let (current, count) = (given >> 32, given & u64::from(u32::MAX));
+                let current = given >> 32;
+                let count = given & u64::from(u32::MAX);
                 if second > current {
                     return Some((second << 32) | 1);
                 }
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn traces_of_callers_are_limited_per_second() {
-        let (sampler, second) = (sampler(0), |at: u64| Mono::from_nanos(at * NANOS_A_SECOND));
+        let sampler = sampler(0);
+        let second = |at: u64| Mono::from_nanos(at * NANOS_A_SECOND);
         for at in [5, 6, 9] {
             let taken = (0..1_000)
                 .filter(|_| sampler.take_callers_trace(second(at)))

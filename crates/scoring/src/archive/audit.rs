@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, Row, params};
 
+use crate::run::{ChangeAuthor, IdentifiedRun, RunId};
 use scoregate_base::clock::Wall;
 use scoregate_base::words;
 
-use super::super::run::{ChangeAuthor, IdentifiedRun, RunId};
 use super::{Archive, ArchiveError, Trouble, query, rows};
 
 words! {
@@ -70,7 +70,8 @@ pub(super) fn record(
     let mut insert = file.prepare_cached(
         "INSERT INTO audit (at_ms, actor, action, run, reason, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    let (at, before) = (rows::milliseconds(at), before.map(IdentifiedRun::write));
+    let at = rows::milliseconds(at);
+    let before = before.map(IdentifiedRun::write);
     insert.execute(params![
         at,
         author.actor,
@@ -83,13 +84,15 @@ pub(super) fn record(
 }
 
 fn change(row: &Row<'_>) -> Result<RunChange, Trouble> {
-    let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
+    let action: String = row.get(3)?;
+    let run: String = row.get(4)?;
     let (Some(kind), Some(run)) = (RunChangeKind::parse(&action), RunId::new(&run)) else {
         return Err(Trouble::Damage(
             "a record of the audit trail cannot be decoded".into(),
         ));
     };
-    let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let number: i64 = row.get(0)?;
+    let at: i64 = row.get(1)?;
     Ok(RunChange {
         number: number.unsigned_abs(),
         at: Wall::from_millis(at.unsigned_abs()),

@@ -9,14 +9,14 @@ use rusqlite::{Connection, Row, params};
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::Hour;
-use super::super::run::{ChangeAuthor, ChangeReason, IdentifiedRun, RunId, Withdrawal};
 use super::audit::{self, RunChangeKind};
 use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::writing::{mark, take_one};
 use super::{Archive, ArchiveError, RunInsertion, Trouble, query};
+use crate::hour::Hour;
+use crate::run::{ChangeAuthor, ChangeReason, IdentifiedRun, RunId, Withdrawal};
 
 /// Why runs were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,8 @@ impl Archive {
     ) -> Result<(), RunChangeError> {
         let at = Wall::from_millis(now.millis());
         let withdrawn = self.change(ids.iter().map(|id| (id, id)), |file, _, _, found, id| {
-            let (actor, reason) = (author.actor.clone(), author.reason.clone());
+            let actor = author.actor.clone();
+            let reason = author.reason.clone();
             remove(file, id, &found)?;
             keep(
                 file,
@@ -153,7 +154,9 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let sql = "SELECT id, at_ms, actor, reason FROM withdrawn ORDER BY id";
         let withdrawal = |row: &Row<'_>| {
-            let (id, at, reason): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(3)?);
+            let id: String = row.get(0)?;
+            let at: i64 = row.get(1)?;
+            let reason: String = row.get(3)?;
             let parts = (
                 RunId::new(&id),
                 rows::instant(at),
@@ -186,7 +189,9 @@ impl Archive {
     ) -> Result<Vec<T>, RunChangeError> {
         self.transact(|file, described| {
             let mut suites = StoredSuites::load(file)?;
-            let (mut seen, mut known, mut refused) = (HashSet::new(), Vec::new(), Vec::new());
+            let mut seen = HashSet::new();
+            let mut known = Vec::new();
+            let mut refused = Vec::new();
             for (index, (id, item)) in items.enumerate() {
                 let why = match find(file, &suites, id)? {
                     _ if !seen.insert(id) => RunChangeObstacle::Repeated,
@@ -219,7 +224,8 @@ impl Archive {
 fn find(file: &Connection, suites: &StoredSuites, id: &RunId) -> Result<Option<FoundRun>, Trouble> {
     let sql = format!("{} WHERE run.id = ?1", StoredRun::with_model());
     let found = query::all(file, &sql, [id.as_str()], |row| {
-        let (model, stored) = (rows::model(row, 2)?, StoredRun::read(row, 7)?);
+        let model = rows::model(row, 2)?;
+        let stored = StoredRun::read(row, 7)?;
         let record = stored.record(id.as_str(), &model, suites)?;
         Ok(FoundRun {
             model: row.get(1)?,

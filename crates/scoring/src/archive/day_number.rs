@@ -1,7 +1,7 @@
 //! Days of models, numbered so that the days of a model are contiguous, and the version of their aggregates.
 
-use super::super::hour::Hour;
-use super::super::run::SuiteTable;
+use crate::hour::Hour;
+use crate::run::SuiteTable;
 
 /// Version of the format of aggregates.
 const SUMS: u32 = 6;

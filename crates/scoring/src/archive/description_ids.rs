@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::super::run::TestedModel;
+use crate::run::TestedModel;
 
 /// Ids of models and descriptions looked up so far.
 #[derive(Debug, Default)]

@@ -61,7 +61,7 @@ impl Archive {
 
     /// Aggregates the days that a killed import has left, unless an import is running; returns their number. Days that
     /// no refresh at `now` or later reads are left to the next import. Cheap if there are none.
-    pub(in super::super) fn complete_imports(&self, now: Wall) -> Result<usize, ArchiveError> {
+    pub(crate) fn complete_imports(&self, now: Wall) -> Result<usize, ArchiveError> {
         let connection = &mut self.inside().connection;
         if !writing::has_unsummed(connection, now).map_err(|error| self.to_error(error))? {
             return Ok(0);

@@ -6,15 +6,15 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::super::figures::Severity;
-use super::super::hour::Hour;
-use super::super::incident_scan::incident::{
+use super::writing::record_import;
+use super::{Archive, ArchiveError, RunInsertion, Trouble, query, rows};
+use crate::figures::Severity;
+use crate::hour::Hour;
+use crate::incident_scan::incident::{
     Incident, IncidentHistory, IncidentKind, IncidentRecord, KnownIncident, RevisedIncident,
     ScanPosition,
 };
-use super::super::run::{ChangeAuthor, ChangeReason, RunId};
-use super::writing::record_import;
-use super::{Archive, ArchiveError, RunInsertion, Trouble, query, rows};
+use crate::run::{ChangeAuthor, ChangeReason, RunId};
 
 const COLUMNS: &str =
     "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
@@ -22,7 +22,7 @@ const COLUMNS: &str =
 
 /// The result of the scan of one model, to be recorded.
 #[derive(Clone, Debug)]
-pub(in super::super) struct IncidentScanRecord {
+pub(crate) struct IncidentScanRecord {
     pub model: ModelId,
     /// The position that the scan began with.
     pub before: ScanPosition,
@@ -50,7 +50,7 @@ pub enum IncidentRetractionError {
 impl Archive {
     /// Records the results of scans, dated `at`: all, or on an error none. A result whose model was scanned by another
     /// process meanwhile is left out: that process has recorded it.
-    pub(in super::super) fn record_incidents(
+    pub(crate) fn record_incidents(
         &self,
         scans: &[IncidentScanRecord],
         at: Wall,
@@ -337,8 +337,11 @@ fn records(
 
 /// Decodes the columns.
 fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
-    let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
-    let (last_run, last_run_at): (String, i64) = (row.get(10)?, row.get(11)?);
+    let model: String = row.get(0)?;
+    let kind: String = row.get(2)?;
+    let severity: String = row.get(3)?;
+    let last_run: String = row.get(10)?;
+    let last_run_at: i64 = row.get(11)?;
     let damage = || Trouble::Damage("a record of an incident cannot be decoded".into());
     let kind = IncidentKind::parse(&kind);
     let severity = Severity::parse(&severity);

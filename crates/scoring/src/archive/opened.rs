@@ -7,11 +7,11 @@ use rusqlite::Connection;
 
 use scoregate_base::clock::Wall;
 
-use super::super::run::SuiteTable;
 use super::archive_error::{ArchiveError, Trouble};
 use super::day_number::summed_by;
 use super::description_ids::DescriptionIds;
 use super::file;
+use crate::run::SuiteTable;
 
 /// Benchmark runs on disk.
 #[derive(Debug)]

@@ -6,17 +6,17 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::HourRange;
-use super::super::incident_scan::incident::IncidentHistory;
-use super::super::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
-use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::{Archive, ArchiveError, Trouble, day_number, incident_records, query, summed_by, sums};
+use crate::hour::HourRange;
+use crate::incident_scan::incident::IncidentHistory;
+use crate::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
+use crate::series::ScoreSeries;
 
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct NewestRuns {
+pub(crate) struct NewestRuns {
     /// The end of the last import.
     pub import: Option<Wall>,
     /// The newest run.
@@ -24,7 +24,7 @@ pub(in super::super) struct NewestRuns {
 }
 
 /// A model of an archive, with its series in a window.
-pub(in super::super) struct ArchivedModel<'s> {
+pub(crate) struct ArchivedModel<'s> {
     pub model: Arc<TestedModel>,
     pub series: &'s ScoreSeries,
     pub window: HourRange,
@@ -42,7 +42,7 @@ impl Archive {
 
     /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
     /// newest run, which are returned with the suite table.
-    pub(in super::super) fn each_series(
+    pub(crate) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(ArchivedModel<'_>),
@@ -110,7 +110,7 @@ impl Archive {
     }
 
     /// The time of the last import. Cheap: one row is read.
-    pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
+    pub(crate) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         self.with(|inside| Ok(last_import(&inside.connection)?))
     }
 
@@ -123,7 +123,8 @@ impl Archive {
         self.with(|inside| {
             let suites = StoredSuites::load(&inside.connection)?;
             query::each(&inside.connection, &sql, [], |row| {
-                let (id, model): (String, _) = (row.get(0)?, rows::model(row, 2)?);
+                let id: String = row.get(0)?;
+                let model: _ = rows::model(row, 2)?;
                 Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
             })
         })

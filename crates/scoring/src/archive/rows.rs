@@ -11,9 +11,9 @@ use rusqlite::{Connection, Row};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
 use super::Trouble;
 use super::suites::StoredSuites;
+use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
@@ -126,7 +126,8 @@ impl StoredRun {
 pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
     let [id, name, provider]: [String; 3] =
         [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
-    let (input, output) = (row.get(first + 3)?, row.get(first + 4)?);
+    let input = row.get(first + 3)?;
+    let output = row.get(first + 4)?;
     let model =
         ModelId::new(&id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
     model

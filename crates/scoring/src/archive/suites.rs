@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
+use crate::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
 use scoregate_base::routes::SortBy;
 
-use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
 use super::{Trouble, query};
 
 /// `place` is the position in the table; it is missing for suites that are not in it.
@@ -32,7 +32,8 @@ pub(super) struct StoredSuites {
 
 impl StoredSuites {
     pub(super) fn load(file: &Connection) -> Result<Self, Trouble> {
-        let (mut names, mut entries) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut entries = Vec::new();
         let sql =
             "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number";
         query::each(file, sql, [], |row| {
@@ -40,7 +41,8 @@ impl StoredSuites {
             let name = Suite::new(&name).ok_or_else(|| damage("a suite has an invalid name"))?;
             names.push((row.get(0)?, name));
             if row.get::<_, Option<i64>>(5)?.is_some() {
-                let (axes, feeds): (String, String) = (row.get(3)?, row.get(4)?);
+                let axes: String = row.get(3)?;
+                let feeds: String = row.get(4)?;
                 let axes = words(&axes, Axis::parse)?.into_iter().collect::<AxisSet>();
                 entries.push(SuiteEntry::new(
                     name,

@@ -6,10 +6,10 @@
 
 use scoregate_base::clock::Wall;
 
-use super::super::count::RunCounts;
-use super::super::hour::Hour;
-use super::super::run::{Run, SuiteEntry, Trial};
 use super::Trouble;
+use crate::count::RunCounts;
+use crate::hour::Hour;
+use crate::run::{Run, SuiteEntry, Trial};
 
 /// Bytes of an hour and suite before its latencies: three numbers of eight bytes, eleven of four, and again eleven of
 /// eight.
@@ -147,7 +147,8 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
     summed.suite = i64::from_le_bytes(*suite);
     summed.description = i64::from_le_bytes(*description);
-    let (count, smalls) = (&mut summed.count, smalls.as_chunks().0);
+    let count = &mut summed.count;
+    let smalls = smalls.as_chunks().0;
     let (latencies, numbers) = smalls.split_last()?;
     for (number, bytes) in count.numbers_mut().into_iter().zip(numbers) {
         *number = u32::from_le_bytes(*bytes);

@@ -13,12 +13,12 @@ use crate::SuiteTable;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
 
-use super::super::hour::{Hour, HourRange};
-use super::super::run::IdentifiedRun;
-use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite, Trial};
-use super::super::simulate;
-use super::super::{Change, RunSource, Scoring};
 use super::*;
+use crate::hour::{Hour, HourRange};
+use crate::run::IdentifiedRun;
+use crate::run::{Run, RunFailure, RunId, RunOutcome, Suite, Trial};
+use crate::simulate;
+use crate::{Change, RunSource, Scoring};
 
 pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
@@ -211,7 +211,8 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
 #[test]
 fn runs_of_the_current_hour_count_once_imported() {
     let place = TempDir::new().unwrap();
-    let (archive, all) = (in_(&place), records(24));
+    let archive = in_(&place);
+    let all = records(24);
     archive.take(&all).unwrap();
     archive.sum_up(now()).unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
@@ -254,7 +255,8 @@ fn runs_of_the_current_hour_count_once_imported() {
 #[test]
 fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
     let place = TempDir::new().unwrap();
-    let (records, archive) = (records(48), in_(&place));
+    let records = records(48);
+    let archive = in_(&place);
     let (half, rest) = records.split_at(records.len() / 2);
     let import = archive.begin_import().unwrap();
     archive.take(half).unwrap();
@@ -411,8 +413,7 @@ fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
 fn day_sums_equal_run_counts() {
     let table = SuiteTable::default();
     let mut summing = sums::DaySummation::default();
-    let mut series =
-        super::super::series::ScoreSeries::new(Arc::default(), Hour::of(now()).last(24));
+    let mut series = crate::series::ScoreSeries::new(Arc::default(), Hour::of(now()).last(24));
     for record in records(24)
         .iter()
         .filter(|record| record.run.model().id().as_str() == "atlas-4-large")

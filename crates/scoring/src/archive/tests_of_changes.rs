@@ -6,12 +6,10 @@ use tempfile::TempDir;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
-use super::super::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal,
-};
-use super::super::{RunSource, Scoring};
 use super::tests::{in_, models, now, record, records};
 use super::*;
+use crate::run::{ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal};
+use crate::{RunSource, Scoring};
 
 fn author() -> ChangeAuthor {
     ChangeAuthor {
@@ -77,7 +75,8 @@ fn refused(error: RunChangeError) -> Vec<String> {
 
 #[test]
 fn a_withdrawn_run_counts_nowhere_and_stays_withdrawn_when_it_is_imported_again() {
-    let (place, records) = (TempDir::new().unwrap(), records(48));
+    let place = TempDir::new().unwrap();
+    let records = records(48);
     let archive = imported(&place, &records);
     let (gone, rest) = records.split_at(40);
     archive.withdraw(&ids(gone), &author(), now()).unwrap();
@@ -107,7 +106,8 @@ fn a_withdrawn_run_counts_nowhere_and_stays_withdrawn_when_it_is_imported_again(
 
 #[test]
 fn a_model_without_runs_left_is_not_listed() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     let archive = imported(&place, &records);
     archive.withdraw(&ids(&records), &author(), now()).unwrap();
     archive.sum_up(now()).unwrap();
@@ -117,7 +117,8 @@ fn a_model_without_runs_left_is_not_listed() {
 
 #[test]
 fn runs_are_withdrawn_all_or_none_and_every_obstacle_is_reported() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     let archive = imported(&place, &records);
     let id = |text: &str| RunId::new(text).unwrap();
     archive.withdraw(&[id("run-7")], &author(), now()).unwrap();
@@ -141,12 +142,11 @@ fn runs_are_withdrawn_all_or_none_and_every_obstacle_is_reported() {
 
 #[test]
 fn a_corrected_run_counts_with_its_new_content_also_on_another_day_and_for_another_model() {
-    let (place, mut records) = (TempDir::new().unwrap(), records(72));
+    let place = TempDir::new().unwrap();
+    let mut records = records(72);
     let archive = imported(&place, &records);
-    let (first, last) = (
-        records.first().unwrap().run.clone(),
-        records.last().unwrap().run.clone(),
-    );
+    let first = records.first().unwrap().run.clone();
+    let last = records.last().unwrap().run.clone();
     // The first run moves to the newest day and another model, the last one to the oldest day and a new model.
     let moved = |run: &Run, at: &Run, model: &Arc<TestedModel>| {
         Run::new(
@@ -181,10 +181,8 @@ fn a_corrected_run_counts_with_its_new_content_also_on_another_day_and_for_anoth
             .find(|record| record.id == one.id)
             .unwrap() = one.clone();
     }
-    let (mut found, expected) = (
-        exported(&archive),
-        imported(&TempDir::new().unwrap(), &records),
-    );
+    let mut found = exported(&archive);
+    let expected = imported(&TempDir::new().unwrap(), &records);
     let mut expected_lines = exported(&expected);
     found.sort_unstable();
     expected_lines.sort_unstable();
@@ -194,7 +192,8 @@ fn a_corrected_run_counts_with_its_new_content_also_on_another_day_and_for_anoth
 
 #[test]
 fn an_unknown_withdrawn_or_repeated_run_is_not_corrected_and_nothing_changes() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     let archive = imported(&place, &records);
     archive
         .withdraw(&ids(&records[..1]), &author(), now())
@@ -219,7 +218,8 @@ fn an_unknown_withdrawn_or_repeated_run_is_not_corrected_and_nothing_changes() {
 
 #[test]
 fn the_audit_trail_has_the_previous_content_and_cannot_be_changed() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     let archive = imported(&place, &records);
     let corrected = record("run-1", records[9].run.clone());
     archive
@@ -265,7 +265,8 @@ fn the_audit_trail_has_the_previous_content_and_cannot_be_changed() {
 
 #[test]
 fn an_export_with_withdrawals_reproduces_the_archive() {
-    let (place, records) = (TempDir::new().unwrap(), records(48));
+    let place = TempDir::new().unwrap();
+    let records = records(48);
     let archive = imported(&place, &records);
     archive
         .withdraw(&ids(&records[..30]), &author(), now())
@@ -278,7 +279,8 @@ fn an_export_with_withdrawals_reproduces_the_archive() {
         )
         .unwrap();
     archive.sum_up(now()).unwrap();
-    let (mut runs, mut withdrawals) = (Vec::new(), Vec::<Withdrawal>::new());
+    let mut runs = Vec::new();
+    let mut withdrawals = Vec::<Withdrawal>::new();
     archive
         .each_run(&mut |record| {
             runs.push(record);

@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Route};
 
-use super::super::hour::Hour;
-use super::super::run::{IdentifiedRun, Run, RunOutcome, Suite, TestedModel, Trial};
-use super::super::{RunSource, Scoring};
 use super::tests::{in_, now, record};
+use crate::hour::Hour;
+use crate::run::{IdentifiedRun, Run, RunOutcome, Suite, TestedModel, Trial};
+use crate::{RunSource, Scoring};
 
 /// A run of this suite in the last full hour.
 fn run(id: &str, suite: Suite, minute: u64, name: &str) -> IdentifiedRun {

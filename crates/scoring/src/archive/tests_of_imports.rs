@@ -2,12 +2,12 @@
 
 use tempfile::TempDir;
 
-use super::super::{Change, RunSource, Scoring};
 use super::tests::{in_, models, now, records};
 use super::*;
+use crate::{Change, RunSource, Scoring};
 
 /// The published models of an archive whose runs were imported without interruption.
-fn undisturbed(records: &[super::super::run::IdentifiedRun]) -> String {
+fn undisturbed(records: &[crate::run::IdentifiedRun]) -> String {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
     archive.take(records).unwrap();
@@ -17,7 +17,8 @@ fn undisturbed(records: &[super::super::run::IdentifiedRun]) -> String {
 
 #[test]
 fn a_killed_import_counts_at_the_next_start() {
-    let (place, records) = (TempDir::new().unwrap(), records(48));
+    let place = TempDir::new().unwrap();
+    let records = records(48);
     let (stored, _) = records.split_at(records.len() / 2);
     let archive = in_(&place);
     let import = archive.begin_import().unwrap();
@@ -33,14 +34,14 @@ fn a_killed_import_counts_at_the_next_start() {
 
 #[test]
 fn a_killed_import_counts_after_a_check_of_a_running_server_and_only_once_no_import_is_running() {
-    let (place, records) = (TempDir::new().unwrap(), records(48));
+    let place = TempDir::new().unwrap();
+    let records = records(48);
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
-    let (killed, running) = (in_(&place), in_(&place));
+    let killed = in_(&place);
+    let running = in_(&place);
     let (first, second) = records.split_at(records.len() / 2);
-    let (import, other) = (
-        killed.begin_import().unwrap(),
-        running.begin_import().unwrap(),
-    );
+    let import = killed.begin_import().unwrap();
+    let other = running.begin_import().unwrap();
     killed.take(first).unwrap();
     running.take(second).unwrap();
     drop((import, killed));
@@ -58,10 +59,13 @@ fn a_killed_import_counts_after_a_check_of_a_running_server_and_only_once_no_imp
 
 #[test]
 fn of_imports_at_the_same_time_the_last_to_end_updates_the_scores() {
-    let (place, records) = (TempDir::new().unwrap(), records(48));
-    let (one, two) = (in_(&place), in_(&place));
+    let place = TempDir::new().unwrap();
+    let records = records(48);
+    let one = in_(&place);
+    let two = in_(&place);
     let (first, second) = records.split_at(records.len() / 2);
-    let (import, other) = (one.begin_import().unwrap(), two.begin_import().unwrap());
+    let import = one.begin_import().unwrap();
+    let other = two.begin_import().unwrap();
     one.take(first).unwrap();
     two.take(second).unwrap();
     assert_eq!(
@@ -75,11 +79,12 @@ fn of_imports_at_the_same_time_the_last_to_end_updates_the_scores() {
 
 #[test]
 fn imports_that_end_together_leave_no_day_without_its_aggregate() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     drop(in_(&place));
     let parts: Vec<_> = records.chunks(records.len().div_ceil(4)).collect();
     let ready = std::sync::Barrier::new(parts.len());
-    let import = |part: &[super::super::run::IdentifiedRun]| {
+    let import = |part: &[crate::run::IdentifiedRun]| {
         let archive = in_(&place);
         let import = archive.begin_import().unwrap();
         archive.take(part).unwrap();
@@ -109,8 +114,10 @@ fn imports_that_end_together_leave_no_day_without_its_aggregate() {
 
 #[test]
 fn a_server_does_not_wait_for_an_import_that_is_storing_a_batch() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
-    let (server, importing) = (in_(&place), in_(&place));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
+    let server = in_(&place);
+    let importing = in_(&place);
     importing.take(&records).unwrap();
     let inside = &mut *importing.inside();
     let batch = writing::begin(&mut inside.connection).unwrap();
@@ -121,7 +128,8 @@ fn a_server_does_not_wait_for_an_import_that_is_storing_a_batch() {
 
 #[test]
 fn a_lock_that_cannot_be_opened_is_reported_and_the_previous_scores_are_served() {
-    let (place, records) = (TempDir::new().unwrap(), records(24));
+    let place = TempDir::new().unwrap();
+    let records = records(24);
     let archive = in_(&place);
     archive.take(&records).unwrap();
     std::os::unix::fs::symlink("no/such/place", place.path().join("runs.db-import")).unwrap();
@@ -135,7 +143,8 @@ fn a_lock_that_cannot_be_opened_is_reported_and_the_previous_scores_are_served()
 
 #[test]
 fn an_import_creates_no_file_through_a_planted_link() {
-    let (place, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let place = TempDir::new().unwrap();
+    let elsewhere = TempDir::new().unwrap();
     let archive = in_(&place);
     let target = elsewhere.path().join("target");
     std::os::unix::fs::symlink(&target, place.path().join("runs.db-import")).unwrap();

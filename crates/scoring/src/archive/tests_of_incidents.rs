@@ -10,14 +10,14 @@ use crate::SuiteTable;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
-use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
-use super::super::run::{
+use super::tests::{in_, now, record};
+use super::*;
+use crate::incident_scan::incident::{IncidentRecord, ScanPosition};
+use crate::run::{
     ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel,
     Trial,
 };
-use super::super::{ExportLine, RunSource, Scoring};
-use super::tests::{in_, now, record};
-use super::*;
+use crate::{ExportLine, RunSource, Scoring};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -158,7 +158,8 @@ fn an_incident_of_an_earlier_method_stays_and_says_so() {
 fn older_runs_corrections_and_withdrawals_do_not_change_recorded_incidents() {
     let place = TempDir::new().unwrap();
     import(&place, &eventful(), now());
-    let (before, recorded) = (published(&place, now()), records(&place));
+    let before = published(&place, now());
+    let recorded = records(&place);
     // Runs before the first ones would lower the baseline.
     import(&place, &runs(360, &[(200, Some(60.0))]), now());
     assert_eq!(published(&place, now()), before);
@@ -239,7 +240,8 @@ fn a_restart_or_a_second_server_makes_no_further_record() {
 
 #[test]
 fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
-    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let place = TempDir::new().unwrap();
+    let copy = TempDir::new().unwrap();
     import(&place, &eventful(), now());
     published(&place, now());
     // This archive alone would not find the fall.
@@ -313,7 +315,8 @@ fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
 
 #[test]
 fn the_newer_of_two_scan_positions_counts() {
-    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let place = TempDir::new().unwrap();
+    let copy = TempDir::new().unwrap();
     import(&place, &eventful(), now());
     published(&place, now());
     let archive = in_(&copy);
@@ -355,7 +358,7 @@ fn a_retracted_incident_is_not_published_again() {
     );
     assert_eq!(
         scoring.check(now().plus(Duration::from_secs(2))).unwrap(),
-        super::super::Change::ByAnImport
+        crate::Change::ByAnImport
     );
     assert_eq!(incidents(&scoring), "[]");
     assert_eq!(published(&place, now().plus(HOUR)), "[]");

@@ -4,9 +4,6 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::Hour;
-use super::super::method;
-use super::super::run::{IdentifiedRun, SuiteTable};
 use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
@@ -14,6 +11,9 @@ use super::sums::DaySummation;
 use super::{
     Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, query, summed_by,
 };
+use crate::hour::Hour;
+use crate::method;
+use crate::run::{IdentifiedRun, SuiteTable};
 
 /// Days aggregated per transaction, outside the window.
 const DAYS_AT_ONCE: usize = 2_000;
@@ -245,7 +245,8 @@ fn unsummed(file: &Connection, is_wanted: impl Fn(i64) -> bool) -> Result<Vec<i6
 }
 
 fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
-    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
+    let columns = StoredRun::COLUMNS;
+    let suites = StoredSuites::load(file)?;
     let sql = format!(
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     );
@@ -254,7 +255,8 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
     let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
-        let (model_number, day) = (number / DAYS, number % DAYS);
+        let model_number = number / DAYS;
+        let day = number % DAYS;
         // Aggregates contain ids of descriptions, so any description of the model can be used to read its runs.
         let model = rows::described_model(file, "model.number = ?1", model_number)?;
         let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);

@@ -2,11 +2,11 @@
 //!
 //! Past events are in `incidents`.
 
-use super::super::figures::{Severity, points};
-use super::super::losses::{self, SureLoss};
-use super::super::method;
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::figures::{Severity, points};
+use crate::losses::{self, SureLoss};
+use crate::method;
+use crate::snapshot::Snapshot;
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
@@ -44,10 +44,8 @@ fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
 
 fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
     let model_state = loss.model_state;
-    let (current, baseline) = (
-        points(loss.levels.now.mean),
-        points(loss.levels.before.mean),
-    );
+    let current = points(loss.levels.now.mean);
+    let baseline = points(loss.levels.before.mean);
     let since = loss.levels.since.start().rfc3339();
     let (samples, baseline_samples) = model_state.level_runs;
     let message = format!(

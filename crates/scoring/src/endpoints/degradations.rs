@@ -2,14 +2,14 @@
 
 use scoregate_base::routes::Period;
 
-use super::super::figures::{Trend, points};
-use super::super::hour::of_period;
-use super::super::levels::ShiftDirection;
-use super::super::losses::{self, SureLoss};
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::figures::{Trend, points};
+use crate::hour::of_period;
+use crate::levels::ShiftDirection;
+use crate::losses::{self, SureLoss};
+use crate::method;
+use crate::model_state::ModelState;
+use crate::snapshot::Snapshot;
 
 /// The degradations of a period, largest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use scoregate_base::routes::Period;
 
-use super::super::drift::DriftState;
-use super::super::figures::points;
-use super::super::hour::Hour;
-use super::super::incident_scan::incident::IncidentKind;
-use super::super::losses::SureLoss;
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::run::Axis;
 use super::Item;
+use crate::drift::DriftState;
+use crate::figures::points;
+use crate::hour::Hour;
+use crate::incident_scan::incident::IncidentKind;
+use crate::losses::SureLoss;
+use crate::method;
+use crate::model_state::ModelState;
+use crate::run::Axis;
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]

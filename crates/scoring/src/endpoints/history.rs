@@ -2,10 +2,10 @@
 
 use scoregate_base::routes::Period;
 
-use super::super::figures::Score;
-use super::super::hour::of_period;
-use super::super::model_state::{ModelState, ScorePoint};
 use super::Item;
+use crate::figures::Score;
+use crate::hour::of_period;
+use crate::model_state::{ModelState, ScorePoint};
 
 /// The points of a period, oldest first. A range without a score is a point without one, so that gaps are visible.
 pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<Item> {

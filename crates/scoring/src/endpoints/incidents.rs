@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::super::figures::points;
-use super::super::hour::hours_of;
-use super::super::incident_scan::incident::{Incident as Found, IncidentKind};
-use super::super::model_state::ModelState;
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::figures::points;
+use crate::hour::hours_of;
+use crate::incident_scan::incident::{Incident as Found, IncidentKind};
+use crate::model_state::ModelState;
+use crate::snapshot::Snapshot;
 
 /// All incidents that overlap the period, newest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

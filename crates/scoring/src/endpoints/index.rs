@@ -5,17 +5,17 @@
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::super::figures::{Score, Trend, points};
-use super::super::hour::Hour;
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::noise::round_length::RoundLength;
-use super::super::noise::score_noise::{EdgeReach, UncertainScore};
-use super::super::noise::score_residuals::ScoreResiduals;
-use super::super::snapshot::Snapshot;
-use super::super::statistics::{Estimate, SampleSums, Spread, chance_of_change};
 use super::Item;
+use crate::figures::{Score, Trend, points};
+use crate::hour::Hour;
+use crate::measure::Measure;
+use crate::method;
+use crate::model_state::ModelState;
+use crate::noise::round_length::RoundLength;
+use crate::noise::score_noise::{EdgeReach, UncertainScore};
+use crate::noise::score_residuals::ScoreResiduals;
+use crate::snapshot::Snapshot;
+use crate::statistics::{Estimate, SampleSums, Spread, chance_of_change};
 
 /// The index, with the best model.
 pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {

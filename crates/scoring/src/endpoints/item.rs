@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use super::super::model_state::ModelState;
+use crate::model_state::ModelState;
 
 /// An item. Its fields are written in the order in which they are added.
 #[derive(Debug, Default)]
@@ -36,7 +36,8 @@ impl Item {
 
     /// Adds the id, the name and the provider of a model.
     pub(super) fn model(self, model_state: &ModelState) -> Self {
-        let (name, provider) = (model_state.model.name(), model_state.model.provider());
+        let name = model_state.model.name();
+        let provider = model_state.model.provider();
         self.with("modelId", model_state.id())
             .with("modelName", name)
             .with("provider", provider)

@@ -5,14 +5,14 @@
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::super::count::RunCounts;
-use super::super::figures::{Score, Status, outwards, points, share};
-use super::super::measure::Measure;
-use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::ranks::differences::ComparedScore;
-use super::super::run::{Axis, SuiteEntry};
-use super::super::student::TailQuantiles;
 use super::Item;
+use crate::count::RunCounts;
+use crate::figures::{Score, Status, outwards, points, share};
+use crate::measure::Measure;
+use crate::model_state::{ModelState, PeriodSummary};
+use crate::ranks::differences::ComparedScore;
+use crate::run::{Axis, SuiteEntry};
+use crate::student::TailQuantiles;
 
 /// The detail, with the models of the ranking over 24 hours.
 pub(super) fn item(

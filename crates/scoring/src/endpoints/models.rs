@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use scoregate_base::routes::{Period, SortBy};
 
-use super::super::figures::Status;
-use super::super::hour::of_period;
-use super::super::measure::Measure;
-use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::ranks::differences::is_above;
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::figures::Status;
+use crate::hour::of_period;
+use crate::measure::Measure;
+use crate::model_state::{ModelState, PeriodSummary};
+use crate::ranks::differences::is_above;
+use crate::snapshot::Snapshot;
 
 /// All models, ranked: those without a score last, ties by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
@@ -82,7 +82,8 @@ fn item(
     period: Period,
     sort_by: SortBy,
 ) -> Item {
-    let (summary, measure) = (model_state.over(period), shown(sort_by));
+    let summary = model_state.over(period);
+    let measure = shown(sort_by);
     let score = summary.published(measure);
     let [latency, cost] = [
         (SortBy::Speed, summary.latency_ms()),

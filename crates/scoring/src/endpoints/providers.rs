@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use scoregate_base::routes::Period;
 
-use super::super::count::Attempts;
-use super::super::figures::{points, share};
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::snapshot::Snapshot;
-use super::super::statistics::{SampleSums, median};
 use super::Item;
+use crate::count::Attempts;
+use crate::figures::{points, share};
+use crate::method;
+use crate::model_state::ModelState;
+use crate::snapshot::Snapshot;
+use crate::statistics::{SampleSums, median};
 
 /// All providers, by name.
 pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
@@ -40,7 +40,8 @@ pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<
             .map(|model| part(model.over(period).runs))
             .sum::<u32>()
     };
-    let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
+    let runs = of(|(runs, _)| runs);
+    let failed = of(|(_, failed)| failed);
     let attempts: Attempts = models.iter().map(|model| model.over(period).attempts).sum();
     (runs, failed, attempts.availability())
 }

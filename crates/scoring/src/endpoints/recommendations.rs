@@ -3,14 +3,14 @@
 use scoregate_base::routes::Period;
 use scoregate_base::words;
 
-use super::super::figures::points;
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::ranks::differences::is_above;
-use super::super::snapshot::Snapshot;
 use super::Item;
 use super::models::ranked;
+use crate::figures::points;
+use crate::measure::Measure;
+use crate::method;
+use crate::model_state::{ModelState, PeriodSummary};
+use crate::ranks::differences::is_above;
+use crate::snapshot::Snapshot;
 
 words! {
     enum Task: word {

@@ -3,14 +3,14 @@
 
 use scoregate_base::routes::Period;
 
-use super::super::figures::{points, share};
-use super::super::hour::hours_of;
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::snapshot::Snapshot;
-use super::super::statistics::SampleSums;
 use super::Item;
 use super::providers::{by_provider, runs};
+use crate::figures::{points, share};
+use crate::hour::hours_of;
+use crate::method;
+use crate::model_state::ModelState;
+use crate::snapshot::Snapshot;
+use crate::statistics::SampleSums;
 
 /// All providers, most reliable first, those without runs last; ties by name.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

@@ -9,24 +9,24 @@ use sha2::{Digest, Sha256};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::answer::Answer;
-use super::super::hour::{Hour, of_period};
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::ranks::parallel;
-use super::super::snapshot::Snapshot;
-use super::super::student::TailQuantiles;
 use super::{
     Item, alerts, degradations, drift, history, incidents, index, model, models, providers,
     recommendations, reliability, transparency,
 };
+use crate::answer::Answer;
+use crate::hour::{Hour, of_period};
+use crate::method;
+use crate::model_state::ModelState;
+use crate::ranks::parallel;
+use crate::snapshot::Snapshot;
+use crate::student::TailQuantiles;
 
 /// Enough that a thread and its quantiles are worth their start.
 const MODELS_OF_A_THREAD: usize = 64;
 
 /// The rendered data of one snapshot.
 #[derive(Debug)]
-pub(in super::super) struct SnapshotAnswers {
+pub(crate) struct SnapshotAnswers {
     /// The hour they were made in.
     pub made_in: Hour,
     at: Wall,
@@ -41,7 +41,7 @@ pub(in super::super) struct SnapshotAnswers {
 
 impl SnapshotAnswers {
     /// Renders all data of a snapshot.
-    pub(in super::super) fn render(snapshot: &Snapshot) -> Self {
+    pub(crate) fn render(snapshot: &Snapshot) -> Self {
         let mut answers = Self {
             made_in: snapshot.made_in,
             at: snapshot.at,
@@ -75,11 +75,9 @@ impl SnapshotAnswers {
             );
             put(Route::Transparency, &transparency::items(snapshot, period));
         }
-        let (hour, ranked, alerts) = (
-            snapshot.hour,
-            models::of_day(snapshot),
-            alerts::find(snapshot),
-        );
+        let hour = snapshot.hour;
+        let ranked = models::of_day(snapshot);
+        let alerts = alerts::find(snapshot);
         let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
         let documents = parallel::map(&parts, |part| {
             let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
@@ -130,7 +128,7 @@ impl SnapshotAnswers {
     }
 
     /// The data of a document; `None` if its model does not exist.
-    pub(in super::super) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
+    pub(crate) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
         if let DocumentKey {
             route: Route::Incidents,
             period: Some(period),

@@ -3,13 +3,13 @@
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{Period, SortBy};
 
-use super::super::count::RunCounts;
-use super::super::figures::points;
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::run::{Axis, SuiteEntry};
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::count::RunCounts;
+use crate::figures::points;
+use crate::method;
+use crate::model_state::ModelState;
+use crate::run::{Axis, SuiteEntry};
+use crate::snapshot::Snapshot;
 
 /// All models, by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

@@ -4,17 +4,17 @@
 //! A degradation opens with a deep fall of the level, as found by `levels`. What was recorded stays: a scan continues
 //! with the open degradations of the records.
 
-use super::super::figures::Severity;
-use super::super::hour::Hour;
-use super::super::levels::ScoreLevels;
-use super::super::method;
-use super::super::noise::round_length::RoundLength;
-use super::super::period_scores::ScoreRound;
-use super::super::statistics::SampleSums;
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
+use crate::figures::Severity;
+use crate::hour::Hour;
+use crate::levels::ScoreLevels;
+use crate::method;
+use crate::noise::round_length::RoundLength;
+use crate::period_scores::ScoreRound;
+use crate::statistics::SampleSums;
 
 /// A scan of one model, round by round.
-pub(in super::super) struct DegradationScan<'l> {
+pub(crate) struct DegradationScan<'l> {
     length: RoundLength,
     levels: &'l ScoreLevels,
     /// Degradations that are not retracted, and retracted ones.
@@ -34,7 +34,7 @@ struct ScannedDegradation {
 impl<'l> DegradationScan<'l> {
     /// A scan that continues after the records. So many of the rounds were scanned before: their states come from the
     /// records.
-    pub(in super::super) fn after(
+    pub(crate) fn after(
         history: &IncidentHistory,
         length: RoundLength,
         levels: &'l ScoreLevels,
@@ -60,7 +60,7 @@ impl<'l> DegradationScan<'l> {
     }
 
     /// Scans the rounds that begin up to an hour. A degradation opens and ends with the round that shows it.
-    pub(in super::super) fn observe_until(&mut self, hour: Hour) {
+    pub(crate) fn observe_until(&mut self, hour: Hour) {
         while let Some(round) = self
             .rounds
             .get(self.scanned)
@@ -84,7 +84,7 @@ impl<'l> DegradationScan<'l> {
     }
 
     /// The baseline at an hour: that of the degradation which it is in, else the level as known then.
-    pub(in super::super) fn baseline_at(&self, hour: Hour) -> Option<f64> {
+    pub(crate) fn baseline_at(&self, hour: Hour) -> Option<f64> {
         let known = self.known.iter().find(|known| known.incident.covers(hour));
         known
             .map(ScannedDegradation::baseline)
@@ -92,7 +92,7 @@ impl<'l> DegradationScan<'l> {
     }
 
     /// The degradations that were open or were found, in their newest state.
-    pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.known
             .iter()
             .filter(|known| !known.is_final)
@@ -212,8 +212,8 @@ fn recovered(recent: &[ScoreRound], baseline: f64, newest: Hour) -> Hour {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
+    use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use scoregate_base::clock::Wall;
 
     const MONTH: usize = 30 * 24;

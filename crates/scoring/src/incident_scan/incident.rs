@@ -6,13 +6,13 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 use scoregate_base::words;
 
-use super::super::figures::{Severity, points};
-use super::super::hour::{Hour, HourRange};
-use super::super::method::METHOD_VERSION;
-use super::super::run::{ChangeAuthor, RunId};
+use crate::figures::{Severity, points};
+use crate::hour::{Hour, HourRange};
+use crate::method::METHOD_VERSION;
+use crate::run::{ChangeAuthor, RunId};
 
 words! {
-    pub(in super::super) enum IncidentKind: word {
+    pub(in crate) enum IncidentKind: word {
         /// Scores fell.
         Degradation = "degradation",
         /// Runs failed.
@@ -21,7 +21,7 @@ words! {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) struct Incident {
+pub(crate) struct Incident {
     pub kind: IncidentKind,
     pub severity: Severity,
     /// When it began.
@@ -41,36 +41,36 @@ pub(in super::super) struct Incident {
 /// A recorded revision of an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncidentRecord {
-    pub(in super::super) model: ModelId,
+    pub(crate) model: ModelId,
     /// From 1.
-    pub(in super::super) revision: u32,
-    pub(in super::super) incident: Incident,
+    pub(crate) revision: u32,
+    pub(crate) incident: Incident,
     /// The date of the snapshot, or of the retraction.
-    pub(in super::super) recorded: Wall,
+    pub(crate) recorded: Wall,
     /// The newest run of the model in the snapshot.
-    pub(in super::super) last_run: (RunId, Wall),
-    pub(in super::super) retraction: Option<ChangeAuthor>,
+    pub(crate) last_run: (RunId, Wall),
+    pub(crate) retraction: Option<ChangeAuthor>,
 }
 
 /// The newest round and hour of a model that were scanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanPosition {
     /// The newest complete round.
-    pub(in super::super) round: Option<Hour>,
+    pub(crate) round: Option<Hour>,
     /// The newest hour with a run.
-    pub(in super::super) hour: Option<Hour>,
+    pub(crate) hour: Option<Hour>,
 }
 
 /// The recorded incidents of one model, and the position of the previous scan. Empty before the first.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct IncidentHistory {
+pub(crate) struct IncidentHistory {
     pub incidents: Vec<KnownIncident>,
     pub position: ScanPosition,
 }
 
 /// The newest revision of an incident.
 #[derive(Clone, Debug)]
-pub(in super::super) struct KnownIncident {
+pub(crate) struct KnownIncident {
     pub incident: Incident,
     pub revision: u32,
     /// When it was retracted.
@@ -79,7 +79,7 @@ pub(in super::super) struct KnownIncident {
 
 /// The result of a scan of one model.
 #[derive(Clone, Debug)]
-pub(in super::super) struct ScannedIncidents {
+pub(crate) struct ScannedIncidents {
     /// The incidents of the window, retracted ones excepted, oldest first.
     pub published: Vec<Incident>,
     /// The revisions to record.
@@ -90,15 +90,16 @@ pub(in super::super) struct ScannedIncidents {
 
 /// A revision of an incident that is not recorded yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) struct RevisedIncident {
+pub(crate) struct RevisedIncident {
     pub incident: Incident,
     pub revision: u32,
 }
 
 impl Incident {
     /// An incident that begins, as found by this version of the method.
-    pub(in super::super) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
-        let (severity, method) = (Severity::Warning, Some(METHOD_VERSION.into()));
+    pub(crate) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
+        let severity = Severity::Warning;
+        let method = Some(METHOD_VERSION.into());
         Self {
             kind,
             severity,
@@ -112,24 +113,24 @@ impl Incident {
     }
 
     /// Its id, which never changes.
-    pub(in super::super) fn id(&self, model: &str) -> String {
+    pub(crate) fn id(&self, model: &str) -> String {
         format!("{}-{model}-{}", self.kind.word(), self.opened.seconds())
     }
 
     /// Whether it was opened within a range.
-    pub(in super::super) fn opened_in(&self, range: HourRange) -> bool {
+    pub(crate) fn opened_in(&self, range: HourRange) -> bool {
         range.holds(self.opened)
     }
 
     /// Whether it overlaps a range.
-    pub(in super::super) fn overlaps(&self, range: HourRange) -> bool {
+    pub(crate) fn overlaps(&self, range: HourRange) -> bool {
         self.resolved
             .is_none_or(|resolved| resolved > range.from.start())
             && self.opened < range.to.start()
     }
 
     /// Whether an hour is between its opening and its resolution.
-    pub(in super::super) fn covers(&self, hour: Hour) -> bool {
+    pub(crate) fn covers(&self, hour: Hour) -> bool {
         let at = hour.start();
         self.opened <= at && self.resolved.is_none_or(|resolved| at < resolved)
     }
@@ -149,12 +150,12 @@ impl Incident {
 
 impl KnownIncident {
     /// Whether it lasts and is published.
-    pub(in super::super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.incident.resolved.is_none() && self.retracted.is_none()
     }
 
     /// Whether an hour is in a retracted incident, which ends with its retraction.
-    pub(in super::super) fn is_retracted_at(&self, hour: Hour) -> bool {
+    pub(crate) fn is_retracted_at(&self, hour: Hour) -> bool {
         self.retracted.is_some_and(|retracted| {
             let is_resolved = self.incident.resolved.is_some();
             self.incident.covers(hour) && (is_resolved || hour.start() < retracted)
@@ -164,14 +165,14 @@ impl KnownIncident {
 
 impl IncidentHistory {
     /// The incidents of a kind.
-    pub(in super::super) fn of(&self, kind: IncidentKind) -> impl Iterator<Item = &KnownIncident> {
+    pub(crate) fn of(&self, kind: IncidentKind) -> impl Iterator<Item = &KnownIncident> {
         self.incidents
             .iter()
             .filter(move |known| known.incident.kind == kind)
     }
 
     /// The result of a scan that found these incidents, open ones of the history included.
-    pub(in super::super) fn after(
+    pub(crate) fn after(
         &self,
         mut found: Vec<Incident>,
         position: ScanPosition,
@@ -249,7 +250,7 @@ impl IncidentRecord {
 
 impl ScanPosition {
     /// The newer of both.
-    pub(in super::super) fn newest(self, other: Self) -> Self {
+    pub(crate) fn newest(self, other: Self) -> Self {
         Self {
             round: self.round.max(other.round),
             hour: self.hour.max(other.hour),

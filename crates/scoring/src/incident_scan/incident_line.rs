@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::super::figures::Severity;
-use super::super::hour::Hour;
-use super::super::run::{BadRun, ChangeAuthor, ChangeReason, RunId, actor, instant, word};
 use super::incident::{Incident, IncidentKind, IncidentRecord, ScanPosition};
+use crate::figures::Severity;
+use crate::hour::Hour;
+use crate::run::{BadRun, ChangeAuthor, ChangeReason, RunId, actor, instant, word};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,7 @@ struct WrittenPosition {
 
 impl IncidentRecord {
     /// Parses a line; `now` limits its times.
-    pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+    pub(crate) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let IncidentLine { incident } = BadRun::parse(line)?;
         incident.read(now).map_err(|bad| bad.within("incident"))
     }
@@ -171,7 +171,7 @@ impl WrittenIncident {
 
 impl ScanPosition {
     /// Parses a line of an export; `now` limits its times.
-    pub(in super::super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
+    pub(crate) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
         let ScanPositionLine {
             incident_scan:
                 WrittenPosition {

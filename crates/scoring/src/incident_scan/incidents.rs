@@ -2,22 +2,23 @@
 //!
 //! Recorded incidents stay as they are. Alerts, which test the last day, are separate.
 
-use super::super::hour::{Hour, HourRange};
-use super::super::levels::ScoreLevels;
-use super::super::period_scores::runs;
-use super::super::series::ScoreSeries;
 use super::degradation_scan::DegradationScan;
 use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
 use super::outage_scan::OutageScan;
+use crate::hour::{Hour, HourRange};
+use crate::levels::ScoreLevels;
+use crate::period_scores::runs;
+use crate::series::ScoreSeries;
 
 /// Scans what is new in a window. Without a history this is the whole window.
-pub(in super::super) fn scan(
+pub(crate) fn scan(
     series: &ScoreSeries,
     window: HourRange,
     levels: &ScoreLevels,
     history: &IncidentHistory,
 ) -> ScannedIncidents {
-    let (length, rounds) = (series.round_length(), series.rounds(window));
+    let length = series.round_length();
+    let rounds = series.rounds(window);
     let mut outages = OutageScan::after(history);
     let start = history.position;
     // More runs may have been imported in the newest round and hour, so these are scanned again.

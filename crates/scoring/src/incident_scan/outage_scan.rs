@@ -1,13 +1,13 @@
 //! Scans the hours of one model for outages: sequences of hours in which every run failed. Hours without runs are
 //! skipped.
 
-use super::super::figures::Severity;
-use super::super::hour::Hour;
-use super::super::method;
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
+use crate::figures::Severity;
+use crate::hour::Hour;
+use crate::method;
 
 /// A scan of one model, hour by hour.
-pub(in super::super) struct OutageScan {
+pub(crate) struct OutageScan {
     /// With their hours.
     open: Vec<(Incident, u64)>,
     /// Outages that this scan resolved.
@@ -21,7 +21,7 @@ pub(in super::super) struct OutageScan {
 
 impl OutageScan {
     /// A scan that continues after the records.
-    pub(in super::super) fn after(history: &IncidentHistory) -> Self {
+    pub(crate) fn after(history: &IncidentHistory) -> Self {
         let known = || history.of(IncidentKind::Outage);
         let open = known().filter(|known| known.is_open());
         let ends = known()
@@ -40,7 +40,7 @@ impl OutageScan {
     }
 
     /// Adds the next hour, which was scanned before: nothing opens or ends.
-    pub(in super::super) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
+    pub(crate) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
         if runs > failed {
             self.sequence = None;
         } else if runs > 0 {
@@ -49,7 +49,7 @@ impl OutageScan {
     }
 
     /// Scans the next hour. The level before an outage is computed if one opens.
-    pub(in super::super) fn observe_hour(
+    pub(crate) fn observe_hour(
         &mut self,
         hour: Hour,
         (runs, failed): (u32, u32),
@@ -81,7 +81,7 @@ impl OutageScan {
     }
 
     /// The outages that were open or were found, in their newest state.
-    pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.resolved
             .iter()
             .chain(self.open.iter().map(|(incident, _)| incident))

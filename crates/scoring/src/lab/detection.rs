@@ -8,14 +8,14 @@
 
 use scoregate_base::routes::Period;
 
-use super::super::drift;
-use super::super::hour::{Hour, hours_of};
-use super::super::levels::ScoreLevels;
-use super::super::method;
-use super::super::noise::round_length::RoundLength;
-use super::super::period_scores::ScoreRound;
-use super::super::statistics::chance_of_fall;
 use super::simulated_noise::NoiseGenerator;
+use crate::drift;
+use crate::hour::{Hour, hours_of};
+use crate::levels::ScoreLevels;
+use crate::method;
+use crate::noise::round_length::RoundLength;
+use crate::period_scores::ScoreRound;
+use crate::statistics::chance_of_fall;
 
 pub use super::simulated_noise::NoiseKind;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use scoregate_base::routes::ModelId;
 
-use super::super::hour::HourRange;
-use super::super::run::{Run, TestedModel};
-use super::super::series::ScoreSeries;
-use super::super::simulate::identified;
+use crate::hour::HourRange;
+use crate::run::{Run, TestedModel};
+use crate::series::ScoreSeries;
+use crate::simulate::identified;
 
 /// Runs, sorted so that sums do not depend on their original order.
 #[derive(Debug)]
@@ -27,10 +27,7 @@ impl From<Vec<Run>> for MeasuredRuns {
 
 impl MeasuredRuns {
     /// The models with runs in the window.
-    pub(in super::super) fn series(
-        &self,
-        window: HourRange,
-    ) -> Vec<(Arc<TestedModel>, ScoreSeries)> {
+    pub(crate) fn series(&self, window: HourRange) -> Vec<(Arc<TestedModel>, ScoreSeries)> {
         let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
         for run in self.0.iter().filter(|run| run.at() < window.to.start()) {
             by_model.entry(run.model().id()).or_default().push(run);

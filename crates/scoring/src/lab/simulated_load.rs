@@ -2,9 +2,9 @@
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::Hour;
-use super::super::run::{IdentifiedRun, Run};
-use super::super::simulate::{Simulated, identified, models_named};
+use crate::hour::Hour;
+use crate::run::{IdentifiedRun, Run};
+use crate::simulate::{Simulated, identified, models_named};
 
 /// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
 /// catalogue its models repeat, with other names and other noise.

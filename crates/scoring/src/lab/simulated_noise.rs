@@ -3,7 +3,7 @@
 
 use std::f64::consts::TAU;
 
-use super::super::simulate::SplitMix64;
+use crate::simulate::SplitMix64;
 
 /// The kind of noise of a series of rounds. The standard deviation is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -167,7 +167,8 @@ impl SeededNormal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::statistics::SampleSums;
+    use crate::statistics::SampleSums;
+
     use super::*;
 
     fn drawn(kind: NoiseKind, count: usize) -> Vec<f64> {

@@ -3,11 +3,11 @@
 //! Effects are measured on the deviations from the week around each round, so a change of level is not mistaken for an
 //! effect.
 
-use super::super::hour::{Hour, HourRange};
-use super::super::method;
-use super::super::period_scores::ScoreRound;
 use super::round_length::RoundLength;
 use super::round_noise::ratio;
+use crate::hour::{Hour, HourRange};
+use crate::method;
+use crate::period_scores::ScoreRound;
 
 const DAY: usize = 24;
 const WEEKDAYS: usize = 7;
@@ -15,14 +15,14 @@ const WEEK: usize = WEEKDAYS * DAY;
 
 /// The effects that a series shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct CycleShape {
+pub(crate) struct CycleShape {
     hours: bool,
     weekdays: bool,
 }
 
 /// The effects of a series, about its level. They repeat every week.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Cycle {
+pub(crate) struct Cycle {
     /// Hours of a round.
     length: usize,
     /// Sums of the effects of a week's first rounds, beginning with none. A week begins on a Thursday, as the epoch does.
@@ -37,7 +37,7 @@ struct ClassEffects([(f64, f64); DAY]);
 
 impl CycleShape {
     /// The effects that these rounds show: their variance exceeds by far that of the remaining deviations.
-    pub(in super::super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
+    pub(crate) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let length = hours(length);
         if rounds.len() * length < method::CYCLE_LEAST_HOURS {
             return Self::default();
@@ -52,11 +52,7 @@ impl CycleShape {
 
 impl Cycle {
     /// The effects of this shape in a series.
-    pub(in super::super) fn fit(
-        rounds: &[ScoreRound],
-        length: RoundLength,
-        shape: CycleShape,
-    ) -> Self {
+    pub(crate) fn fit(rounds: &[ScoreRound], length: RoundLength, shape: CycleShape) -> Self {
         let mut cycle = Self {
             length: hours(length),
             sums: Vec::new(),
@@ -85,12 +81,12 @@ impl Cycle {
     }
 
     /// The effect on the round that begins with an hour.
-    pub(in super::super) fn at(&self, hour: Hour) -> f64 {
+    pub(crate) fn at(&self, hour: Hour) -> f64 {
         self.mean(HourRange::one(hour))
     }
 
     /// The mean effect on the rounds that begin in a range.
-    pub(in super::super) fn mean(&self, range: HourRange) -> f64 {
+    pub(crate) fn mean(&self, range: HourRange) -> f64 {
         if self.sums.is_empty() {
             return 0.0;
         }

@@ -4,17 +4,17 @@
 //! averaged with the noise of a model, which counts from its second round on. A model with enough of its own is not
 //! affected.
 
-use super::super::method;
-use super::super::statistics::{Spread, median};
 use super::round_length::RoundLength;
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
+use crate::method;
+use crate::statistics::{Spread, median};
 
 /// The scores with a noise of their own: the measures, then the axes.
-pub(in super::super) const PARTS: usize = 12;
+pub(crate) const PARTS: usize = 12;
 
 /// The noise of a score in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct TypicalNoise {
+pub(crate) struct TypicalNoise {
     /// The variance of a round.
     pub single: f64,
     /// That of a round in the long run: of the mean of a day, as if its rounds were independent.
@@ -23,7 +23,7 @@ pub(in super::super) struct TypicalNoise {
 
 /// The noise of one model's scores.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ModelNoise {
+pub(crate) struct ModelNoise {
     /// The length of its rounds.
     pub length: RoundLength,
     /// By score; `None` with too few rounds.
@@ -32,13 +32,13 @@ pub(in super::super) struct ModelNoise {
 
 /// The usual noise of the peers, by the length of a round.
 #[derive(Clone, Debug)]
-pub(in super::super) struct PeerNoise {
+pub(crate) struct PeerNoise {
     usual: [ModelNoise; 8],
 }
 
 impl TypicalNoise {
     /// The noise of these rounds, with at least this variance of a round.
-    pub(in super::super) fn of(noise: &RoundNoise, least: f64) -> Self {
+    pub(crate) fn of(noise: &RoundNoise, least: f64) -> Self {
         let long_run = noise.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1);
         Self {
             single: noise.of_mean(1).variance.max(least),
@@ -47,7 +47,7 @@ impl TypicalNoise {
     }
 
     /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
-    pub(in super::super) fn of_mean(self, rounds: usize) -> f64 {
+    pub(crate) fn of_mean(self, rounds: usize) -> f64 {
         let share = self.long_run / self.single;
         let correlation =
             ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
@@ -55,12 +55,7 @@ impl TypicalNoise {
     }
 
     /// The noise of the mean of that many rounds of a model with these peers.
-    pub(in super::super) fn combined(
-        self,
-        own: Option<Spread>,
-        rounds: usize,
-        least: f64,
-    ) -> Spread {
+    pub(crate) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
         let own_df = own.map_or(0.0, |own| own.df);
         let peers_df = method::PEERS_FREEDOM * (1.0 - own_df / method::PEERS_FREEDOM_ENDS);
         let peers = || self.of_mean(rounds).max(least);
@@ -84,7 +79,7 @@ impl TypicalNoise {
 
 impl PeerNoise {
     /// The peers among these models.
-    pub(in super::super) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
+    pub(crate) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
         let models: Vec<ModelNoise> = models.collect();
         let usual = method::ROUND_HOURS.map(RoundLength::of).map(|length| {
             let mut usual = ModelNoise {
@@ -103,7 +98,7 @@ impl PeerNoise {
     }
 
     /// The usual noise of a score with rounds of this length; `None` with too few peers.
-    pub(in super::super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
+    pub(crate) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
         *self
             .usual
             .iter()

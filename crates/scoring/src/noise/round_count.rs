@@ -2,7 +2,7 @@
 
 /// A number of rounds for hourly ones. With longer rounds it is as many times smaller, down to a minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct RoundCount {
+pub(crate) struct RoundCount {
     /// With rounds of one hour.
     pub hourly: usize,
     /// The minimum.

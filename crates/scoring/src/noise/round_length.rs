@@ -1,27 +1,28 @@
 //! The length of a model's rounds in hours.
 
-use super::super::hour::{Hour, HourRange};
+use crate::hour::{Hour, HourRange};
+
 use super::round_count::RoundCount;
 
 /// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct RoundLength(u64);
+pub(crate) struct RoundLength(u64);
 
 impl RoundLength {
     /// Rounds of one hour.
-    pub(in super::super) const HOUR: Self = Self(1);
+    pub(crate) const HOUR: Self = Self(1);
 
     /// Rounds of that many hours.
-    pub(in super::super) const fn of(hours: u64) -> Self {
+    pub(crate) const fn of(hours: u64) -> Self {
         Self(if hours == 0 { 1 } else { hours })
     }
 
-    pub(in super::super) const fn hours(self) -> u64 {
+    pub(crate) const fn hours(self) -> u64 {
         self.0
     }
 
     /// The hours of the round that contains an hour.
-    pub(in super::super) const fn round_of(self, hour: Hour) -> HourRange {
+    pub(crate) const fn round_of(self, hour: Hour) -> HourRange {
         let from = Hour::numbered(hour.number() - hour.number() % self.0);
         HourRange {
             from,
@@ -30,13 +31,13 @@ impl RoundLength {
     }
 
     /// The number of rounds that are in a range, whole or in part.
-    pub(in super::super) fn rounds_in(self, range: HourRange) -> usize {
+    pub(crate) fn rounds_in(self, range: HourRange) -> usize {
         let rounds = range.to.number().div_ceil(self.0) - range.from.number() / self.0;
         usize::try_from(rounds).unwrap_or(usize::MAX)
     }
 
     /// That many rounds with this length.
-    pub(in super::super) fn rounds(self, count: RoundCount) -> usize {
+    pub(crate) fn rounds(self, count: RoundCount) -> usize {
         let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
         (count.hourly / hours).max(count.least)
     }

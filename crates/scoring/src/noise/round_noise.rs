@@ -8,8 +8,8 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::super::method;
-use super::super::statistics::Spread;
+use crate::method;
+use crate::statistics::Spread;
 
 /// The variance of values that are equal but for rounding errors.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;
@@ -20,7 +20,7 @@ const NEWTON_LAST: f64 = 1e-9;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
-pub(in super::super) struct RoundNoise {
+pub(crate) struct RoundNoise {
     /// Sums of the first deviations, and of their squares, beginning with none.
     sums: Vec<f64>,
     squares: Vec<f64>,
@@ -47,7 +47,7 @@ pub(super) struct MeanNoise {
 
 /// Sums of the first rounds of a series, beginning with none.
 #[derive(Clone, Debug)]
-pub(in super::super) struct LevelSums {
+pub(crate) struct LevelSums {
     /// The first round. Sums are of differences from it, so that equal rounds add no rounding error.
     pub origin: f64,
     sums: Vec<f64>,
@@ -56,7 +56,7 @@ pub(in super::super) struct LevelSums {
 
 impl LevelSums {
     /// The sums of these rounds.
-    pub(in super::super) fn of(rounds: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(crate) fn of(rounds: impl Iterator<Item = f64> + Clone) -> Self {
         let origin = rounds.clone().next().unwrap_or_default();
         let [sums, squares] = sums_and_squares(rounds.map(|round| round - origin));
         Self {
@@ -67,13 +67,13 @@ impl LevelSums {
     }
 
     /// The mean of some rounds about the origin; `None` without any.
-    pub(in super::super) fn mean(&self, rounds: Range<usize>) -> Option<f64> {
+    pub(crate) fn mean(&self, rounds: Range<usize>) -> Option<f64> {
         let sum = self.sums.get(rounds.end)? - self.sums.get(rounds.start)?;
         (rounds.start < rounds.end).then(|| sum * ratio(1, rounds.len()))
     }
 
     /// The sample variance of some rounds; `None` below two.
-    pub(in super::super) fn variance(&self, rounds: Range<usize>) -> Option<f64> {
+    pub(crate) fn variance(&self, rounds: Range<usize>) -> Option<f64> {
         let mean = self.mean(rounds.clone()).filter(|_| rounds.len() > 1)?;
         let squares = self.squares.get(rounds.end)? - self.squares.get(rounds.start)?;
         let rest = squares * ratio(1, rounds.len()) - mean * mean;
@@ -81,11 +81,7 @@ impl LevelSums {
     }
 
     /// The deviations of the first rounds from the means of their levels. The first level begins with the first round.
-    pub(in super::super) fn residuals(
-        &self,
-        known: usize,
-        starts: impl Iterator<Item = usize>,
-    ) -> Vec<f64> {
+    pub(crate) fn residuals(&self, known: usize, starts: impl Iterator<Item = usize>) -> Vec<f64> {
         let mut residuals = Vec::with_capacity(known);
         let mut start = 0;
         for end in starts.chain([known]) {
@@ -104,7 +100,7 @@ impl LevelSums {
 
 impl RoundNoise {
     /// The noise of these deviations from so many levels and fitted effects; `None` if they are too few.
-    pub(in super::super) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
+    pub(crate) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
         let known = deviations.len();
         let free = known
             .checked_sub(levels + fitted)
@@ -124,7 +120,7 @@ impl RoundNoise {
 
     /// The variance of the mean of that many consecutive rounds, with its degrees of freedom: as measured, and at
     /// least that of an autoregression.
-    pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
+    pub(crate) fn of_mean(&self, rounds: usize) -> Spread {
         let measure = |block| {
             Some(block_variance(
                 &self.sums,
@@ -137,7 +133,7 @@ impl RoundNoise {
 
     /// The same before a place. If the rounds before it, or those of the day before it, vary more than all, they count
     /// more than all: the noise has changed.
-    pub(in super::super) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
+    pub(crate) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
         let usual = self.of_mean(rounds);
         let count = rounds.max(method::NOISE_LATELY).min(end);
         let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
@@ -244,7 +240,8 @@ fn freedom(free: usize, correlation: f64) -> f64 {
 
 /// Sums of the first values, and of their squares, beginning with none.
 fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
-    let (mut sum, mut square) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut square = 0.0;
     let mut all = [(); 2].map(|()| Vec::with_capacity(values.size_hint().0 + 1));
     let [sums, squares] = &mut all;
     sums.push(sum);
@@ -259,8 +256,9 @@ fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
 }
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
-pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
-    let (rest, count) = (1.0 - correlation, ratio(rounds, 1));
+pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
+    let rest = 1.0 - correlation;
+    let count = ratio(rounds, 1);
     let ends = 2.0 * correlation * (1.0 - correlation.powf(count)) / (count * rest * rest);
     ((1.0 + correlation) / rest - ends) / count
 }
@@ -273,11 +271,13 @@ fn correlation(block: usize, share: f64) -> f64 {
     if block < 2 || excess <= 0.0 {
         return 0.0;
     }
-    let (slope, bend) = (2.0 * (count - 1.0), 2.0 * (count - 2.0));
+    let slope = 2.0 * (count - 1.0);
+    let bend = 2.0 * (count - 2.0);
     let above = 2.0 * excess / (slope + (slope * slope + 4.0 * bend * excess).sqrt());
     let mut correlation = above.min(method::NOISE_CORRELATION_MOST);
     for _ in 0..NEWTON_STEPS {
-        let (mut value, mut slope) = (0.0, 0.0);
+        let mut value = 0.0;
+        let mut slope = 0.0;
         for distance in (0..block).rev() {
             let pairs = if distance == 0 {
                 count

@@ -3,23 +3,23 @@
 //! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
 //! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
 
-use super::super::hour::{Hour, HourRange};
-use super::super::levels::ScoreLevels;
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use super::super::series::ScoreSeries;
-use super::super::statistics::{Estimate, Spread};
-use super::super::student::{self, TailQuantiles};
 use super::cycle::Cycle;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::round_length::RoundLength;
 use super::round_noise::{LevelSums, RoundNoise};
 use super::score_residuals::ScoreResiduals;
+use crate::hour::{Hour, HourRange};
+use crate::levels::ScoreLevels;
+use crate::measure::Measure;
+use crate::method;
+use crate::period_scores::{PeriodScores, ScorePart, ScoreRound};
+use crate::series::ScoreSeries;
+use crate::statistics::{Estimate, Spread};
+use crate::student::{self, TailQuantiles};
 
 /// The noise of every score of a model.
 #[derive(Debug)]
-pub(in super::super) struct ScoreNoise<'t> {
+pub(crate) struct ScoreNoise<'t> {
     /// The month that shows it.
     range: HourRange,
     length: RoundLength,
@@ -59,7 +59,7 @@ struct BinarySuite {
 
 /// The rounds that a score is the mean of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct ScoreBasis {
+pub(crate) struct ScoreBasis {
     /// The range of hours.
     pub range: HourRange,
     /// Hours of a round.
@@ -74,7 +74,7 @@ pub(in super::super) struct ScoreBasis {
 
 /// A score with its uncertainty, which is known once the score was compared with its peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct UncertainScore {
+pub(crate) struct UncertainScore {
     /// Its index among all scores.
     part: usize,
     /// The noise of its own model.
@@ -93,14 +93,14 @@ pub(in super::super) struct UncertainScore {
 
 /// How far an interval extends below and above for suites with constant marks: squares of points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in super::super) struct EdgeReach {
+pub(crate) struct EdgeReach {
     pub below: f64,
     pub above: f64,
 }
 
 impl EdgeReach {
     /// The bounds of an interval that extends this far about its mean without this part.
-    pub(in super::super) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
+    pub(crate) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
         let distance = |edge: f64| (reach * reach + edge).sqrt();
         (mean - distance(self.below), mean + distance(self.above))
     }
@@ -108,9 +108,11 @@ impl EdgeReach {
 
 impl<'t> ScoreNoise<'t> {
     /// The noise in the last month before an hour.
-    pub(in super::super) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
+    pub(crate) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
-        let (month, table, length) = (series.over(range), series.table(), series.round_length());
+        let month = series.over(range);
+        let table = series.table();
+        let length = series.round_length();
         let measures = Measure::ALL.map(|measure| ScorePart::measure(table, measure));
         let axes: [_; 7] = std::array::from_fn(|index| ScorePart::axis(table, index));
         let mut values = (0..).zip(series.part_values(range, &[&measures[..], &axes[..]].concat()));
@@ -127,7 +129,7 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// A score that models can be ranked by, over a range with these sums.
-    pub(in super::super) fn measured(
+    pub(crate) fn measured(
         &self,
         measure: Measure,
         sums: &PeriodScores,
@@ -137,7 +139,7 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The axes over a range with these sums.
-    pub(in super::super) fn axes(
+    pub(crate) fn axes(
         &self,
         sums: &PeriodScores,
         range: HourRange,
@@ -148,7 +150,7 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The noise that peers are judged by.
-    pub(in super::super) fn typical(&self) -> ModelNoise {
+    pub(crate) fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
         for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
             *typical = part.typical();
@@ -160,14 +162,14 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The variance of a round of each axis in the long run.
-    pub(in super::super) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
+    pub(crate) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
         self.axes
             .each_ref()
             .map(|axis| Some(axis.typical()?.long_run))
     }
 
     /// The deviations of the rounds of each measure.
-    pub(in super::super) fn residuals(&self) -> [ScoreResiduals; 5] {
+    pub(crate) fn residuals(&self) -> [ScoreResiduals; 5] {
         self.measures.each_ref().map(|part| {
             let rounds = part
                 .hours
@@ -246,12 +248,14 @@ impl<'t> PartNoise<'t> {
     ) -> Option<UncertainScore> {
         let mean = sums.mean(self.part)?;
         let rounds = sums.rounds(self.part);
-        let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
+        let mut edge = EdgeReach::default();
+        let mut marked = 0.0;
         for suite in &self.binary {
             let Some(count) = sums.counts().get(suite.index) else {
                 continue;
             };
-            let (points, trials) = (100.0 * suite.weight, count.trials_in_score());
+            let points = 100.0 * suite.weight;
+            let trials = count.trials_in_score();
             let reach = (points * (1.0 - least_share(trials))).powi(2);
             if suite.share >= 1.0 {
                 edge.below += reach;
@@ -291,7 +295,7 @@ impl<'t> PartNoise<'t> {
 
 impl UncertainScore {
     /// Adds the uncertainty among its peers, which is unknown if neither they nor the model have a noise.
-    pub(in super::super) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
+    pub(crate) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
         let ScoreBasis {
             length,
             rounds,

@@ -3,18 +3,18 @@
 
 use std::sync::OnceLock;
 
-use super::super::hour::{Hour, HourRange};
-use super::super::method;
-use super::super::statistics::Spread;
 use super::round_length::RoundLength;
 use super::round_noise::{MeanNoise, NEGLIGIBLE, block_length, changed, fit_correction, ratio};
+use crate::hour::{Hour, HourRange};
+use crate::method;
+use crate::statistics::Spread;
 
 /// Sums of squares that are computed at the same time.
 const LANES: usize = 4;
 
 /// The deviations of a month.
 #[derive(Clone, Debug)]
-pub(in super::super) struct ScoreResiduals {
+pub(crate) struct ScoreResiduals {
     length: RoundLength,
     /// The first round.
     first: Hour,
@@ -29,7 +29,7 @@ pub(in super::super) struct ScoreResiduals {
 
 /// The noise of the difference of two scores.
 #[derive(Clone, Debug)]
-pub(in super::super) struct PairedNoise<'r> {
+pub(crate) struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
     /// The number of rounds of both, and the sum of the squares of their differences.
     common: (usize, f64),
@@ -48,7 +48,8 @@ impl ScoreResiduals {
         (levels, fitted): (usize, usize),
     ) -> Self {
         let all = length.rounds_in(month);
-        let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
+        let first = length.round_of(month.from).from;
+        let none = vec![f64::NAN; all];
         let blocks = [const { OnceLock::new() }; method::NOISE_BLOCK];
         let mut residuals = Self {
             length,
@@ -70,9 +71,10 @@ impl ScoreResiduals {
     }
 
     /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
-    pub(in super::super) fn shared(all: &[&Self]) -> f64 {
+    pub(crate) fn shared(all: &[&Self]) -> f64 {
         let quotient = |longest: usize| {
-            let (mut sums, mut squares) = (Vec::new(), 0.0);
+            let mut sums = Vec::new();
+            let mut squares = 0.0;
             for residuals in all {
                 let rounds = &residuals.rounds;
                 let blocks = rounds.chunks(block_length(longest, rounds.len()));
@@ -96,12 +98,12 @@ impl ScoreResiduals {
     }
 
     /// The sum of the squares of the differences from another.
-    pub(in super::super) fn squares_of_differences(&self, other: &Self) -> f64 {
+    pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
         sum_of_squares(&self.rounds, &other.rounds)
     }
 
     /// At most the variance of a difference, given their squares.
-    pub(in super::super) fn least_variance(&self, squares: f64) -> f64 {
+    pub(crate) fn least_variance(&self, squares: f64) -> f64 {
         squares * ratio(1, self.rounds.len().max(1))
     }
 
@@ -128,7 +130,7 @@ impl ScoreResiduals {
 
 impl<'r> PairedNoise<'r> {
     /// The noise, given the squares of all differences; `None` with too few rounds in common.
-    pub(in super::super) fn of(
+    pub(crate) fn of(
         one: &'r ScoreResiduals,
         other: &'r ScoreResiduals,
         squares: f64,
@@ -136,11 +138,10 @@ impl<'r> PairedNoise<'r> {
         if one.length != other.length {
             return None;
         }
-        let (pair, common) = (
-            [one, other],
-            (common_rounds(&one.rounds, &other.rounds), squares),
-        );
-        let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
+        let pair = [one, other];
+        let common = (common_rounds(&one.rounds, &other.rounds), squares);
+        let levels = one.levels.max(other.levels);
+        let fitted = one.fitted.max(other.fitted);
         let free = common
             .0
             .checked_sub(levels + fitted)
@@ -157,7 +158,7 @@ impl<'r> PairedNoise<'r> {
     }
 
     /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
-    pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
+    pub(crate) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
         let measure = |block| {
             block_variance(
                 self.pair,
@@ -212,7 +213,8 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
         let mut rest = rest.iter();
         [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
     };
-    let ((ones, one), (others, other)) = (one.as_chunks(), other.as_chunks());
+    let (ones, one) = one.as_chunks();
+    let (others, other) = other.as_chunks();
     let rest = (&padded(one), &padded(other));
     ones.iter().zip(others).chain([rest]).for_each(
         |(one, other): (&[f64; LANES], &[f64; LANES])| {

@@ -7,17 +7,17 @@ use std::cell::OnceCell;
 
 use scoregate_base::routes::Period;
 
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::noise::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
-use super::super::noise::score_residuals::{PairedNoise, ScoreResiduals};
-use super::super::statistics::{Estimate, Spread};
-use super::super::student::{self, TailQuantiles};
+use crate::measure::Measure;
+use crate::method;
+use crate::model_state::ModelState;
+use crate::noise::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
+use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
+use crate::statistics::{Estimate, Spread};
+use crate::student::{self, TailQuantiles};
 
 /// A score that can be compared with those of other models.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ComparedScore<'a> {
+pub(crate) struct ComparedScore<'a> {
     score: &'a UncertainScore,
     /// More than any part of its bounds, in quantiles: cheaper than a difference if scores are far apart.
     most: f64,
@@ -26,7 +26,7 @@ pub(in super::super) struct ComparedScore<'a> {
 
 /// The noise of the difference of two models, computed on first use. It is the same over every period.
 #[derive(Debug, Default)]
-pub(in super::super) struct NoiseOfPair<'a> {
+pub(crate) struct NoiseOfPair<'a> {
     /// The sum of the squares of the differences.
     squares: OnceCell<f64>,
     noise: OnceCell<Option<PairedNoise<'a>>>,
@@ -34,20 +34,17 @@ pub(in super::super) struct NoiseOfPair<'a> {
 
 /// The score of one model less that of another.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ScoreDifference {
+pub(crate) struct ScoreDifference {
     estimate: Estimate,
     edge: EdgeReach,
 }
 
 impl<'a> ComparedScore<'a> {
     /// The score of a model; `None` if its uncertainty is unknown.
-    pub(in super::super) fn of(
-        model: &'a ModelState,
-        period: Period,
-        measure: Measure,
-    ) -> Option<Self> {
+    pub(crate) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
         let score = model.over(period).uncertain(measure)?;
-        let (basis, edge) = (&score.basis, &score.edge);
+        let basis = &score.basis;
+        let edge = &score.edge;
         let parts = [
             score.tested.spread?.variance,
             basis.least,
@@ -62,14 +59,14 @@ impl<'a> ComparedScore<'a> {
     }
 
     /// This score less another.
-    pub(in super::super) fn less(&self, other: &Self) -> ScoreDifference {
+    pub(crate) fn less(&self, other: &Self) -> ScoreDifference {
         self.less_with(other, self.paired(other, &NoiseOfPair::default()))
     }
 
     /// Whether this score is above another, beyond the bound with these quantiles. Most scores are so far apart that it holds
     /// whatever the correlation of their noise is, or so close that it does not hold with the least noise: then the noise of the
     /// pair is not computed.
-    pub(in super::super) fn is_far_above(
+    pub(crate) fn is_far_above(
         &self,
         other: &Self,
         quantiles: &TailQuantiles,
@@ -119,7 +116,8 @@ impl<'a> ComparedScore<'a> {
     }
 
     fn less_with(&self, other: &Self, paired: Option<Spread>) -> ScoreDifference {
-        let (one, other) = (self.score, other.score);
+        let one = self.score;
+        let other = other.score;
         let common = common(&one.basis, &other.basis);
         let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
             let alone = Spread {
@@ -151,7 +149,7 @@ impl<'a> ComparedScore<'a> {
 
 impl ScoreDifference {
     /// Its bounds; it is beyond each of them with the probability of the quantiles.
-    pub(in super::super) fn bounds(&self, quantiles: &TailQuantiles) -> Option<(f64, f64)> {
+    pub(crate) fn bounds(&self, quantiles: &TailQuantiles) -> Option<(f64, f64)> {
         Some(
             self.edge
                 .interval(self.estimate.mean, self.estimate.reach(quantiles)?),
@@ -177,7 +175,7 @@ impl ScoreDifference {
     }
 
     /// The probability that the first score is above the second.
-    pub(in super::super) fn probability(&self) -> Option<f64> {
+    pub(crate) fn probability(&self) -> Option<f64> {
         let spread = self.estimate.spread?;
         Some(student::upper_tail(
             -self.estimate.mean / spread.variance.sqrt(),
@@ -187,7 +185,7 @@ impl ScoreDifference {
 }
 
 /// Whether the score of one model is above that of another, beyond the bound with these quantiles.
-pub(in super::super) fn is_above(
+pub(crate) fn is_above(
     one: &ModelState,
     other: &ModelState,
     (period, measure): (Period, Measure),
@@ -205,6 +203,7 @@ fn common(one: &ScoreBasis, other: &ScoreBasis) -> f64 {
     }
     let number = |rounds: usize| f64::from(u32::try_from(rounds).unwrap_or(u32::MAX));
     let all = number(one.length.rounds_in(one.range));
-    let (one, other) = (number(one.rounds), number(other.rounds));
+    let one = number(one.rounds);
+    let other = number(other.rounds);
     ((one + other - all) / (one * other).sqrt()).max(0.0)
 }

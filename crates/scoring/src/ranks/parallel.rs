@@ -6,7 +6,7 @@ use std::thread;
 
 /// The results for all items, in their order, computed on as many threads as can work at the same time. If the system has no
 /// thread left, the others do its work.
-pub(in super::super) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
+pub(crate) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         let one = || {

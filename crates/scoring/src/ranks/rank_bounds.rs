@@ -4,13 +4,13 @@ use std::cell::Cell;
 
 use scoregate_base::routes::Period;
 
-use super::super::hour::of_period;
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::model_state::{ModelState, RankBounds};
-use super::super::student::TailQuantiles;
 use super::differences::{ComparedScore, NoiseOfPair};
 use super::parallel;
+use crate::hour::of_period;
+use crate::measure::Measure;
+use crate::method;
+use crate::model_state::{ModelState, RankBounds};
+use crate::student::TailQuantiles;
 
 /// Models whose deviations stay in the cache while those of all others pass.
 const TILE: usize = 16;
@@ -24,7 +24,7 @@ struct RankedScore<'a> {
 }
 
 /// Determines the ranks that every model may have.
-pub(in super::super) fn determine(model_states: &mut [ModelState]) {
+pub(crate) fn determine(model_states: &mut [ModelState]) {
     let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
     for (index, model_state) in model_states.iter_mut().enumerate() {
         for (of_measure, ranks) in model_state.ranks.iter_mut().zip(&ranks) {

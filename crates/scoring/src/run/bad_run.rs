@@ -15,7 +15,7 @@ pub struct BadRun {
 }
 
 impl BadRun {
-    pub(in super::super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             problem: problem.into(),
@@ -23,13 +23,13 @@ impl BadRun {
     }
 
     /// Parses a line of JSON; the error names its field.
-    pub(in super::super) fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, Self> {
+    pub(crate) fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, Self> {
         json::read(line.as_bytes())
             .map_err(|bad| Self::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
     }
 
     /// The same problem in a nested field.
-    pub(in super::super) fn within(self, whole: &str) -> Self {
+    pub(crate) fn within(self, whole: &str) -> Self {
         Self {
             field: format!("{whole}.{}", self.field),
             ..self

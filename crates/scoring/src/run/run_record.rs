@@ -122,8 +122,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Axis;
     use super::*;
+    use crate::run::Axis;
     use scoregate_base::routes::ModelId;
     use scoregate_base::routes::shapes::AXES;
 

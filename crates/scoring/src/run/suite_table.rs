@@ -3,9 +3,9 @@
 //! The table of an archive is stored in it. Weights are renormalised here, once, never per run, so that two scores of
 //! one table are comparable. Its text is in `suite_text`.
 
+use crate::method;
 use scoregate_base::routes::SortBy;
 
-use super::super::method;
 use super::{Axis, BadRun, Suite};
 
 /// Maximum number of suites in a table.
@@ -186,7 +186,7 @@ impl SuiteTable {
     }
 
     /// The position of a suite; `None` if it is not in the table.
-    pub(in super::super) fn index(&self, name: Suite) -> Option<usize> {
+    pub(crate) fn index(&self, name: Suite) -> Option<usize> {
         self.suites.iter().position(|suite| suite.name == name)
     }
 

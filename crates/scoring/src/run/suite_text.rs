@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 use scoregate_base::routes::SortBy;
 
-use super::super::method;
 use super::suite_table::{SuiteEntry, SuiteTable};
 use super::{Axis, BadRun, Suite};
+use crate::method;
 
 /// Bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;
@@ -52,7 +52,7 @@ impl SuiteTable {
     }
 
     /// Parses a line of an export.
-    pub(in super::super) fn read_line(line: &str) -> Result<Self, BadRun> {
+    pub(crate) fn read_line(line: &str) -> Result<Self, BadRun> {
         Self::of(BadRun::parse::<SuiteTableLine>(line)?.suites)
     }
 
@@ -209,7 +209,8 @@ mod tests {
             method::METHOD_VERSION
         );
         let version = |text: &str| SuiteTable::read(text).unwrap().method_version();
-        let (digest, one) = (version(OTHER), version(&OTHER.replace("spec", "refusal")));
+        let digest = version(OTHER);
+        let one = version(&OTHER.replace("spec", "refusal"));
         assert!(
             digest.starts_with(&format!("{}+", method::METHOD_VERSION)),
             "{digest}"

@@ -76,7 +76,7 @@ impl ChangeReason {
 
 impl Withdrawal {
     /// Parses a line of an export; `now` limits its time.
-    pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+    pub(crate) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let WrittenWithdrawal { id, at, by, reason } =
             BadRun::parse::<WithdrawalLine>(line)?.withdrawn;
         let withdrawal = || {
@@ -108,7 +108,7 @@ impl Withdrawal {
 }
 
 /// Validates the name of a user.
-pub(in super::super) fn actor(field: &str, text: &str) -> Result<String, BadRun> {
+pub(crate) fn actor(field: &str, text: &str) -> Result<String, BadRun> {
     if !(1..=LONGEST_ACTOR).contains(&text.len())
         || !text.bytes().all(|byte| byte.is_ascii_graphic())
     {

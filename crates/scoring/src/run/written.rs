@@ -42,7 +42,7 @@ pub struct IdentifiedRun {
 /// A run with scores of some form.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct WrittenRun<'a, S = WrittenScores> {
+pub(crate) struct WrittenRun<'a, S = WrittenScores> {
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     #[serde(borrow)]
@@ -59,7 +59,7 @@ pub(in super::super) struct WrittenRun<'a, S = WrittenScores> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(in super::super) struct WrittenModel<'a> {
+pub(crate) struct WrittenModel<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
     #[serde(borrow)]
@@ -160,7 +160,7 @@ impl IdentifiedRun {
 }
 
 impl<'a> WrittenModel<'a> {
-    pub(in super::super) fn of(model: &'a TestedModel) -> Self {
+    pub(crate) fn of(model: &'a TestedModel) -> Self {
         Self {
             id: model.id().as_str().into(),
             name: model.name().into(),
@@ -184,7 +184,7 @@ impl<'a> WrittenModel<'a> {
 }
 
 /// Parses an instant that is not after `now`.
-pub(in super::super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
+pub(crate) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
         BadRun::new(
             "time",
@@ -204,7 +204,9 @@ pub(in super::super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
 
 /// Counts the arrays of a valid JSON text. Only the trials are one, but serde accepts one for each object.
 fn arrays(line: &str) -> usize {
-    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    let mut count = 0;
+    let mut in_string = false;
+    let mut is_escaped = false;
     for byte in line.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
@@ -219,7 +221,8 @@ fn arrays(line: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RunFailure;
+    use crate::run::RunFailure;
+
     use super::*;
 
     fn now() -> Wall {
@@ -251,10 +254,8 @@ mod tests {
             "{\"scores\"",
             "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"",
         );
-        let (start, end) = (
-            all_failed.find(",{\"scores\"").unwrap(),
-            all_failed.rfind(",{\"failure\"").unwrap(),
-        );
+        let start = all_failed.find(",{\"scores\"").unwrap();
+        let end = all_failed.rfind(",{\"failure\"").unwrap();
         let all_failed = [
             all_failed.get(..start).unwrap(),
             all_failed.get(end..).unwrap(),

@@ -11,7 +11,7 @@ const LONGEST_DETAIL: usize = 500;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(in super::super) struct WrittenTrial<'a, S = WrittenScores> {
+pub(crate) struct WrittenTrial<'a, S = WrittenScores> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scores: Option<S>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub(in super::super) struct WrittenTrial<'a, S = WrittenScores> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(in super::super) struct WrittenScores {
+pub(crate) struct WrittenScores {
     #[serde(skip_serializing_if = "Option::is_none")]
     correctness: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub(in super::super) struct WrittenScores {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct WrittenFailure<'a> {
+pub(crate) struct WrittenFailure<'a> {
     #[serde(borrow)]
     reason: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,8 @@ pub(super) fn read_trials(
     written: Vec<WrittenTrial<'_>>,
     suite: &SuiteEntry,
 ) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
-    let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
+    let mut trials = Vec::with_capacity(written.len());
+    let mut failed = Vec::new();
     for (index, trial) in written.into_iter().enumerate() {
         match trial
             .read(suite)
@@ -141,7 +142,7 @@ pub(super) fn read_trials(
 }
 
 /// The value with this word.
-pub(in super::super) fn word<'k, T>(
+pub(crate) fn word<'k, T>(
     field: &str,
     found: &str,
     known: &'k [T],
@@ -184,7 +185,7 @@ pub(super) fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
 }
 
 /// A failed trial.
-pub(in super::super) fn written_failed_trial<'a, S>(failure: RunFailure) -> WrittenTrial<'a, S> {
+pub(crate) fn written_failed_trial<'a, S>(failure: RunFailure) -> WrittenTrial<'a, S> {
     let failure = Some(written_failure(failure, None));
     WrittenTrial {
         scores: None,

@@ -1,8 +1,8 @@
 //! Published confidence intervals of models with a known level.
 
+use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use scoregate_base::routes::{Period, SortBy};
 
-use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use super::fixtures::{HOURS, leveled, rankings};
 
 const MODELS: u32 = 20;

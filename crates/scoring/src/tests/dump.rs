@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{Period, SortBy};
 
-use super::super::drift::DriftResult;
-use super::super::levels::LevelComparison;
-use super::super::measure::Measure;
-use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::statistics::{Estimate, FittedLine};
-use super::super::*;
 use super::fixtures::{HOUR, asked, every_question};
+use crate::drift::DriftResult;
+use crate::levels::LevelComparison;
+use crate::measure::Measure;
+use crate::model_state::{ModelState, PeriodSummary};
+use crate::statistics::{Estimate, FittedLine};
+use crate::*;
 
 /// The scenarios.
 const SCENARIOS: &str = concat!(

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, limit, now, rankings};
 
 fn model() -> Arc<TestedModel> {
@@ -24,7 +24,8 @@ fn trials(scores: &[f64]) -> Vec<Trial> {
 
 /// A run of these trials, this many hours ago.
 fn listed(suite: Suite, ago: u32, scores: &[f64], failed: &[RunFailure]) -> Run {
-    let (at, outcome) = (now().minus(HOUR * ago), RunOutcome::Scored(trials(scores)));
+    let at = now().minus(HOUR * ago);
+    let outcome = RunOutcome::Scored(trials(scores));
     Run::with_failed_trials(model(), suite, at, outcome, failed.to_vec()).unwrap()
 }
 

@@ -10,8 +10,8 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
 use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
-use super::super::hour::Hour;
-use super::super::*;
+use crate::hour::Hour;
+use crate::*;
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
 

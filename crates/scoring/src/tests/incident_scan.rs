@@ -5,17 +5,17 @@ use std::sync::Arc;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::super::figures::Severity;
-use super::super::hour::{Hour, HourRange};
-use super::super::incident_scan::incident::{
+use crate::figures::Severity;
+use crate::hour::{Hour, HourRange};
+use crate::incident_scan::incident::{
     Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents,
 };
-use super::super::incident_scan::incidents;
-use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use super::super::levels::ScoreLevels;
-use super::super::method;
-use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
-use super::super::series::ScoreSeries;
+use crate::incident_scan::incidents;
+use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+use crate::levels::ScoreLevels;
+use crate::method;
+use crate::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
+use crate::series::ScoreSeries;
 
 /// The beginning of a day.
 fn first() -> Hour {
@@ -75,7 +75,8 @@ fn record(history: &mut IncidentHistory, scanned: &ScannedIncidents) {
             (one.incident.kind, one.incident.opened)
                 == (revised.incident.kind, revised.incident.opened)
         };
-        let (incident, revision) = (revised.incident.clone(), revised.revision);
+        let incident = revised.incident.clone();
+        let revision = revised.revision;
         match history.incidents.iter_mut().find(known) {
             Some(known) => {
                 assert_eq!(revision, known.revision + 1);

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::hour::{Hour, hours_of};
-use super::super::*;
 use super::fixtures::{HOUR, asked, demo, instants, limit, measured, now, rankings};
+use crate::hour::{Hour, hours_of};
+use crate::*;
 
 #[test]
 fn equal_models_are_sorted_by_id_for_every_sort_key() {

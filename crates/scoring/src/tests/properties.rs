@@ -7,9 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, now, rankings};
 
 /// Hours of the baseline and of the day compared with it.
@@ -98,7 +98,8 @@ proptest! {
             .zip([0.0, lost, 0.0, -lost])
             .map(|(name, lost)| history(&model(name), &drawn(60.0, &noise, lost)))
             .collect();
-        let (one, other) = (opened(&blocks.concat()), opened(&order.iter().flat_map(|at| blocks[*at].clone()).collect::<Vec<_>>()));
+        let one = opened(&blocks.concat());
+        let other = opened(&order.iter().flat_map(|at| blocks[*at].clone()).collect::<Vec<_>>());
         for (question, _) in every_question(&one) {
             prop_assert_eq!(one.answer(&question), other.answer(&question), "{:?}", question);
         }
@@ -114,7 +115,8 @@ proptest! {
         lost in 0.0..4.0_f64,
         place in 0..3_usize,
     ) {
-        let (model, scores) = (model("a"), drawn(70.0, &noise, lost));
+        let model = model("a");
+        let scores = drawn(70.0, &noise, lost);
         let mut runs = history(&model, &scores);
         prop_assume!(alerts(&runs).is_empty());
         let baseline = &scores[..scores.len() - 24];

@@ -3,14 +3,14 @@
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 use serde_json::Value;
 
-use super::super::hour::of_period;
-use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use super::super::measure::Measure;
-use super::super::method;
-use super::super::model_state::RankBounds;
-use super::super::ranks::differences::is_above;
-use super::super::student::TailQuantiles;
 use super::fixtures::{HOURS, asked, leveled, leveled_runs, rankings};
+use crate::hour::of_period;
+use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+use crate::measure::Measure;
+use crate::method;
+use crate::model_state::RankBounds;
+use crate::ranks::differences::is_above;
+use crate::student::TailQuantiles;
 
 const MODELS: u32 = 12;
 

@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
-use super::super::page_hinkley::{PageHinkley, PageHinkleyParameters};
-use super::super::statistics::{Estimate, SampleSums, holm, line, median};
-use super::super::student::{self, TailQuantiles};
+use crate::page_hinkley::{PageHinkley, PageHinkleyParameters};
+use crate::statistics::{Estimate, SampleSums, holm, line, median};
+use crate::student::{self, TailQuantiles};
 
 #[derive(Deserialize)]
 struct Reference {
@@ -110,7 +110,7 @@ fn sums(samples: &[f64]) -> SampleSums {
 fn interval(samples: &[f64]) -> Option<(f64, f64)> {
     let estimate = estimate(samples);
     estimate
-        .reach(&TailQuantiles::of(super::super::method::INTERVAL_TAIL))
+        .reach(&TailQuantiles::of(crate::method::INTERVAL_TAIL))
         .map(|reach| (estimate.mean - reach, estimate.mean + reach))
 }
 
@@ -123,12 +123,14 @@ fn means_variances_and_intervals_match_numpy_and_scipy() {
     for case in reference().moments {
         let of = format!("{} samples about {}", case.samples.len(), case.mean);
         agrees(sums(&case.samples).mean().unwrap(), case.mean, &of);
-        let (found, expected) = (sums(&case.samples).variance(), case.variance);
+        let found = sums(&case.samples).variance();
+        let expected = case.variance;
         assert_eq!(found.is_some(), expected.is_some());
         if let Some((found, expected)) = found.zip(expected) {
             agrees(found, expected, &of);
         }
-        let (found, expected) = (interval(&case.samples), case.interval);
+        let found = interval(&case.samples);
+        let expected = case.interval;
         assert_eq!(found.is_some(), expected.is_some());
         if let Some((found, expected)) = found.zip(expected) {
             agrees_or_nearly(found.0, expected.0, &of);
@@ -165,7 +167,8 @@ fn student_quantiles_match_scipy() {
 #[test]
 fn welch_matches_scipy() {
     for case in reference().comparisons {
-        let (before, now) = (estimate(&case.before), estimate(&case.now));
+        let before = estimate(&case.before);
+        let now = estimate(&case.now);
         let of = format!("{} against {}", case.now.len(), case.before.len());
         let difference = Estimate::weighted(&[(1.0, before), (-1.0, now)]);
         agrees(difference.spread.unwrap().df, case.welch.df, &of);
@@ -215,7 +218,8 @@ fn weighted_sum_matches_the_textbook() {
             .zip(&case.parts)
             .map(|(weight, part)| (*weight, estimate(part)))
             .collect();
-        let (sum, of) = (Estimate::weighted(&parts), format!("{} parts", parts.len()));
+        let sum = Estimate::weighted(&parts);
+        let of = format!("{} parts", parts.len());
         let spread = sum.spread.unwrap();
         agrees(sum.mean, case.mean, &of);
         agrees(spread.variance, case.variance, &of);
@@ -243,10 +247,8 @@ fn line_fits_match_scipy() {
             .copied()
             .zip(case.ys.iter().copied())
             .collect();
-        let (found, of) = (
-            line(&points, 0.0).unwrap(),
-            format!("{} points, slope {}", points.len(), case.slope),
-        );
+        let found = line(&points, 0.0).unwrap();
+        let of = format!("{} points, slope {}", points.len(), case.slope);
         agrees_or_nearly(found.slope, case.slope, &of);
         agrees(found.p, case.p, &of);
     }

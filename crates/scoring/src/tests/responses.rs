@@ -7,9 +7,9 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, ModelId, Period, Query, Route, SortBy};
 
-use super::super::hour::Hour;
-use super::super::*;
 use super::fixtures::{HOUR, asked, check_object, demo, every_question, instants, measured, now};
+use crate::hour::Hour;
+use crate::*;
 
 #[test]
 fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {
@@ -66,10 +66,8 @@ fn the_order_in_which_runs_come_changes_nothing() {
     let mut mixed = runs.clone();
     mixed.sort_by_key(|run| (run.at().seconds() * 7_919) % 10_007);
     assert_ne!(runs, mixed);
-    let (one, other) = (
-        Scoring::open(RunSource::Runs(runs.into()), now()).unwrap(),
-        Scoring::open(RunSource::Runs(mixed.into()), now()).unwrap(),
-    );
+    let one = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
+    let other = Scoring::open(RunSource::Runs(mixed.into()), now()).unwrap();
     for (question, _) in every_question(&one) {
         assert_eq!(
             one.answer(&question),
@@ -81,10 +79,8 @@ fn the_order_in_which_runs_come_changes_nothing() {
 
 #[test]
 fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
-    let (one, later) = (
-        demo(),
-        Scoring::demo(7, now().plus(Duration::from_mins(10))),
-    );
+    let one = demo();
+    let later = Scoring::demo(7, now().plus(Duration::from_mins(10)));
     for (question, _) in every_question(&one) {
         assert_eq!(
             one.answer(&question),

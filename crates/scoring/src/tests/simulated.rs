@@ -1,8 +1,8 @@
 //! The simulated data of the demo: something happens at any hour.
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, Period, Route};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, limit, now};
 
 /// The seed of the demo.

@@ -2,7 +2,7 @@
 
 use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
 
-use super::super::method;
+use crate::method;
 
 fn meaning(fields: &'static [ItemField], name: &str) -> &'static str {
     fields

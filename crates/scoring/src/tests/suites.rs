@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};
 
 /// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
@@ -44,7 +44,8 @@ fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
         .zip(scores)
         .for_each(|(one, score)| *one = Some(*score));
     let trials = vec![Trial::on_axes(all, Some(100.0), Some(0.5)).unwrap(); 2];
-    let (suite, at) = (Suite::new(suite).unwrap(), now().minus(HOUR));
+    let suite = Suite::new(suite).unwrap();
+    let at = now().minus(HOUR);
     let run = Run::new(model(), suite, at, RunOutcome::Scored(trials)).unwrap();
     IdentifiedRun {
         id: RunId::new(id).unwrap(),

@@ -73,7 +73,8 @@ pub(super) fn convert(
         absent: Vec::new(),
     };
     let trials = converted.trials(evaluation, task, model)?;
-    let (all, parts) = (trials.len(), trials.len().div_ceil(MAX_TRIALS).max(1));
+    let all = trials.len();
+    let parts = trials.len().div_ceil(MAX_TRIALS).max(1);
     let mut trials = trials.into_iter();
     for part in 0..parts {
         // Parts differ by one trial at most, so that no trial weighs more than another.
@@ -100,7 +101,8 @@ impl MappedRuns {
         task: &'a TaskMapping,
         model: &TestedModel,
     ) -> Result<Vec<TrialLine<'a>>, LogProblem> {
-        let (mut trials, mut problems) = (Vec::new(), Vec::new());
+        let mut trials = Vec::new();
+        let mut problems = Vec::new();
         for sample in &evaluation.samples {
             let scores = match &sample.outcome {
                 SampleOutcome::Invalidated => {
@@ -113,7 +115,8 @@ impl MappedRuns {
             match scores {
                 Ok(Ok(scores)) => {
                     self.scored += 1;
-                    let (scores, latency_ms) = (Some(scores), sample.latency_ms);
+                    let scores = Some(scores);
+                    let latency_ms = sample.latency_ms;
                     let cost = sample.usage.and_then(|usage| cost(usage, model));
                     trials.push(TrialLine {
                         scores,
@@ -183,7 +186,8 @@ fn cost(usage: TokenUsage, model: &TestedModel) -> Option<f64> {
     if usage.cost.is_some() {
         return usage.cost;
     }
-    let (input, output) = (model.price_input()?, model.price_output()?);
+    let input = model.price_input()?;
+    let output = model.price_output()?;
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 tokens")]
     let dollars = (usage.input as f64 * input + usage.output as f64 * output) / TOKENS_OF_A_PRICE;
     (usage.cached == 0).then_some(dollars)
@@ -195,7 +199,8 @@ fn axes<'a>(
     scores: &BTreeMap<String, LoggedScore>,
     evaluation: &Evaluation,
 ) -> Result<Result<BTreeMap<&'a str, f64>, RunFailure>, String> {
-    let (mut axes, mut failure) = (BTreeMap::new(), None::<RunFailure>);
+    let mut axes = BTreeMap::new();
+    let mut failure = None::<RunFailure>;
     for (axis, source) in &task.axes {
         let (name, score) = source.find(axis, scores)?;
         if evaluation.lower_is_better.contains(name) && !source.is_reversed() {

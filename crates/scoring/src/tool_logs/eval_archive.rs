@@ -112,7 +112,8 @@ fn directory(
     archive: &ZipArchive<FileReader>,
     buffer: &mut [u8],
 ) -> Result<BTreeMap<String, ArchiveMember>, LogProblem> {
-    let (mut members, mut length) = (BTreeMap::new(), 0_usize);
+    let mut members = BTreeMap::new();
+    let mut length = 0_usize;
     let mut entries = archive.entries(buffer);
     while let Some(entry) = entries.next_entry().map_err(|error| damaged(&error))? {
         let name = String::from_utf8_lossy(entry.file_path().as_ref()).into_owned();

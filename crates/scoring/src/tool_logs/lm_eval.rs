@@ -282,7 +282,9 @@ impl<'de> Visitor<'de> for LmSampleVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<LmSample, A::Error> {
-        let (mut doc_id, mut filter, mut listed) = (None, None, None::<Vec<String>>);
+        let mut doc_id = None;
+        let mut filter = None;
+        let mut listed = None::<Vec<String>>;
         let mut metrics = BTreeMap::new();
         while let Some(field) = fields.next_key::<String>()? {
             match field.as_str() {

@@ -171,7 +171,8 @@ impl RecordReader<'_> {
                     FieldSource::Path(path) => self.required(&record, path, name),
                 }
             });
-        let (model, task) = (model?, task?);
+        let model = model?;
+        let task = task?;
         let time = self
             .fields
             .time

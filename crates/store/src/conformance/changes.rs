@@ -27,7 +27,8 @@ pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
         keys: vec![key.clone()],
         granted: 0,
     };
-    let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
+    let name = wanted.name.clone();
+    let tier = wanted.tier.clone();
     let what = ChangeKind::Create {
         name,
         tier,
@@ -51,7 +52,8 @@ pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
 pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_are_rolled_back(
     store: &dyn Store,
 ) {
-    let (first, second) = (created(store).await, an_id());
+    let first = created(store).await;
+    let second = an_id();
     assert!(matches!(
         store.change(creating(first)).await,
         Err(StoreError::Exists(_))
@@ -89,7 +91,8 @@ pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_ar
 }
 
 pub(crate) async fn missing_records_are_named(store: &dyn Store) {
-    let (there, gone) = (created(store).await, an_id());
+    let there = created(store).await;
+    let gone = an_id();
     let other = created(store).await;
     assert_eq!(store.application(gone, NOON.day()).await.unwrap(), None);
     let unknown =
@@ -133,7 +136,8 @@ pub(crate) async fn pages_contain_every_application_once_in_order(store: &dyn St
     }
     wanted.sort();
     for most in [1, 3, 7, 100] {
-        let (mut met, mut after) = (Vec::new(), None);
+        let mut met = Vec::new();
+        let mut after = None;
         loop {
             let page = store.page(after, most, NOON.day()).await.unwrap();
             assert!(page.applications.len() <= most);
@@ -261,7 +265,8 @@ pub(crate) async fn rotation_without_overlap_revokes_older_keys(store: &dyn Stor
 }
 
 pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Store) {
-    let (id, other) = (created(store).await, created(store).await);
+    let id = created(store).await;
+    let other = created(store).await;
     let later = StoredKey {
         created_at: NOON.plus(HOUR),
         ..a_key("later")
@@ -382,7 +387,8 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
     for replaced in Description::NAMES {
         let text = |name: &str| (name == replaced).then(|| format!("{name} of the other"));
         wanted.description = Description::from_fn(text);
-        let (name, description) = (wanted.name.clone(), wanted.description.clone());
+        let name = wanted.name.clone();
+        let description = wanted.description.clone();
         let what = ChangeKind::Describe { name, description };
         assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     }
@@ -423,7 +429,8 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
 }
 
 pub(crate) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {
-    let (id, other) = (created(store).await, created(store).await);
+    let id = created(store).await;
+    let other = created(store).await;
     store
         .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
         .await

@@ -10,7 +10,9 @@ use proptest::test_runner::{Config, TestRunner};
 use super::*;
 
 pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
-    let (id, other, day) = (created(store).await, created(store).await, NOON.day());
+    let id = created(store).await;
+    let other = created(store).await;
+    let day = NOON.day();
     let granted = |units, total| LeaseReply::Granted { units, total };
     assert_eq!(store.day().await.unwrap(), None);
     for (want, quota, given) in [
@@ -60,8 +62,10 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
 }
 
 pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store) {
-    let (id, other) = (created(store).await, created(store).await);
-    let (today, tomorrow) = (NOON.day(), Day::from_number(NOON.day().number() + 1));
+    let id = created(store).await;
+    let other = created(store).await;
+    let today = NOON.day();
+    let tomorrow = Day::from_number(NOON.day().number() + 1);
     let first = asking(id, today, 3, 10);
     assert_eq!(units(store, first).await, 3);
     // A request for zero units opens it too, for every application.
@@ -79,7 +83,8 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store
 }
 
 pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &dyn Store) {
-    let (id, day) = (created(store).await, NOON.day());
+    let id = created(store).await;
+    let day = NOON.day();
     let first = asking(id, day, 10, 10);
     store.give_back(first, 1).await.unwrap();
     assert_eq!(units(store, first).await, 10);
@@ -99,7 +104,8 @@ pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &d
 }
 
 pub(crate) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store) {
-    let (id, day) = (created(store).await, NOON.day());
+    let id = created(store).await;
+    let day = NOON.day();
     let asks = (0..300).map(|_| store.lease(asking(id, day, 3, 500)));
     let given: u64 = join_all(asks)
         .await
@@ -150,7 +156,8 @@ pub(crate) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
 
 async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCall>>) {
     let id = created(store).await;
-    let (mut held, mut largest) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
+    let mut held = BTreeMap::<u32, u64>::new();
+    let mut largest = BTreeMap::<u32, u64>::new();
     let mut holders: Vec<(LeaseRequest, u32)> = Vec::new();
     let mut newest = None;
     for round in rounds {

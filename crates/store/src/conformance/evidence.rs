@@ -99,7 +99,9 @@ async fn open_on(store: &dyn Store, day: Day) {
 pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(
     store: &dyn Store,
 ) {
-    let (one, other, now) = (an_id(), an_id(), start_of(TODAY) + 5);
+    let one = an_id();
+    let other = an_id();
+    let now = start_of(TODAY) + 5;
     store.record_evidence(1, Vec::new()).await.unwrap();
     record(store, 1, one, hour(TODAY, 3, 0..10)).await;
     record(store, 1, one, hour(TODAY, 3, 0..60)).await;
@@ -131,7 +133,9 @@ pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes
 }
 
 pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(store: &dyn Store) {
-    let (one, silent, tomorrow) = (an_id(), an_id(), start_of(TODAY.next()));
+    let one = an_id();
+    let silent = an_id();
+    let tomorrow = start_of(TODAY.next());
     record(store, 1, one, hour(TODAY, 3, 0..60)).await;
     record(store, 1, silent, hour(TODAY, 3, 0..60)).await;
     merge(store, tomorrow - 1).await;
@@ -249,7 +253,9 @@ pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_h
 /// While one gateway merges, another one records and merges an earlier hour.
 pub(crate) async fn concurrent_merges_count_each_hour_once(stores: [&dyn Store; 2]) {
     let ids: Vec<ApplicationId> = (0..300).map(|_| an_id()).collect();
-    let (few, start, both) = (&ids[..5], start_of(TODAY), tokio::sync::Barrier::new(2));
+    let few = &ids[..5];
+    let start = start_of(TODAY);
+    let both = tokio::sync::Barrier::new(2);
     let record = async |node: usize, of: u32, ids: &[ApplicationId]| {
         let record = |id: &ApplicationId| HourRecord {
             application: *id,

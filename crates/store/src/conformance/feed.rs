@@ -11,11 +11,9 @@ pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store:
         none.applications.is_empty() && !none.is_partial() && !none.requires_reload(&start),
         "{none:?}"
     );
-    let (first, second, third) = (
-        created(store).await,
-        created(store).await,
-        created(store).await,
-    );
+    let first = created(store).await;
+    let second = created(store).await;
+    let third = created(store).await;
     store
         .change(changing(first, ChangeKind::RevokeAll))
         .await
@@ -31,7 +29,8 @@ pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store:
         !all.is_partial() && all.reached == store.position().await.unwrap(),
         "{all:?}"
     );
-    let (mut met, mut position) = (Vec::new(), start);
+    let mut met = Vec::new();
+    let mut position = start;
     loop {
         let some = store.changed_after(position.clone(), 2).await.unwrap();
         assert!(some.applications.len() <= 2 && !some.requires_reload(&position));
@@ -47,7 +46,8 @@ pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store:
 pub(crate) async fn a_reader_of_the_feed_misses_no_concurrent_change(store: &dyn Store) {
     let start = store.position().await.unwrap();
     let reading = async {
-        let (mut met, mut position) = (std::collections::BTreeSet::new(), start);
+        let mut met = std::collections::BTreeSet::new();
+        let mut position = start;
         while met.len() < 60 {
             let some = store.changed_after(position, 7).await.unwrap();
             met.extend(some.applications);

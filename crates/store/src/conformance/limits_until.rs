@@ -37,7 +37,8 @@ async fn restored(store: &dyn Store, id: ApplicationId, at: Wall) -> Option<Stor
 pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(
     store: &dyn Store,
 ) {
-    let (id, of_tier) = (created(store).await, created(store).await);
+    let id = created(store).await;
+    let of_tier = created(store).await;
     set(store, id, own(60, Some(500)), None).await;
     set(store, id, own(10, Some(500)), Some(NOON.plus(HOUR))).await;
     set(store, id, own(5, None), Some(NOON.plus(2 * HOUR))).await;

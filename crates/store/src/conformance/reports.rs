@@ -44,7 +44,9 @@ async fn merge(store: &dyn Store) {
 pub(crate) async fn usage_is_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
     store: &dyn Store,
 ) {
-    let (one, other, today) = (an_id(), an_id(), NOON.day());
+    let one = an_id();
+    let other = an_id();
+    let today = NOON.day();
     for (node, application, units) in [
         (1, one, 5),
         (2, one, 7),
@@ -79,7 +81,10 @@ pub(crate) async fn usage_is_added_up_over_nodes_and_a_repeated_or_late_total_ch
 }
 
 pub(crate) async fn usage_of_days_is_listed_newest_day_first(store: &dyn Store) {
-    let (one, other, today, yesterday) = (an_id(), an_id(), NOON.day(), days_ago(1));
+    let one = an_id();
+    let other = an_id();
+    let today = NOON.day();
+    let yesterday = days_ago(1);
     let reported = [
         total(one, yesterday, 2),
         total(other, yesterday, 8),

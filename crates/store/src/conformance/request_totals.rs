@@ -64,7 +64,9 @@ async fn merge_all(store: &dyn Store) {
 pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
     store: &dyn Store,
 ) {
-    let (one, other, today) = (an_id(), an_id(), NOON.day());
+    let one = an_id();
+    let other = an_id();
+    let today = NOON.day();
     store.record_requests(1, Vec::new()).await.unwrap();
     for (node, application, of, requests) in [
         (1, one, MODELS, 5),
@@ -97,7 +99,8 @@ pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_tota
 }
 
 pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &dyn Store) {
-    let (one, today) = (an_id(), NOON.day());
+    let one = an_id();
+    let today = NOON.day();
     let reported = [
         total(one, today, MODELS, 1),
         total(one, before(1), OTHER, 2),

@@ -70,10 +70,8 @@ pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may
         StatusHistory::default()
     );
     record(store, &[]).await;
-    let (one, other) = (
-        minute(MINUTE, true, false),
-        minute(MINUTE + 1, false, false),
-    );
+    let one = minute(MINUTE, true, false);
+    let other = minute(MINUTE + 1, false, false);
     record(store, &[one, other]).await;
     let next = MINUTE + 1;
     assert_eq!(days(store, MINUTE, next).await, [(1, 0)]);
@@ -111,7 +109,8 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &dyn St
         Some(today - DAY_MINUTES - 1),
         "the first of all, not of these"
     );
-    let (yesterday, day) = (Day::from_number(NOON.day().number() - 1), NOON.day());
+    let yesterday = Day::from_number(NOON.day().number() - 1);
+    let day = NOON.day();
     let expected = [
         StatusDay {
             day: yesterday,
@@ -131,7 +130,8 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &dyn St
 
 pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store: &dyn Store) {
     open_day(store, Day::from_number(NOON.day().number() - 100)).await;
-    let (oldest, kept) = (start_of(100), start_of(90));
+    let oldest = start_of(100);
+    let kept = start_of(90);
     record(
         store,
         &[oldest, oldest + 1, kept - 1, kept].map(|at| minute(at, true, true)),
@@ -291,7 +291,8 @@ pub(crate) async fn every_message_has_an_audit_record_without_an_application(sto
     let id = first.id;
     let detail =
         |message, state| format!("message {message} of incident {id}, {state}: Late scores");
-    let (resolved, posted) = (detail(end.id, "resolved"), detail(id, "investigating"));
+    let resolved = detail(end.id, "resolved");
+    let posted = detail(id, "investigating");
     let expected = [
         ["a test", "resolve_status", "", &resolved],
         ["a test", "post_status", "", &posted],

@@ -60,10 +60,8 @@ async fn sent(store: &dyn Store) -> Vec<[String; 3]> {
 }
 
 pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &dyn Store) {
-    let (ann, bob) = (
-        signed_up(store, "ann@example.org").await.id,
-        signed_up(store, "bob@example.org").await.id,
-    );
+    let ann = signed_up(store, "ann@example.org").await.id;
+    let bob = signed_up(store, "bob@example.org").await.id;
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, added(id)).await;
     }
@@ -123,10 +121,8 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
 }
 
 pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &dyn Store) {
-    let (ann, bob) = (
-        signed_up(store, "ann@example.org").await.id,
-        signed_up(store, "bob@example.org").await.id,
-    );
+    let ann = signed_up(store, "ann@example.org").await.id;
+    let bob = signed_up(store, "bob@example.org").await.id;
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, added(id)).await;
     }

@@ -80,7 +80,8 @@ impl Mirror {
             }
         }
         if let Some(first) = contents.refused.first() {
-            let (count, remaining) = (contents.refused.len(), contents.records.len());
+            let count = contents.refused.len();
+            let remaining = contents.records.len();
             tracing::warn!(count, remaining, %first, "skipped damaged or unreadable documents on disk");
         }
         contents
@@ -91,7 +92,8 @@ impl Mirror {
     ///
     /// For a moment the old content exists beside the new one, above the capacity.
     pub fn put(&self, record: &MirrorRecord) -> Result<(), MirrorError> {
-        let (stem, content) = (FileStem::of(&record.name), sum_of(&record.content));
+        let stem = FileStem::of(&record.name);
+        let content = sum_of(&record.content);
         let mut state = self.state.lock();
         let length = record.content.len() as u64;
         let header = RecordHeader {
@@ -185,7 +187,8 @@ impl Mirror {
 
     /// Counts the existing records and removes unfinished files.
     fn scan(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
-        let (mut unreadable, mut foreign) = (HashSet::new(), Vec::new());
+        let mut unreadable = HashSet::new();
+        let mut foreign = Vec::new();
         for (path, kind) in files {
             match kind {
                 MirrorFileKind::Header(stem) => match self.directory.slot(stem) {
@@ -221,7 +224,8 @@ impl Mirror {
             }
         }
         if let Some(first) = foreign.first() {
-            let (count, first) = (foreign.len(), first.display());
+            let count = foreign.len();
+            let first = first.display();
             tracing::warn!(count, %first, "ignored foreign files in the directory of documents");
         }
     }

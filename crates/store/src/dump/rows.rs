@@ -59,7 +59,8 @@ impl DumpLine {
         else {
             return (String::new(), Map::new());
         };
-        let (kind, mut row) = (kind.clone(), row.clone());
+        let kind = kind.clone();
+        let mut row = row.clone();
         for name in TIMES {
             let Some(field) = row.get_mut(name) else {
                 continue;

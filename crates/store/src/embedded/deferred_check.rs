@@ -53,11 +53,10 @@ impl IntegrityCheck {
         let to_error = |fault: StoreFault| fault.into_error("start its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| to_error(error.into()))?;
-        let (cancelled, interrupt) = (
-            Arc::new(AtomicBool::new(false)),
-            connection.get_interrupt_handle(),
-        );
-        let (is_cancelled, file) = (Arc::clone(&cancelled), file.clone());
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let interrupt = connection.get_interrupt_handle();
+        let is_cancelled = Arc::clone(&cancelled);
+        let file = file.clone();
         let check = move || {
             if is_cancelled.load(Ordering::Acquire) {
                 return;

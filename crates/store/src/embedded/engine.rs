@@ -48,7 +48,8 @@ impl Embedded {
         let opened = file::open(directory)?;
         let file = OpenFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
-        let (counted, written) = (Arc::clone(&commits), file.clone());
+        let counted = Arc::clone(&commits);
+        let written = file.clone();
         Ok(Self {
             check: Arc::new(DeferredCheck::new(opened.is_large.then(|| file.clone()))),
             reader: StoreWorker::start("store-reader", &file, opened.reader, worker::one_by_one)?,

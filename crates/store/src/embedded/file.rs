@@ -205,10 +205,8 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> FileRes
 
 /// Writes a complete copy beside the file; it gets its final name once it is synced.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
-    let (half, whole) = (
-        with_suffix(path, ".bak.half"),
-        with_suffix(path, &format!(".v{found}.bak")),
-    );
+    let half = with_suffix(path, ".bak.half");
+    let whole = with_suffix(path, &format!(".v{found}.bak"));
     remove(&half)?;
     copy(connection, &half)?;
     fs::rename(&half, &whole)?;

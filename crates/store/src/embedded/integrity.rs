@@ -16,7 +16,8 @@ const CHECKED_WHOLE: i64 = 96 << 20;
 
 /// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
 pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<u32> {
-    let (found, known) = (version(connection)?, format_of(steps));
+    let found = version(connection)?;
+    let known = format_of(steps);
     if found > known {
         let path = path.display().to_string();
         return Err(StoreError::Newer { path, found, known }.into());

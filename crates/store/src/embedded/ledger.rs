@@ -60,7 +60,8 @@ fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
 }
 
 fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportOutcome> {
-    let (day, id) = (written(report.day)?, report.application.to_string());
+    let day = written(report.day)?;
+    let id = report.application.to_string();
     let found = day_totals(connection, &day, &id)?;
     if found.is_none() && !records::is_there(connection, &id)? {
         return Ok(ReportOutcome::UnknownApplication);

@@ -42,10 +42,8 @@ pub(super) fn page(
         .is_autocommit()
         .then(|| connection.unchecked_transaction())
         .transpose()?;
-    let (after, day) = (
-        after.map_or_else(String::new, |id| id.to_string()),
-        day.to_string(),
-    );
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    let day = day.to_string();
     let mut applications = connection.prepare_cached(&select("WHERE id > ?1 ORDER BY id"))?;
     let mut keys = connection.prepare_cached(&format!(
         "{KEYS} WHERE application > ?1 ORDER BY application"
@@ -57,7 +55,8 @@ pub(super) fn page(
     let mut keys = JoinedRows::new(keys.query([&after])?, &after, key)?;
     let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted)?;
 
-    let (mut page, mut last) = (ApplicationPage::default(), RowOrder(after.as_str().into()));
+    let mut page = ApplicationPage::default();
+    let mut last = RowOrder(after.as_str().into());
     while let Some(row) = rows.next()? {
         if page.applications.len() >= limit {
             page.next = page.applications.last().map(|last| last.id);
@@ -88,7 +87,8 @@ pub(super) fn application(
         .is_autocommit()
         .then(|| connection.unchecked_transaction())
         .transpose()?;
-    let (id, day) = (id.to_string(), day.to_string());
+    let id = id.to_string();
+    let day = day.to_string();
     let mut applications = connection.prepare_cached(&select("WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
@@ -138,7 +138,8 @@ pub(super) fn stand_in(
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
     }
-    let (own, created_at) = (OwnLimits::default(), Wall::default());
+    let own = OwnLimits::default();
+    let created_at = Wall::default();
     Ok(StoredApplication {
         id,
         name,

@@ -83,7 +83,8 @@ pub(super) fn statements(step: &str) -> String {
     if !step.contains("{schema}") {
         return step.to_owned();
     }
-    let (mut statements, mut end) = (String::new(), "");
+    let mut statements = String::new();
+    let mut end = "";
     for line in step
         .lines()
         .filter(|line| !line.starts_with("UPDATE {schema}.site"))

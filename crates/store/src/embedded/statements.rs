@@ -41,7 +41,8 @@ pub(super) fn readable<T>(
     read: impl Fn(&Row<'_>) -> FileResult<T>,
 ) -> FileResult<Vec<T>> {
     let mut statement = connection.prepare_cached(text)?;
-    let (mut rows, mut found) = (statement.query(values)?, Vec::new());
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         match read(row) {
             Ok(value) => found.push(value),

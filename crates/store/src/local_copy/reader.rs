@@ -62,7 +62,8 @@ impl VerifiedLocalCopy {
 
     /// Passes all applications to `apply`, in pages. One that was changed is passed again as changed.
     pub fn read(mut self, mut apply: impl FnMut(&ApplicationPage)) -> Result<(), LocalCopyFlaw> {
-        let (mut page, mut text) = (ApplicationPage::default(), Vec::new());
+        let mut page = ApplicationPage::default();
+        let mut text = Vec::new();
         for number in 0..self.lines {
             next_line(&mut self.file, &mut text)?;
             let line = checked(&text).and_then(|(_, json)| serde_json::from_slice(json).ok());
@@ -86,7 +87,10 @@ impl VerifiedLocalCopy {
 /// Finds the end of the last complete write. Lines after it belong to a write that a crash interrupted. A complete write
 /// after a wrong line means damage.
 fn verify(file: &mut BufReader<File>) -> Result<(CopiedReading, u64), LocalCopyFlaw> {
-    let (mut text, mut complete, mut number, mut is_whole) = (Vec::new(), None, 0, true);
+    let mut text = Vec::new();
+    let mut complete = None;
+    let mut number = 0;
+    let mut is_whole = true;
     while next_line(file, &mut text)? {
         match checked(&text) {
             Some((found, json)) if is_whole && found == number => {

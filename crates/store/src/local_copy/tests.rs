@@ -48,7 +48,8 @@ fn read(
     let Some(verified) = copy.open()? else {
         return Ok(None);
     };
-    let (reading, mut all) = (verified.reading().clone(), Vec::new());
+    let reading = verified.reading().clone();
+    let mut all = Vec::new();
     verified.read(|page| all.extend(page.applications.iter().cloned()))?;
     Ok(Some((all, reading)))
 }

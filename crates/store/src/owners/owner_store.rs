@@ -53,10 +53,8 @@ impl StoredOwner {
     /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
     /// signing up again, would give another quota of the day.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
-        let (open, at_most) = (
-            self.applications.len(),
-            usize::try_from(at_most).unwrap_or(usize::MAX),
-        );
+        let open = self.applications.len();
+        let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
         if self.suspended_at.is_some() {
             Err(OwnerRefusal::Suspended(self.id).into())
         } else if open >= at_most {

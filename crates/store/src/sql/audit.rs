@@ -99,7 +99,8 @@ pub(crate) async fn records<T: SqlTables>(
             detail: word("detail"),
         }))
     };
-    let (before, limit) = (query.before.map_or(i64::MAX, stored), stored(query.limit));
+    let before = query.before.map_or(i64::MAX, stored);
+    let limit = stored(query.limit);
     tables
         .list(
             &statement,

@@ -44,10 +44,8 @@ pub(crate) async fn make<T: SqlTables>(
     tables: T,
     change: &StoreChange,
 ) -> SqlDone<T, StoredApplication> {
-    let (running, id) = (
-        RunningChange { tables, change },
-        change.application.to_string(),
-    );
+    let running = RunningChange { tables, change };
+    let id = change.application.to_string();
     tables.lock().await?;
     let detail = running.apply(&id).await?;
     tables
@@ -84,7 +82,8 @@ impl<T: SqlTables> RunningChange<'_, T> {
                 key,
                 owner,
             } => {
-                let (minute, day) = (Limit(own.minute), Limit(own.day));
+                let minute = Limit(own.minute);
+                let day = Limit(own.day);
                 let row = [
                     Text(id),
                     Text(name),
@@ -260,7 +259,8 @@ impl<T: SqlTables> RunningChange<'_, T> {
         } = key;
         let [expires_at, revoked_at, last_used_at] =
             [expires_at, revoked_at, last_used_at].map(|at| OptionalTime(*at));
-        let (created_at, name) = (Time(*created_at), OptionalText(name.as_deref()));
+        let created_at = Time(*created_at);
+        let name = OptionalText(name.as_deref());
         let row = [
             Text(id),
             DigestOf(digest),

@@ -39,7 +39,8 @@ pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> S
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
         return Ok(0);
     };
-    let (statement, day) = (USED_ON.replace("{ledger}", T::LEDGER), day.to_string());
+    let statement = USED_ON.replace("{ledger}", T::LEDGER);
+    let day = day.to_string();
     let used = tables
         .find(&statement, &[DigestOf(&digest), Text(&day)], |row| {
             row.number("used")

@@ -128,8 +128,10 @@ impl DailyTotals {
         let outdated = last_day_before(tables, self.days_kept)
             .await?
             .unwrap_or_default();
-        let (closed, outdated) = (closed.to_string(), outdated.to_string());
-        let (closed, outdated) = (Text(&closed), Text(&outdated));
+        let closed = closed.to_string();
+        let outdated = outdated.to_string();
+        let closed = Text(&closed);
+        let outdated = Text(&outdated);
         let statement = |text: &str| {
             let text = self.statement(&text.replace("{due}", DUE));
             text.replace("{merged}", &T::MERGED_AT_ONCE.to_string())
@@ -199,16 +201,15 @@ pub(crate) async fn record_requests<T: SqlTables>(
 
 /// Usage added up over all nodes.
 pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> SqlDone<T, UsageList> {
-    let (first, last) = (query.first.to_string(), query.last.to_string());
+    let first = query.first.to_string();
+    let last = query.last.to_string();
     let ids: Option<Vec<String>> = query
         .applications
         .as_ref()
         .map(|ids| ids.iter().map(ToString::to_string).collect());
     let mut usage = UsageList::default();
-    let (mut values, mut wanted) = (
-        vec![Text(&first), Text(&last), Number(stored(query.limit))],
-        String::new(),
-    );
+    let mut values = vec![Text(&first), Text(&last), Number(stored(query.limit))];
+    let mut wanted = String::new();
     if let Some(ids) = &ids {
         if ids.is_empty() {
             return Ok(usage);
@@ -259,7 +260,8 @@ pub(crate) async fn requests<T: SqlTables>(
         ) else {
             return Ok(None);
         };
-        let (endpoint, requests) = (row.text("endpoint")?.into(), row.number("requests")?);
+        let endpoint = row.text("endpoint")?.into();
+        let requests = row.number("requests")?;
         Ok(Some(RequestTotal {
             day,
             application,

@@ -93,8 +93,10 @@ pub(crate) async fn merge<T: SqlTables>(
     most: usize,
 ) -> SqlDone<T, bool> {
     tables.lock().await?;
-    let (most, today) = (Number(stored(most.min(AT_ONCE))), until / DAY_HOURS);
-    let (mut days, mut unreadable) = (BTreeMap::<u32, HoursOfDay>::new(), 0);
+    let most = Number(stored(most.min(AT_ONCE)));
+    let today = until / DAY_HOURS;
+    let mut days = BTreeMap::<u32, HoursOfDay>::new();
+    let mut unreadable = 0;
     for (hour, application, bytes) in tables
         .list(TAKE_HOURS, &[Number(until.into()), most], evidence_row)
         .await?
@@ -134,7 +136,8 @@ async fn merge_day<T: SqlTables>(
     hours: &HoursOfDay,
     catalogue: u16,
 ) -> SqlDone<T, u32> {
-    let (mut found, mut unreadable) = (BTreeMap::new(), 0);
+    let mut found = BTreeMap::new();
+    let mut unreadable = 0;
     let applications: Vec<_> = hours.keys().map(|application| Text(application)).collect();
     let take = TAKE_DAYS.replace("{applications}", &parameters(1, applications.len()));
     let take = take.replace("{day}", &day.to_string());
@@ -172,7 +175,8 @@ pub(crate) async fn days<T: SqlTables>(
     tables: T,
     query: &EvidenceQuery,
 ) -> SqlDone<T, Vec<DayRecord>> {
-    let (first, last) = (query.first.number(), query.last.number());
+    let first = query.first.number();
+    let last = query.last.number();
     let found = if let Some(id) = query.application {
         let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));
         let days: Vec<_> = (first..=last).map(|day| day.to_string()).collect();
@@ -193,8 +197,8 @@ pub(crate) async fn days<T: SqlTables>(
             .await?
     };
     let day = |(day, application, bytes): (u32, String, Vec<u8>)| {
-        let (application, evidence) =
-            (application.parse().ok()?, DayEvidence::decode(&bytes).ok()?);
+        let application = application.parse().ok()?;
+        let evidence = DayEvidence::decode(&bytes).ok()?;
         Some(DayRecord {
             application,
             day: Day::from_number(day),

@@ -85,11 +85,9 @@ async fn applied<T: SqlTables>(
 
 /// Returns a share.
 pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> SqlDone<T, ()> {
-    let (day, token, life) = (
-        share.day.to_string(),
-        share.token.cast_signed(),
-        share.life.into(),
-    );
+    let day = share.day.to_string();
+    let token = share.token.cast_signed();
+    let life = share.life.into();
     tables
         .run(GIVE_BACK, &[Text(&day), Number(token), Number(life)])
         .await

@@ -45,7 +45,8 @@ pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> 
 pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
     let limit = |number: Option<u64>| number.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let read = |row: &dyn SqlRow<T::Fault>| {
-        let (minute, day) = (row.optional_number("minute")?, row.optional_number("day")?);
+        let minute = row.optional_number("minute")?;
+        let day = row.optional_number("day")?;
         Ok(OwnLimits {
             minute: limit(minute),
             day: limit(day),

@@ -40,10 +40,8 @@ pub(crate) async fn claim<T: SqlTables>(
     tables: T,
     claim: &MailClaim,
 ) -> SqlDone<T, Vec<ClaimedMail>> {
-    let (statement, limit) = (
-        CLAIM.replace("{skip_locked}", T::SKIP_LOCKED),
-        Number(stored(claim.limit)),
-    );
+    let statement = CLAIM.replace("{skip_locked}", T::SKIP_LOCKED);
+    let limit = Number(stored(claim.limit));
     let values = [
         Time(claim.now),
         Time(claim.until),
@@ -89,7 +87,8 @@ pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) ->
         outcome,
     } in attempts
     {
-        let (mail, attempt) = (Text(message_id), Number(i64::from(*attempt)));
+        let mail = Text(message_id);
+        let attempt = Number(i64::from(*attempt));
         match outcome {
             MailOutcome::Remove => tables.run(REMOVE, &[mail, attempt]).await?,
             MailOutcome::Retry { at, reason } => {
@@ -105,7 +104,8 @@ pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) ->
 /// The number of queued mails, and the oldest one.
 pub(crate) async fn backlog<T: SqlTables>(tables: T) -> SqlDone<T, MailBacklog> {
     let backlog = |row: &dyn SqlRow<T::Fault>| {
-        let (mails, oldest) = (row.number("mails")?, row.optional_time("created_at")?);
+        let mails = row.number("mails")?;
+        let oldest = row.optional_time("created_at")?;
         Ok(MailBacklog {
             mails,
             oldest,

@@ -62,7 +62,8 @@ pub(crate) async fn due<T: SqlTables>(
         .iter()
         .map(|node| node.cast_signed().to_string())
         .collect();
-    let (live, day) = (format!(",{},", live.join(",")), now.day().to_string());
+    let live = format!(",{},", live.join(","));
+    let day = now.day().to_string();
     let quota = |percent| vec![Text(&day), Number(percent), Text(&live)];
     let (parts, values) = match kind {
         MailKind::Quota80 => (QUOTAS, quota(80)),
@@ -130,7 +131,8 @@ async fn wanted<T: SqlTables, R>(
     tiers: &[NoticeTier],
     read: impl Fn(&dyn SqlRow<T::Fault>) -> SqlDone<T, Option<R>>,
 ) -> SqlDone<T, Vec<R>> {
-    let (mut all, mut rows) = (vec![Text(kind.word())], vec!["('', 0, '')".to_owned()]);
+    let mut all = vec![Text(kind.word())];
+    let mut rows = vec!["('', 0, '')".to_owned()];
     all.extend_from_slice(values);
     for NoticeTier {
         name,

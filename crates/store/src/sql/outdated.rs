@@ -22,9 +22,8 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
     let Some(today) = tables.today().await? else {
         return Ok(0);
     };
-    let (date, before) = (today.to_string(), |days| {
-        today.number().saturating_sub(days)
-    });
+    let date = today.to_string();
+    let before = |days| today.number().saturating_sub(days);
     let numbers = [
         before(EVIDENCE_DAYS_KEPT),
         before(HOUR_DAYS) * 24,

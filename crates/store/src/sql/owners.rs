@@ -57,10 +57,8 @@ pub(crate) async fn owners<T: SqlTables>(
         after,
         limit,
     } = query;
-    let (application, after) = (
-        application.map(|id| id.to_string()),
-        after.map(|id| id.to_string()),
-    );
+    let application = application.map(|id| id.to_string());
+    let after = after.map(|id| id.to_string());
     let statement = OWNERS
         .replace("{columns}", COLUMNS)
         .replace("{position}", T::POSITION);
@@ -120,10 +118,8 @@ pub(crate) async fn session<T: SqlTables>(
 ) -> SqlDone<T, Option<OwnerSession>> {
     let statement = SESSION.replace("{columns}", COLUMNS);
     let session = |row: &dyn SqlRow<T::Fault>| {
-        let (created_at, expires_at) = (
-            row.time("session_created_at")?,
-            row.time("session_expires_at")?,
-        );
+        let created_at = row.time("session_created_at")?;
+        let expires_at = row.time("session_expires_at")?;
         Ok(described(row)?.map(|owner| OwnerSession {
             owner,
             created_at,
@@ -157,10 +153,8 @@ pub(crate) async fn change<T: SqlTables>(
     change: &OwnerChange,
 ) -> SqlDone<T, StoredOwner> {
     tables.lock().await?;
-    let (before, id) = (
-        existing(tables, change.owner).await?,
-        change.owner.to_string(),
-    );
+    let before = existing(tables, change.owner).await?;
+    let id = change.owner.to_string();
     match &change.what {
         OwnerChangeKind::Suspend => {
             tables.run(SUSPEND, &[Text(&id), Time(change.at)]).await?;
@@ -208,7 +202,8 @@ pub(super) async fn own<T: SqlTables>(
     Ownership { owner: id, at_most }: Ownership,
     day: Day,
 ) -> SqlDone<T, ()> {
-    let (owner, id) = (existing(tables, id).await?, id.to_string());
+    let owner = existing(tables, id).await?;
+    let id = id.to_string();
     let closed = closed_applications::used_on(tables, &id, day).await?;
     owner.check_creation(closed, at_most)?;
     tables

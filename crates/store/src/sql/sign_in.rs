@@ -68,7 +68,8 @@ pub(crate) async fn send_link<T: SqlTables>(
 ) -> SqlDone<T, bool> {
     // Links of one mailbox are counted one after another.
     tables.lock().await?;
-    let (mailbox, since) = (Text(&link.mailbox), Time(link.allowance.since));
+    let mailbox = Text(&link.mailbox);
+    let since = Time(link.allowance.since);
     let sent = tables
         .find(LINKS_SENT, &[mailbox, since], |row| row.number("sent"))
         .await?;
@@ -77,10 +78,8 @@ pub(crate) async fn send_link<T: SqlTables>(
         .find(EMAIL_OF_MAILBOX, &[mailbox], |row| row.text("email"))
         .await?;
     let email = known.unwrap_or_else(|| link.email.clone());
-    let (digest, times) = (
-        DigestOf(&link.digest),
-        (Time(link.created_at), Time(link.expires_at)),
-    );
+    let digest = DigestOf(&link.digest);
+    let times = (Time(link.created_at), Time(link.expires_at));
     tables
         .run(ADD_LINK, &[digest, mailbox, Text(&email), times.0, times.1])
         .await?;
@@ -140,7 +139,8 @@ pub(crate) async fn sign_in<T: SqlTables>(
     {
         return Ok(SignInOutcome::Suspended);
     }
-    let (session, expires_at) = (DigestOf(&sign_in.session), Time(sign_in.expires_at));
+    let session = DigestOf(&sign_in.session);
+    let expires_at = Time(sign_in.expires_at);
     tables
         .run(
             ADD_SESSION,
@@ -180,7 +180,8 @@ async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> 
     ];
     tables.run(ADD_OWNER, &row).await?;
     tables.queue_mail(sign_in.sign_up.as_slice()).await?;
-    let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
+    let who = format!("owner:{id}");
+    let detail = format!("{id}, terms {terms}");
     tables
         .audit(sign_in.at, [&who, "create_account", "", &detail])
         .await
@@ -199,6 +200,7 @@ async fn accept_terms<T: SqlTables>(
             &[Text(&id.to_string()), Text(terms), Time(at)],
         )
         .await?;
-    let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
+    let who = format!("owner:{id}");
+    let detail = format!("{id}, terms {terms}");
     tables.audit(at, [&who, "accept_terms", "", &detail]).await
 }

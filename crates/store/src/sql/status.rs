@@ -39,7 +39,8 @@ INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) V
 
 /// Stores minutes. What is stored of a minute by several processes, or twice, is combined.
 pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> SqlDone<T, ()> {
-    let (first, mut combined) = (first_kept(tables.today().await?), BTreeMap::new());
+    let first = first_kept(tables.today().await?);
+    let mut combined = BTreeMap::new();
     for StatusMinute {
         minute,
         is_ready,
@@ -66,8 +67,11 @@ pub(crate) async fn messages<T: SqlTables>(
         let Some(state) = IncidentState::parse(&row.text("state")?) else {
             return Ok(None);
         };
-        let (id, incident, at) = (row.number("id")?, row.number("incident")?, row.time("at")?);
-        let (title, message) = (row.text("title")?, row.text("message")?);
+        let id = row.number("id")?;
+        let incident = row.number("incident")?;
+        let at = row.time("at")?;
+        let title = row.text("title")?;
+        let message = row.text("message")?;
         Ok(Some(StatusMessage {
             id,
             incident,

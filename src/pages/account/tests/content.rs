@@ -132,7 +132,8 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
 #[test]
 fn an_application_can_be_created_while_the_account_may_have_more() {
     let mut shown = Shown::ordinary();
-    let (form, used) = ("action=\"/account/applications\"", Some(Shown::usage(1, 1)));
+    let form = "action=\"/account/applications\"";
+    let used = Some(Shown::usage(1, 1));
     shows(
         &shown.account(&[]),
         &[form, "You have no applications yet."],

@@ -51,13 +51,11 @@ fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> Store
 
 /// A day on which one document was requested 1,200 times.
 fn polled() -> DayEvidence {
-    let (mark, mut hour) = (
-        DocumentMark {
-            model: Some(7),
-            document: 8,
-        },
-        HourEvidence::of(12),
-    );
+    let mark = DocumentMark {
+        model: Some(7),
+        document: 8,
+    };
+    let mut hour = HourEvidence::of(12);
     for _ in 0..1_200 {
         hour.delivered(mark, 3_000, false, NOON);
     }
@@ -251,7 +249,8 @@ impl Shown {
     }
 
     fn link(&self, needs_terms: bool, is_new: bool) -> String {
-        let (token, email) = (&self.token, &self.owner.email);
+        let token = &self.token;
+        let email = &self.owner.email;
         self.site.link(&LinkForm {
             csrf: CSRF,
             token,
@@ -313,7 +312,8 @@ impl Shown {
     }
 
     fn issued(&self, key: &str, others_end_at: Option<Wall>) -> String {
-        let (signed_in, application) = (self.signed_in(), &self.application);
+        let signed_in = self.signed_in();
+        let application = &self.application;
         self.site.issued_key(&IssuedKeyView {
             signed_in,
             application,
@@ -324,7 +324,8 @@ impl Shown {
 
     /// Every page, with a name.
     fn pages(&self) -> Vec<(&'static str, String)> {
-        let (email, notice) = (self.owner.email.as_str(), self.notice.as_deref());
+        let email = self.owner.email.as_str();
+        let notice = self.notice.as_deref();
         let sign_in = SignInForm {
             csrf: CSRF,
             email,

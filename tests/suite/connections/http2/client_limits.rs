@@ -41,7 +41,8 @@ fn requests(streams: u32, target: &str, key: &str) -> Vec<u8> {
 async fn answered_and_refused(world: &World, target: &str, key: &str) -> (usize, usize) {
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     connection.send(&requests(20, target, key)).await;
-    let (mut answered, mut refused) = (0, 0);
+    let mut answered = 0;
+    let mut refused = 0;
     while answered + refused < 20 {
         let read = connection.read().await.unwrap();
         answered += usize::from(read.kind == HEADERS);
@@ -189,7 +190,10 @@ async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
 /// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the responses begun, completed and
 /// refused, and the last stream of the last GOAWAY.
 async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
-    let (mut begun, mut completed, mut refused, mut last) = (0, 0, 0, 0);
+    let mut begun = 0;
+    let mut completed = 0;
+    let mut refused = 0;
+    let mut last = 0;
     while let Some(read) = connection.read().await {
         begun += usize::from(read.kind == HEADERS);
         completed += usize::from(read.kind == DATA && read.flags & END_STREAM != 0);
@@ -279,7 +283,9 @@ async fn paid_caller(
     key: String,
     over: Arc<AtomicUsize>,
 ) -> (usize, Duration) {
-    let (clock, mut count, mut slowest) = (Clock::system(), 0, Duration::ZERO);
+    let clock = Clock::system();
+    let mut count = 0;
+    let mut slowest = Duration::ZERO;
     while over.load(Ordering::Relaxed) == 0 {
         let asked_at = clock.mono();
         assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);

@@ -222,7 +222,8 @@ async fn http2_a_link_of_two_kilobytes_a_second_gets_the_whole_response() {
         .send(&request(1, &get("/openapi.json", &[])))
         .await;
     connection.find(HEADERS).await;
-    let (mut read, mut is_whole) = (0, false);
+    let mut read = 0;
+    let mut is_whole = false;
     while !is_whole {
         let room = [0, 1].map(|stream| frame(WINDOW_UPDATE, 0, stream, &20_480_u32.to_be_bytes()));
         connection.send(&room.concat()).await;

@@ -108,11 +108,11 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
 /// Frames that make the gateway reset its streams.
 fn resets(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
-    let (broken, more) = (
-        fields(&[(":method", "GET"), ("connection", "close")]),
-        plain.clone(),
-    );
-    let (padded, depends, overflows) = (plain.clone(), plain.clone(), plain.clone());
+    let broken = fields(&[(":method", "GET"), ("connection", "close")]);
+    let more = plain.clone();
+    let padded = plain.clone();
+    let depends = plain.clone();
+    let overflows = plain.clone();
     vec![
         flood("streams reset for their heads", FEW_FRAMES, move |of| {
             vec![request(number(of), &broken)]
@@ -248,7 +248,9 @@ impl Flood {
     pub async fn run(&self, connection: &mut Wire) -> Option<usize> {
         connection.acknowledges = false;
         connection.send(&self.first).await;
-        let (mut sent, mut times, mut batch) = (0, 0, Vec::new());
+        let mut sent = 0;
+        let mut times = 0;
+        let mut batch = Vec::new();
         while sent < self.most {
             let frames = (self.again)(times);
             (sent, times) = (sent + frames.len(), times + 1);

@@ -82,12 +82,11 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
 #[tokio::test]
 async fn http2_an_ambiguous_host_or_target_is_a_400() {
     let (world, key) = wide().await;
-    let (method, scheme, path) = (
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", "/api/v1/models"),
-    );
-    let (authority, host) = ((":authority", "localhost"), ("host", "localhost"));
+    let method = (":method", "GET");
+    let scheme = (":scheme", "http");
+    let path = (":path", "/api/v1/models");
+    let authority = (":authority", "localhost");
+    let host = ("host", "localhost");
     let ambiguous = [
         ("no host at all", pseudo(&[method, scheme, path], &key)),
         (
@@ -197,7 +196,8 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
 async fn http2_targets_that_are_not_known_paths_never_succeed() {
     let (world, key) = wide().await;
     let bad = |status: u16, code: &str| StreamOutcome::Response(status, code.into());
-    let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
+    let lost = bad(404, "not_found");
+    let id = bad(400, "invalid_model_id");
     for (path, expected) in [
         ("//api/v1/models", Some(&lost)),
         ("//evil.example/api/v1/models", Some(&lost)),

@@ -130,7 +130,10 @@ pub fn request(stream: u32, fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 /// The frames of a head with these flags.
 pub fn opening(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], flags: u8) -> Vec<u8> {
     let block = block(fields);
-    let (mut kind, mut flags, mut bytes, mut rest) = (HEADERS, flags, Vec::new(), &block[..]);
+    let mut kind = HEADERS;
+    let mut flags = flags;
+    let mut bytes = Vec::new();
+    let mut rest = &block[..];
     while let Some((part, behind)) = rest.split_at_checked(LARGEST) {
         bytes.extend(frame(kind, flags, stream, part));
         (kind, flags, rest) = (CONTINUATION, 0, behind);
@@ -244,7 +247,8 @@ impl Wire {
 
     /// Waits for the outcome of a stream.
     pub async fn stream_outcome(&mut self, stream: u32) -> StreamOutcome {
-        let (mut status, mut body) = (0, Vec::new());
+        let mut status = 0;
+        let mut body = Vec::new();
         while let Some(read) = self.read().await {
             match read.kind {
                 GOAWAY if code(&read.payload[4..]) != 0 => {

@@ -94,10 +94,8 @@ async fn http2_responses_equal_those_of_http_1_1() {
     let already_received = world.backend.received().len();
     let client = world.http2_client().await;
     for (method, target, with_key, (name, value)) in ASKED {
-        let (mut plain, mut headers) = (
-            world.request(method, target).header(name, value),
-            vec![(*name, *value)],
-        );
+        let mut plain = world.request(method, target).header(name, value);
+        let mut headers = vec![(*name, *value)];
         let bearer = format!("Bearer {key}");
         if *with_key {
             plain = plain.key(&key);
@@ -176,7 +174,9 @@ async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
     world.over(&client, "GET", "/healthz", &[]).await;
     world.backend.hold();
     let request = |number: usize| {
-        let (world, client, key) = (&world, &client, &key);
+        let world = &world;
+        let client = &client;
+        let key = &key;
         async move {
             let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
             world

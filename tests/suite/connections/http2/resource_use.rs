@@ -21,7 +21,8 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// Sends requests until stopped, and returns the longest duration of one.
 async fn slowest_request(address: SocketAddr, over: Arc<AtomicBool>) -> Duration {
-    let (clock, mut connection) = (Clock::system(), Connection::open(address).await);
+    let clock = Clock::system();
+    let mut connection = Connection::open(address).await;
     let mut slowest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
         let asked_at = clock.now().mono;

@@ -366,7 +366,8 @@ async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_connected
         &requests(100),
     ]
     .concat();
-    let (clock, mut is_first) = (Clock::system(), true);
+    let clock = Clock::system();
+    let mut is_first = true;
     loop {
         let Ok(mut stream) = attacked.open(number).await else {
             continue;
@@ -425,13 +426,15 @@ const MOST_HELD: u64 = 128 << 10;
 async fn check_memory(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
-    let (before, clock) = (program.resident(), Clock::system());
+    let before = program.resident();
+    let clock = Clock::system();
     let attack = attack(&attacked, clients, 0).await;
     // Processing of the open connections is over by then, and none was closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();
     let longest = longest(attack).await;
-    let (peak, after) = (program.most_resident(), program.resident());
+    let peak = program.most_resident();
+    let after = program.resident();
     let each = |memory: u64| memory.saturating_sub(before) / u64::from(clients);
     let [before_mb, during_mb, peak_mb, after_mb] =
         [before, during, peak, after].map(|bytes| bytes >> 20);
@@ -472,7 +475,8 @@ async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
     let (program, attacked) = program(directory.path(), 10_000, false);
     let before = program.resident();
     longest(attack(&attacked, 800, 0).await).await;
-    let (clock, mut held) = (Clock::system(), program.resident());
+    let clock = Clock::system();
+    let mut held = program.resident();
     let ended_at = clock.mono();
     while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {
         clock.sleep(SECOND / 2).await;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::*;
 use super::gateways::{CurrentProcess, FaultyFleet, GATEWAYS};
 use super::population::{ApplicationRole, FleetApplication};
 use super::trace::{
     KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
 };
+use crate::fleet::*;
 use crate::load_clients::Reply;
 
 /// How long a client waits for a response.
@@ -99,7 +99,8 @@ pub(super) fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
 /// Requests to one gateway with keys that are revoked during the run, and with keys created after each revocation.
 pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
     let mut client = RecordedClient::new(fleet, gateway, 0);
-    let (mut seen, mut known) = (Vec::new(), Vec::<KnownRevocation>::new());
+    let mut seen = Vec::new();
+    let mut known = Vec::<KnownRevocation>::new();
     while !fleet.is_over() {
         let revocable = fleet.applications.iter().enumerate();
         for (number, application) in
@@ -148,7 +149,9 @@ pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
 /// Uses up the day of an application at all gateways, one request after another.
 pub(super) fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
     let key = &fleet.applications[application].key;
-    let (mut seen, mut refused_at, mut refused_passes) = (Vec::new(), None, 0);
+    let mut seen = Vec::new();
+    let mut refused_at = None;
+    let mut refused_passes = 0;
     let mut clients: Vec<_> = (0..GATEWAYS)
         .map(|gateway| RecordedClient::new(fleet, gateway, LAST_REQUESTS))
         .collect();

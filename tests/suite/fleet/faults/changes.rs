@@ -16,10 +16,8 @@ pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
             .collect()
     };
     let mut revocable = of_role(ApplicationRole::Revoked);
-    let (tiers, quotas) = (
-        of_role(ApplicationRole::Tier),
-        of_role(ApplicationRole::Quota),
-    );
+    let tiers = of_role(ApplicationRole::Tier);
+    let quotas = of_role(ApplicationRole::Quota);
     while !fleet.is_over() {
         std::thread::sleep(Duration::from_secs_f64(choice.seconds(0.5, 2.0)));
         match choice.below(4) {

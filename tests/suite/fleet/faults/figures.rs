@@ -76,7 +76,8 @@ fn figures(trace: &Trace, checked: u32) -> String {
         let of_application = charged
             .iter()
             .filter(|((application, _), _)| *application == end.application);
-        let (mut before, mut last) = (0, 0);
+        let mut before = 0;
+        let mut last = 0;
         for ((_, day), units) in of_application {
             *(if *day == trace.today {
                 &mut last

@@ -8,10 +8,10 @@ use std::time::Duration;
 use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
-use super::super::*;
 use super::population::FleetApplication;
 use super::trace::{FaultWindow, KeptUnits, KnownRevocation, SeenRequest, SeenRevocation, UsedUp};
 use crate::fake_clock::{FakeClock, remove_shared_memory};
+use crate::fleet::*;
 use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
 

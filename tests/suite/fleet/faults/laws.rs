@@ -160,7 +160,8 @@ pub(super) fn retries(trace: &Trace) -> Vec<String> {
 /// A revoked key gets no 200 from a gateway that knows of a later change, nor more than five seconds later from a gateway
 /// that was live meanwhile. Second, the number of requests with revoked keys that could have violated this.
 pub(super) fn revocations(trace: &Trace) -> (Vec<String>, u32) {
-    let (mut found, mut checked) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut checked = 0;
     for request in &trace.requests {
         let revoked = trace
             .revocations
@@ -171,7 +172,8 @@ pub(super) fn revocations(trace: &Trace) -> (Vec<String>, u32) {
         let is_late = request.sent > revoked.at + PROPAGATION && was_live(trace, request);
         checked += u32::from(is_known || is_late);
         if (is_known || is_late) && request.outcome == SeenOutcome::Served {
-            let (gateway, since) = (request.id.gateway, request.sent - revoked.at);
+            let gateway = request.id.gateway;
+            let since = request.sent - revoked.at;
             let reason = if is_known { "knew" } else { "was live" };
             found.push(format!(
                 "application {} was served by gateway {gateway}, which {reason}, {since:.3} s after its revocation",

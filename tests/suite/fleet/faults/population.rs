@@ -105,7 +105,8 @@ fn created(fleet: &FaultyFleet, template: &Template) -> FleetApplication {
         pause,
     } = template;
     let mut arguments = vec!["keys", "create", "--name", "Station", "--tier", tier];
-    let (own_minute, own_day) = (minute.to_string(), day.to_string());
+    let own_minute = minute.to_string();
+    let own_day = day.to_string();
     if *minute == NO_LIMIT {
         arguments.extend(["--minute", &own_minute, "--day", &own_day]);
     }
@@ -124,7 +125,8 @@ fn created(fleet: &FaultyFleet, template: &Template) -> FleetApplication {
             is_paid: *tier != "free",
         },
     };
-    let (id, key) = (word(&issued["application"]["id"]), word(&issued["key"]));
+    let id = word(&issued["application"]["id"]);
+    let key = word(&issued["key"]);
     FleetApplication {
         id,
         key,

@@ -94,7 +94,8 @@ fn fault(kind: usize, choice: &mut SeededChoice) -> (Fault, f64) {
 
 /// Faults of all kinds in random order, one round after another for at least this many seconds. They overlap.
 pub(super) fn plan(choice: &mut SeededChoice, seconds: f64) -> Vec<PlannedFault> {
-    let (mut planned, mut at) = (Vec::new(), 1.0);
+    let mut planned = Vec::new();
+    let mut at = 1.0;
     while planned.is_empty() || at < seconds {
         let mut kinds: Vec<usize> = (0..KINDS).collect();
         while !kinds.is_empty() {
@@ -187,7 +188,8 @@ fn open_window(fleet: &FaultyFleet, fault: Fault) -> usize {
         Fault::KillPrimary | Fault::PauseDatabase => (None, true),
         Fault::SetDatabaseClock(_) => (None, false),
     };
-    let (from, what) = (fleet.now(), format!("{fault:?}"));
+    let from = fleet.now();
+    let what = format!("{fault:?}");
     let window = FaultWindow {
         gateway,
         from,

@@ -119,7 +119,8 @@ impl RequestNumber {
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix("fault-")?.split('-');
-        let (application, gateway) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let application = parts.next()?.parse().ok()?;
+        let gateway = parts.next()?.parse().ok()?;
         Some(Self {
             application,
             gateway,

@@ -104,7 +104,8 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
 async fn a_message_of_a_worker_that_crashed_is_repeated_with_its_id_after_its_claim() {
     let mut station = WebhookStation::verified().await;
     station.queue_notice().await;
-    let (worker, stop) = (station.worker(), CancellationToken::new());
+    let worker = station.worker();
+    let stop = CancellationToken::new();
     let first = tokio::select! {
         _ = worker.send_due(&stop) => panic!("there is no answer"),
         message = station.received.recv() => message.unwrap(),

@@ -105,7 +105,8 @@ impl ReceivedMessage {
 
     /// Computes the signature with a key, as the specification describes it.
     fn signature(&self, key: &[u8]) -> String {
-        let (id, timestamp) = (self.header("webhook-id"), self.header("webhook-timestamp"));
+        let id = self.header("webhook-id");
+        let timestamp = self.header("webhook-timestamp");
         let pad = |with: u8| {
             let mut block = [with; 64];
             block
@@ -179,7 +180,8 @@ async fn read_and_answer(
 /// A receiver without TLS.
 pub async fn clear_receiver() -> (SocketAddr, mpsc::UnboundedReceiver<ReceivedMessage>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, (out, received)) = (listener.local_addr().unwrap(), mpsc::unbounded_channel());
+    let address = listener.local_addr().unwrap();
+    let (out, received) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(read_and_answer(stream, None, out.clone()));
@@ -266,7 +268,8 @@ impl WebhookStation {
 
     fn sender(&self, client: WebhookClient, operator: Option<OperatorWebhook>) -> WebhookSender {
         let store = Arc::clone(&self.mail.store) as Arc<dyn Store>;
-        let (clock, instruments) = (self.mail.clock.clone(), Arc::clone(&self.mail.instruments));
+        let clock = self.mail.clock.clone();
+        let instruments = Arc::clone(&self.mail.instruments);
         WebhookSender::new(store, client, operator, clock, instruments)
     }
 
@@ -336,7 +339,8 @@ impl WebhookStation {
     }
 
     async fn change_owner(&self, what: OwnerChangeKind) {
-        let (at, who) = (self.mail.clock.now().wall, "test".to_owned());
+        let at = self.mail.clock.now().wall;
+        let who = "test".to_owned();
         self.mail
             .store
             .change_owner(OwnerChange {
@@ -371,7 +375,8 @@ impl WebhookStation {
 }
 
 async fn sign_up(mail: &MailStation) -> OwnerId {
-    let (now, token) = (mail.clock.now().wall, Digest::of("token"));
+    let now = mail.clock.now().wall;
+    let token = Digest::of("token");
     let expires_at = now.plus(Duration::from_mins(15));
     let link = NewSignInLink {
         digest: token,

@@ -21,10 +21,8 @@ impl WebhookStation {
     }
 
     fn operator_worker(&self, url: &str) -> WebhookSender {
-        let (url, secret) = (
-            WebhookUrl::of_operator(url).unwrap(),
-            SecretSetting::fixed(secret("operator")),
-        );
+        let url = WebhookUrl::of_operator(url).unwrap();
+        let secret = SecretSetting::fixed(secret("operator"));
         self.worker_with(Some(OperatorWebhook { url, secret }))
     }
 
@@ -77,7 +75,8 @@ async fn a_receiver_of_the_operator_without_tls_gets_messages_over_a_real_networ
     let mut station = WebhookStation::for_operator().await;
     let (address, received) = clear_receiver().await;
     station.received = received;
-    let (network, tls) = (Arc::new(PublicInternet), Arc::clone(&station.tls));
+    let network = Arc::new(PublicInternet);
+    let tls = Arc::clone(&station.tls);
     let client = WebhookClient::new(network, tls, station.mail.clock.clone());
     let url = WebhookUrl::of_operator(&format!("http://{address}/in")).unwrap();
     let operator = OperatorWebhook {

@@ -46,7 +46,8 @@ fn starts(page: &mut String, record: &KillRecord) {
     let mut starts: Vec<Duration> = record.runs.iter().filter_map(|run| run.start).collect();
     starts.sort_unstable();
     let millis = |start: Option<&Duration>| start.map_or(0, Duration::as_millis);
-    let (middle, last) = (millis(starts.get(starts.len() / 2)), millis(starts.last()));
+    let middle = millis(starts.get(starts.len() / 2));
+    let last = millis(starts.last());
     writeln!(
         page,
         "Time from the start of the process until it serves: median {middle} ms, maximum {last} ms.\n"
@@ -59,11 +60,9 @@ fn load_clients(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
     for (at, load_client) in record.load_clients.iter().enumerate() {
         let (delivered, unconfirmed) = record.totals_of_all_runs(at);
         let most = lost.iter().map(|of_each| of_each[at]).max().unwrap_or(0);
-        let (quota, lease, lost_units) = (
-            load_client.quota,
-            load_client.lease(load_client.quota),
-            load_client.quota - delivered,
-        );
+        let quota = load_client.quota;
+        let lease = load_client.lease(load_client.quota);
+        let lost_units = load_client.quota - delivered;
         writeln!(
             page,
             "| {quota} | {lease} | {delivered} | {unconfirmed} | {lost_units} | {most} |"
@@ -104,7 +103,8 @@ fn runs(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
         };
         let delivered: u32 = run.tallies.iter().map(|tally| tally.delivered).sum();
         let unconfirmed: u32 = run.tallies.iter().map(|tally| tally.unconfirmed()).sum();
-        let (end, start) = (describe(run.end), start.as_millis());
+        let end = describe(run.end);
+        let start = start.as_millis();
         writeln!(
             page,
             "| {end} | {start} ms | {delivered} | {unconfirmed} | {small} | {large} |"

@@ -277,7 +277,8 @@ impl KillRecord {
                 .iter()
                 .enumerate()
                 .map(|(at, load_client)| {
-                    let (tally, end) = (run.tallies[at], run.end);
+                    let tally = run.tallies[at];
+                    let end = run.end;
                     let owed = run.left[at].checked_sub(tally.delivered);
                     let owed = owed.unwrap_or_else(|| {
                         panic!("{end:?} of {seed} delivered too much: {tally:?}")

@@ -84,7 +84,8 @@ impl Canary {
     }
 
     pub fn targets(&self) -> Vec<String> {
-        let (key, encoded) = (&self.key, encoded(&self.key));
+        let key = &self.key;
+        let encoded = encoded(&self.key);
         let below = [
             "",
             "api/v1/",

@@ -71,7 +71,8 @@ async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) 
 
 /// Sends the requests over HTTP/2: with a well-behaved client, and as frames.
 async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
-    let (key, mut responses) = (&canary.key, 0);
+    let key = &canary.key;
+    let mut responses = 0;
     for credential in [Some(key.as_str()), another]
         .into_iter()
         .flatten()
@@ -231,7 +232,8 @@ async fn check_no_leak(format: &str) {
     let program = Program::serve(directory.path(), &settings);
     let (public, side) = program.ports();
     let keys = Keys(directory.path());
-    let ((application, ours), (_, other)) = (keys.create("enterprise"), keys.create("free"));
+    let (application, ours) = keys.create("enterprise");
+    let (_, other) = keys.create("free");
     keys.run(&["set-limits", &application, "--minute", "100000"])
         .with(0);
     let canaries = [Canary::new(&ours), Canary::new(&foreign(directory.path()))];
@@ -275,7 +277,8 @@ async fn keys_do_not_leak_with_json_logs() {
 #[tokio::test]
 async fn keys_do_not_leak_to_the_backend() {
     let world = World::with("guard.per_minute = 1000000", good).await;
-    let (customer, other) = (world.paid().await, world.free().await);
+    let customer = world.paid().await;
+    let other = world.free().await;
     let canary = Canary::new(&customer.key);
     for request in canary.requests(Some(&other.key)) {
         read_all(world.address(), &request).await;

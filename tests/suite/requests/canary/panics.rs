@@ -51,7 +51,8 @@ impl Write for CapturedLog {
 fn panics() -> CapturedLog {
     static CAPTURED: OnceLock<CapturedLog> = OnceLock::new();
     let listen = || {
-        let (output, default_hook) = (CapturedLog::default(), take_hook());
+        let output = CapturedLog::default();
+        let default_hook = take_hook();
         let to = output.clone();
         set_hook(Box::new(move |panic| {
             drop(write!(
@@ -99,7 +100,9 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
 /// The response to a request whose handler panics. No handler panics on a runtime; without one, starting the fetch
 /// does.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
-    let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
+    let gateway = world.running.gateway();
+    let events = events.clone();
+    let key = &canary.key;
     let mut request =
         Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
     for (name, value) in fields(key) {
@@ -128,8 +131,9 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
 #[tokio::test]
 async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
-        let (panics, events, log_lines) =
-            (panics(), CapturedLog::default(), CapturedLog::default());
+        let panics = panics();
+        let events = CapturedLog::default();
+        let log_lines = CapturedLog::default();
         let to = events.clone();
         let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
         let events_to = Dispatch::new(subscriber.with_writer(move || to.clone()).finish());

@@ -54,10 +54,8 @@ impl TestServer {
     pub async fn secure() -> Self {
         let directory = TempDir::new().unwrap();
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (
-            directory.path().join("a.pem"),
-            directory.path().join("a.key"),
-        );
+        let certificate = directory.path().join("a.pem");
+        let key = directory.path().join("a.key");
         std::fs::write(&certificate, issued.cert.pem()).unwrap();
         std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
         let settings = format!(
@@ -72,7 +70,8 @@ impl TestServer {
     async fn start(settings: &str, directory: TempDir, tls: Option<TlsConnector>) -> Self {
         let backend = Backend::start(good).await;
         let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
-        let (state, url) = (directory.path().join("state"), backend.url());
+        let state = directory.path().join("state");
+        let url = backend.url();
         let text = format!(
             "{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}",
             state.display()

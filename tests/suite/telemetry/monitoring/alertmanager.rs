@@ -59,7 +59,8 @@ struct Receiver {
 impl Receiver {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, (sender, received)) = (listener.local_addr().unwrap(), unbounded_channel());
+        let address = listener.local_addr().unwrap();
+        let (sender, received) = unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let sender = sender.clone();
@@ -301,7 +302,8 @@ fn alerts_are_inhibited_by_existing_alerts_that_are_as_urgent() {
         .filter(|pair| pair[0].starts_with("- source_matchers: "))
     {
         assert!(pair[1].starts_with("target_matchers: "), "{pair:?}");
-        let (sources, targets) = (named(pair[0]), named(pair[1]));
+        let sources = named(pair[0]);
+        let targets = named(pair[1]);
         let is_urgent = sources.iter().all(is_page);
         assert!(
             is_urgent || !targets.iter().any(is_page),

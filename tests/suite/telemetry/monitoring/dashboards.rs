@@ -51,7 +51,8 @@ pub fn panels() -> Vec<Panel> {
                 .iter()
                 .map(|target| text(&target["expr"]))
                 .collect();
-            let (title, description) = (text(&panel["title"]), text(&panel["description"]));
+            let title = text(&panel["title"]);
+            let description = text(&panel["description"]);
             all.push(Panel {
                 dashboard: dashboard.clone(),
                 title,
@@ -258,7 +259,8 @@ fn the_row_of_the_shared_store_has_a_heading_and_panels_below_it() {
         (&"Shared store".into(), &false.into())
     );
     let top = |panel: &Json| panel["gridPos"]["y"].as_u64().unwrap();
-    let (before, after) = (&panels[..heading], &panels[heading + 1..]);
+    let before = &panels[..heading];
+    let after = &panels[heading + 1..];
     assert!(
         before
             .iter()

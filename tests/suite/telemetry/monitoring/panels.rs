@@ -96,10 +96,8 @@ fn threshold(panel: &Panel) -> f64 {
 fn the_share_of_served_requests_is_red_when_the_burn_rate_of_its_budget_is() {
     let all = panels();
     let panel = |title: &str| all.iter().find(|panel| panel.title == title).unwrap();
-    let (served, budgets) = (
-        panel("Are callers being served?"),
-        panel("How fast do error budgets burn?"),
-    );
+    let served = panel("Are callers being served?");
+    let budgets = panel("How fast do error budgets burn?");
     let budget = "job:scoregate_answers_failed:ratio_rate5m / 0.001";
     assert_eq!(budgets.queries[0], budget);
     assert!(

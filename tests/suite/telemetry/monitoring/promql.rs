@@ -18,7 +18,8 @@ const COMPARISONS: [&str; 6] = [" > ", " < ", " >= ", " <= ", " == ", " != "];
 
 /// The text with everything in braces, brackets and quotes blanked out.
 fn outside(query: &str) -> String {
-    let (mut depth, mut quoted) = (0, false);
+    let mut depth = 0;
+    let mut quoted = false;
     let blank = |letter: char| {
         match letter {
             '"' => quoted = !quoted,
@@ -39,7 +40,8 @@ fn is_of_a_name(letter: char) -> bool {
 /// The names of all metrics of a query.
 pub fn metrics(query: &str) -> BTreeSet<String> {
     let text = outside(query);
-    let (mut rest, mut found) = (text.as_str(), BTreeSet::new());
+    let mut rest = text.as_str();
+    let mut found = BTreeSet::new();
     while let Some(start) = rest.find(is_of_a_name) {
         rest = &rest[start..];
         let end = rest

@@ -49,7 +49,8 @@ pub fn rules() -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut is_query = false;
     for line in texts("rules").lines() {
-        let (plain, rule) = (line.trim(), rules.last_mut());
+        let plain = line.trim();
+        let rule = rules.last_mut();
         if let Some(name) = plain
             .strip_prefix("- record: ")
             .or(plain.strip_prefix("- alert: "))
@@ -127,7 +128,8 @@ fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
 fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
     needs!("prometheus");
     promtool(&["test", "rules"], &files("tests"));
-    let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
+    let mut fires = BTreeSet::new();
+    let mut silent = BTreeSet::new();
     let text = texts("tests");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     for pair in lines.windows(2) {

@@ -121,7 +121,8 @@ impl Traffic {
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         let tls = format!("[tls.default]\ncertificate = {certificate:?}\nkey = {key:?}\n");
         let with_tls = World::with(&tls, good).await;
-        let (free, paid) = (world.free().await, world.paid().await);
+        let free = world.free().await;
+        let paid = world.paid().await;
         Self {
             world,
             with_tls,

@@ -52,20 +52,16 @@ async fn no_request_waits_for_a_collector_that_never_responds_and_lost_spans_are
     // One batch is given up after four attempts.
     collector.always(CollectorAct::Status(400, None));
     for _ in 0..1_000 {
-        let (failed, dropped) = (
-            counted(&world, "failed").await,
-            counted(&world, "dropped").await,
-        );
+        let failed = counted(&world, "failed").await;
+        let dropped = counted(&world, "dropped").await;
         if failed + dropped >= REQUESTS {
             break;
         }
         world.pass(Duration::from_secs(5));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (failed, dropped) = (
-        counted(&world, "failed").await,
-        counted(&world, "dropped").await,
-    );
+    let failed = counted(&world, "failed").await;
+    let dropped = counted(&world, "dropped").await;
     assert!(
         failed + dropped >= REQUESTS && counted(&world, "exported").await == 0,
         "{failed} {dropped}"

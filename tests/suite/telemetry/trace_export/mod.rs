@@ -137,7 +137,8 @@ async fn a_fetch_is_a_child_of_its_request_and_the_parent_of_what_the_backend_do
     });
     assert_eq!(response.status, 200);
     let spans = collector.has_spans(&world, 2).await;
-    let (request, fetch) = (of_kind(&spans, SERVER), of_kind(&spans, CLIENT));
+    let request = of_kind(&spans, SERVER);
+    let fetch = of_kind(&spans, CLIENT);
     assert_eq!(fetch.parent_span_id, request.span_id);
     assert_eq!((&fetch.trace_id, fetch.flags), (&request.trace_id, 0x101));
     assert_eq!(
@@ -170,7 +171,8 @@ async fn a_wait_for_a_lease_is_a_child_of_its_request() {
     );
     assert_eq!(world.counted("scoregate_lease_waits_total").await, 1);
     let spans = collector.has_spans(&world, 2).await;
-    let (request, all) = (of_kind(&spans, SERVER), collector.spans());
+    let request = of_kind(&spans, SERVER);
+    let all = collector.spans();
     let wait = of_kind(&all, INTERNAL);
     assert_eq!(
         (wait.name.as_str(), &wait.parent_span_id),
@@ -286,7 +288,8 @@ async fn failures_of_the_backend_are_errors_and_those_of_the_caller_are_not() {
             span.kind == SERVER && attribute(span, "http.response.status_code") == status
         })
     };
-    let (failed, unknown) = (of_status("503").unwrap(), of_status("404").unwrap());
+    let failed = of_status("503").unwrap();
+    let unknown = of_status("404").unwrap();
     assert_eq!(
         failed.status.as_ref().map(|status| status.code),
         Some(ERROR)

@@ -33,12 +33,11 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
     let _alone = StandaloneBackend::on(listener, of_the_same_runs, &world.clock, 16);
     let inside = World::built_in().await;
-    let (here, there) = (world.paid().await, inside.paid().await);
+    let here = world.paid().await;
+    let there = inside.paid().await;
     for (_, target) in targets() {
-        let (one, other) = (
-            world.get_as(&here, &target).await,
-            inside.get_as(&there, &target).await,
-        );
+        let one = world.get_as(&here, &target).await;
+        let other = inside.get_as(&there, &target).await;
         assert_eq!((one.status, other.status), (200, 200), "{target}");
         assert_eq!(data(&one), data(&other), "{target}");
         assert_eq!(
@@ -71,8 +70,8 @@ impl RecordedTraffic {
             let received = self.clone();
             tokio::spawn(async move {
                 let mut to = TcpStream::connect(to).await.unwrap();
-                let ((mut reads, mut writes), (mut responses, mut asks)) =
-                    (from.split(), to.split());
+                let (mut reads, mut writes) = from.split();
+                let (mut responses, mut asks) = to.split();
                 let asking = tokio::io::copy(&mut reads, &mut asks);
                 let answering = async {
                     let mut chunk = [0; 16_384];
@@ -98,7 +97,8 @@ impl RecordedTraffic {
 
 /// A document with items that differs an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
-    let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
+    let now = known_at_noon();
+    let later = Scoring::demo(7, noon().plus(HOUR));
     let query = |period| Query {
         period: Some(period),
         limit: Limit::parse("1"),
@@ -115,7 +115,8 @@ fn document(changes: bool) -> DocumentKey {
         })
     });
     let is_suitable = |key: &DocumentKey| {
-        let (now, later) = (now.answer(key).unwrap(), later.answer(key).unwrap());
+        let now = now.answer(key).unwrap();
+        let later = later.answer(key).unwrap();
         now.count > 0 && (now.etag != later.etag) == changes
     };
     keys.into_iter()
@@ -131,7 +132,8 @@ async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     let recorded = RecordedTraffic::default();
     tokio::spawn(recorded.clone().forward(listener, alone.address));
 
-    let (same, changed) = (document(false).address(), document(true).address());
+    let same = document(false).address();
+    let changed = document(true).address();
     let pro = world.paid().await;
     let before = world.get_as(&pro, &same).await;
     assert_eq!(world.get_as(&pro, &changed).await.status, 200);

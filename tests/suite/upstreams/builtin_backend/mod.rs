@@ -57,7 +57,8 @@ impl StandaloneBackend {
     }
 
     fn on(listener: TcpListener, scoring: Arc<Scoring>, clock: &Clock, slots: usize) -> Self {
-        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
         let backend = Arc::new(BackendServer::new(scoring, LICENSE.into(), clock.clone()));
         let serving = tokio::spawn(backend::serve(listener, backend, slots, stop.clone()));
         Self {
@@ -178,12 +179,12 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
     let (alone, _) = StandaloneBackend::at_noon().await;
     let whole = alone.get(MODELS).await;
     let tag = whole.header("etag");
-    let (date, before) = (
-        noon().http_date(),
-        noon().minus(Duration::from_secs(1)).http_date(),
-    );
-    let (weak, list) = (format!("W/{tag}"), format!("\"a,b\", {tag}"));
-    let (none_match, since) = ("If-None-Match", "If-Modified-Since");
+    let date = noon().http_date();
+    let before = noon().minus(Duration::from_secs(1)).http_date();
+    let weak = format!("W/{tag}");
+    let list = format!("\"a,b\", {tag}");
+    let none_match = "If-None-Match";
+    let since = "If-Modified-Since";
     for (headers, status) in [
         (&[(none_match, tag)][..], 304),
         (&[(none_match, &weak)], 304),

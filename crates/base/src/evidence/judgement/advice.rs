@@ -1,6 +1,7 @@
 //! Advice for the owner of an application, to be given before any limit or revocation.
 
-use super::super::day::{DayEvidence, HourSummary};
+use crate::evidence::day::{DayEvidence, HourSummary};
+
 use super::figures::median;
 
 /// Requests from which there is enough evidence.
@@ -44,10 +45,8 @@ impl Advice {
 /// Advice about these days: at most three pieces, and none without enough requests.
 pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let sum = |count: fn(&DayEvidence) -> u32| days.iter().map(count).fold(0, u32::saturating_add);
-    let (delivered, limited) = (
-        sum(|day| day.counts.delivered),
-        sum(|day| day.counts.limited),
-    );
+    let delivered = sum(|day| day.counts.delivered);
+    let limited = sum(|day| day.counts.limited);
     let requests = sum(|day| day.counts.unchanged)
         .saturating_add(delivered)
         .saturating_add(limited);

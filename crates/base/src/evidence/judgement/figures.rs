@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::day::{DayEvidence, HourSummary};
 use super::rules::{FigureKind, SuspectRules};
 use crate::clock::Day;
+use crate::evidence::day::{DayEvidence, HourSummary};
 use crate::keys::{ApplicationId, OwnerId};
 
 /// The smallest catalogue, as positions, of which a share shows anything: of ten models any dashboard shows most.

@@ -67,7 +67,8 @@ impl Finding {
                         format!("{number:.0}")
                     }
                 });
-            let (name, tier) = (figure.kind.name(), &self.tier);
+            let name = figure.kind.name();
+            let tier = &self.tier;
             format!(
                 "The {name} was {value}; the threshold is {threshold}; the median {tier} caller has {median}."
             )

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::super::day::DayEvidence;
-use super::super::hour::{HourEvidence, Origin};
-use super::super::mark::DocumentMark;
 use super::*;
 use crate::clock::{Day, Wall};
+use crate::evidence::day::DayEvidence;
+use crate::evidence::hour::{HourEvidence, Origin};
+use crate::evidence::mark::DocumentMark;
 
 const DAY_SECONDS: u64 = 86_400;
 const CATALOGUE: u16 = 100;

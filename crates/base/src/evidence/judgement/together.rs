@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::super::day::DayEvidence;
 use super::figures::{CallerDays, LEAST_CATALOGUE, nth_largest};
 use super::rules::SuspectRules;
+use crate::evidence::day::DayEvidence;
 use crate::keys::OwnerId;
 
 /// Numbers of requests and of models that differ by at most this share of the larger one are taken for equal.

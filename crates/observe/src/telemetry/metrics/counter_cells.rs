@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use metrics::{CounterFn, HistogramFn};
 
-use super::super::per_thread::PerThread;
+use crate::telemetry::per_thread::PerThread;
+
 use super::table::max_series;
 
 /// The rows of one registry.

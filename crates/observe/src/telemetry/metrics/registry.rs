@@ -14,10 +14,10 @@ use metrics::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
-use super::super::process::{self, ProcessMetrics};
 use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets};
 use super::table::{LABELS, METRICS, MetricKind, MetricRow};
 use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
+use crate::telemetry::process::{self, ProcessMetrics};
 
 /// All metrics of one program. Two programs in one process are independent.
 pub struct MetricsRegistry {
@@ -117,10 +117,8 @@ impl Default for MetricsRegistry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         for row in METRICS {
-            let (name, meaning) = (
-                KeyName::from_const_str(row.name),
-                SharedString::const_str(row.meaning),
-            );
+            let name = KeyName::from_const_str(row.name);
+            let meaning = SharedString::const_str(row.meaning);
             let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
             match row.kind {
                 MetricKind::Counter => recorder.describe_counter(name, unit, meaning),
@@ -315,7 +313,8 @@ fn declared(name: &str, labels: &[(&str, usize)]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::max_series;
+    use crate::telemetry::metrics::max_series;
+
     use super::*;
 
     #[test]

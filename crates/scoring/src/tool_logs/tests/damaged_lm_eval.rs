@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::super::*;
+use crate::tool_logs::*;
+
 use super::golden_files::{golden_file, golden_mapping};
 
 const RESULTS: &str = "results_2026-11-24.json";

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::RunFailure;
+use crate::tool_logs::*;
 
-use super::super::*;
 use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 
 /// Compares runs with the committed ones.
@@ -221,7 +221,8 @@ fn logs_of_lm_evaluation_harness_become_runs_by_metric_and_filter() {
     let [capitals, echoes] = &read[..] else {
         panic!("{read:?}")
     };
-    let (capitals, echoes) = (capitals.as_ref().unwrap(), echoes.as_ref().unwrap());
+    let capitals = capitals.as_ref().unwrap();
+    let echoes = echoes.as_ref().unwrap();
     assert_eq!(axis(capitals, "correctness"), [1.0, 1.0, 1.0]);
     assert_eq!(axis(echoes, "spec"), [1.0, 0.0]);
     assert_eq!(echoes.absent, ["latency", "cost"]);
@@ -279,7 +280,8 @@ fn another_filter_is_another_run_and_the_same_evaluation_is_the_same_run() {
             .map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].to_string())
             .collect()
     };
-    let (strict, letters) = (ids(&text), ids(&text.replace("strict", "letters")));
+    let letters = ids(&text.replace("strict", "letters"));
+    let strict = ids(&text);
     assert_eq!(strict, ids(&text.replace("Atlas 4", "Other")));
     assert_eq!(strict[0], letters[0]);
     assert_ne!(strict[1], letters[1]);

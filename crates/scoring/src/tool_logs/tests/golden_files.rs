@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::*;
+use crate::tool_logs::*;
 
 /// A file of `tests/reference/tool_logs`.
 pub(super) fn golden_file(name: &str) -> PathBuf {

@@ -5,7 +5,8 @@ use std::io::{Cursor, Write as _};
 use rawzip::{CompressionMethod, ZipArchiveWriter, crc32};
 use tempfile::TempDir;
 
-use super::super::*;
+use crate::tool_logs::*;
+
 use super::golden_files::{golden_file, golden_mapping, read_one};
 
 const HEADER: &str = r#"{"status":"success","eval":{"eval_id":"e","created":"2026-11-24T17:00:00+00:00","task":"judged","model":"mockllm/meridian/atlas-4"}}"#;
@@ -23,7 +24,8 @@ struct WrittenMember {
 impl WrittenMember {
     fn stored(name: &str, content: impl Into<Vec<u8>>) -> Self {
         let raw = content.into();
-        let (length, sum) = (raw.len() as u64, crc32(&raw));
+        let length = raw.len() as u64;
+        let sum = crc32(&raw);
         Self {
             name: name.into(),
             method: CompressionMethod::STORE,

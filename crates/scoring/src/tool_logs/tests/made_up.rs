@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::{MAX_TRIALS, RunFailure};
 use scoregate_base::clock::Wall;
 
-use super::super::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
-use super::super::score::LoggedScore;
-use super::super::*;
+use crate::tool_logs::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
+use crate::tool_logs::score::LoggedScore;
+use crate::tool_logs::*;
 
 fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
     let samples = scores

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::*;
+use crate::tool_logs::*;
+
 use super::golden_files::golden_file;
 
 const PAGE: &str = include_str!(concat!(

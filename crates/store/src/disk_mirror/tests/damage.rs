@@ -15,7 +15,8 @@ struct RecordPair {
 impl RecordPair {
     fn new() -> Self {
         let (directory, mirror) = fresh();
-        let (intact, damaged) = (put(&mirror, "sound", "[2]"), put(&mirror, "a", "[1]"));
+        let intact = put(&mirror, "sound", "[2]");
+        let damaged = put(&mirror, "a", "[1]");
         Self {
             directory,
             damaged,

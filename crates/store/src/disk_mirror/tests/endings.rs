@@ -95,10 +95,8 @@ fn every_interrupted_step_of_a_put_leaves_the_old_record_or_the_new_one() {
     let place = |directory: &TempDir, name: &str| directory.path().join("documents").join(name);
     let half = header_path_of(&before, "a").with_extension("half");
     let half = half.file_name().unwrap().to_str().unwrap();
-    let (header, content) = (
-        fs::read(header_path_of(&after, "a")).unwrap(),
-        fs::read(content_of(&after, &new)).unwrap(),
-    );
+    let header = fs::read(header_path_of(&after, "a")).unwrap();
+    let content = fs::read(content_of(&after, &new)).unwrap();
     let opens_to = |record: &MirrorRecord| {
         assert_eq!(records(&open(&before)), std::slice::from_ref(record));
         assert_eq!(files(&before).len(), 2);
@@ -158,7 +156,8 @@ fn a_full_disk_keeps_the_existing_records() {
         return finds_no_room(&mirror);
     }
     let (directory, mirror) = fresh();
-    let (one, two) = (put(&mirror, "a", "old"), put(&mirror, "b", "old"));
+    let one = put(&mirror, "a", "old");
+    let two = put(&mirror, "b", "old");
     drop(mirror);
     // The kernel cuts a write short and fails the next one, as on a full disk.
     let cut = "trap '' XFSZ; ulimit -f 16;";

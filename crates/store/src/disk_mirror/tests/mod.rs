@@ -112,7 +112,8 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn records_survive_a_restart_newest_first() {
     let (directory, mirror) = fresh();
-    let (one, two) = (put(&mirror, "one", "[1]"), put(&mirror, "two", "[2]"));
+    let one = put(&mirror, "one", "[1]");
+    let two = put(&mirror, "two", "[2]");
     let empty = put(&mirror, "../../etc/passwd\0\n", "");
     assert_eq!(records(&mirror), [empty.clone(), two.clone(), one.clone()]);
     drop(mirror);

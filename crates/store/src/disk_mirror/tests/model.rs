@@ -63,7 +63,8 @@ proptest! {
     #[test]
     fn any_sequence_of_calls_and_restarts_matches_the_model(steps in proptest::collection::vec(step(), 1..60)) {
         let directory = TempDir::new().unwrap();
-        let (mut mirror, mut model) = (open_with(&directory, ROOM), ExpectedRecords::default());
+        let mut mirror = open_with(&directory, ROOM);
+        let mut model = ExpectedRecords::default();
         for step in steps {
             match step {
                 MirrorStep::Put { name, size, letter } => {
@@ -71,7 +72,8 @@ proptest! {
                     prop_assert_eq!(mirror.put(&record).is_ok(), model.put(record));
                 }
                 MirrorStep::Relabel { name, size } => {
-                    let (name, label) = (name.to_string(), "l".repeat(size));
+                    let name = name.to_string();
+                    let label = "l".repeat(size);
                     let there = model.0.iter().find(|record| record.name == name);
                     let expected = there.cloned().map(|record| model.put(MirrorRecord { label: label.clone(), ..record }));
                     match expected {
@@ -102,7 +104,8 @@ fn concurrent_threads_leave_complete_records() {
     let start = Barrier::new(threads);
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let (mirror, start) = (&mirror, &start);
+            let mirror = &mirror;
+            let start = &start;
             scope.spawn(move || {
                 start.wait();
                 for round in 0..50 {

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
 
-use super::super::paths::LAST_BACKUP as FILE;
 use crate::durable_file::{FileReplacement, HALF, if_found};
+use crate::embedded::paths::LAST_BACKUP as FILE;
 use scoregate_base::clock::Wall;
 
 /// A complete backup or export.

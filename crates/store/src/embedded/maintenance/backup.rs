@@ -5,9 +5,6 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::super::fault::StoreFault;
-use super::super::file;
-use super::super::paths::{remove_database, with_suffix};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
@@ -15,6 +12,9 @@ use super::store_file::{file_in, is_the_store};
 use super::swap;
 use crate::StoreError;
 use crate::durable_file::{HALF, sync_directory};
+use crate::embedded::fault::StoreFault;
+use crate::embedded::file;
+use crate::embedded::paths::{remove_database, with_suffix};
 use scoregate_base::clock::Wall;
 
 /// The names of dated backups; the time is between both.
@@ -39,7 +39,8 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
     let done = copied(&path, &half, to).and_then(|report| match report.faults.first() {
         None => Ok(report),
         Some(fault) => {
-            let (path, reason) = (path.display().to_string(), fault.clone());
+            let path = path.display().to_string();
+            let reason = fault.clone();
             Err(StoreError::Damaged { path, reason }.into())
         }
     });

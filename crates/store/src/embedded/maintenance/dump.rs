@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::integrity;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
 use super::walk::walk;
 use crate::dump::{DumpWriter, RecordCounts, TABLES};
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::integrity;
 use scoregate_base::clock::Wall;
 
 /// Reported for a file whose last page is incomplete: the missing part reads as zeros.
@@ -67,7 +67,8 @@ fn write_all(
     out: &mut dyn Write,
     now: Wall,
 ) -> FileResult<ExportSummary> {
-    let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
+    let mut writer = DumpWriter::begin(out, now)?;
+    let mut left_out = Vec::new();
     for table in &TABLES {
         left_out.extend(walk(store, table, damaged, &mut |line| {
             Ok(writer.push(&line)?)

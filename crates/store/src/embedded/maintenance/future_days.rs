@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::super::fault::FileResult;
-use super::super::file;
-use super::super::paths::quoted;
-use super::super::tables::done;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
+use crate::embedded::fault::FileResult;
+use crate::embedded::file;
+use crate::embedded::paths::quoted;
+use crate::embedded::tables::done;
 use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 
@@ -98,7 +98,8 @@ fn days_after(store: &Connection, today: Day) -> FileResult<Vec<Day>> {
 /// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their
 /// day; one of today stays as it is.
 fn count_for(store: &Connection, day: Day, today: Day) -> FileResult<u64> {
-    let (day, today) = (day.to_string(), today.to_string());
+    let day = day.to_string();
+    let today = today.to_string();
     let granted: i64 = store.query_row(
         "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0",
         [&day],

@@ -8,10 +8,6 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
-use super::super::tables::done;
-use super::super::{file, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::{file_in, is_the_store};
@@ -19,6 +15,10 @@ use super::transfer::TransferSummary;
 use super::{load, swap, transfer};
 use crate::StoreError;
 use crate::durable_file::{HALF, sync_directory};
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
+use crate::embedded::tables::done;
+use crate::embedded::{file, ledger};
 use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::plans::Tier;
@@ -191,7 +191,8 @@ fn settle(
     now: Wall,
 ) -> FileResult<ImportSummary> {
     let last_change = inspect::last_change(store)?;
-    let (mut carried, mut has_successor) = (TransferSummary::default(), false);
+    let mut carried = TransferSummary::default();
+    let mut has_successor = false;
     for old in previous {
         has_successor |= transfer::from_old(old, store, &mut carried)?;
     }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
-use super::super::{file, integrity, ledger, records, schema};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use super::{load, read_only};
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
+use crate::embedded::{file, integrity, ledger, records, schema};
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
-use super::super::{file, integrity, schema};
 use super::maintenance_error::MaintenanceError;
 use super::{read_only, rows};
 use crate::StoreError;
 use crate::dump::DumpReader;
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind, remove_database};
+use crate::embedded::{file, integrity, schema};
 
 /// Sessions may have ended since a backup, links may have been used, and mail may have been sent.
 const END_SIGN_INS: &str = "DELETE FROM owner_sessions;

@@ -5,8 +5,8 @@ use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::{Map, Value};
 
-use super::super::fault::{FileResult, StoreFault, is_conflict};
 use crate::dump::{AvailabilityLine, DumpLine, time_of};
+use crate::embedded::fault::{FileResult, StoreFault, is_conflict};
 use scoregate_base::keys::Digest;
 
 /// The minutes of a line.

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::fault::StoreFault;
-use super::super::paths::{CLOSED, INDEX, LOG, with_suffix};
-use super::super::{file, schema};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::swap;
+use crate::embedded::fault::StoreFault;
+use crate::embedded::paths::{CLOSED, INDEX, LOG, with_suffix};
+use crate::embedded::{file, schema};
 use scoregate_base::clock::Wall;
 
 /// Puts the store out of use by giving it another name, which it returns. The directory must be locked.

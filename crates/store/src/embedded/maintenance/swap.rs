@@ -9,10 +9,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::paths::{
+use crate::durable_file::{if_found, sync_directory};
+use crate::embedded::paths::{
     ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix,
 };
-use crate::durable_file::{if_found, sync_directory};
 use scoregate_base::clock::Wall;
 
 /// Identifies the files of one swap.
@@ -32,7 +32,8 @@ pub(super) fn aside(path: &Path, instant: &str) -> PathBuf {
 
 /// The steps: renames, in order.
 pub(in crate::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
-    let (next, aside) = (next(path, instant), aside(path, instant));
+    let next = next(path, instant);
+    let aside = aside(path, instant);
     [
         (path.to_owned(), aside.clone()),
         (with_suffix(path, LOG), with_suffix(&aside, LOG)),
@@ -75,7 +76,8 @@ pub(in crate::embedded) fn finish(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_err()
         && let Some(newest) = pending.last()
     {
-        let (newest, head) = (newest.to_string_lossy(), head.to_string_lossy());
+        let newest = newest.to_string_lossy();
+        let head = head.to_string_lossy();
         let instant = newest.strip_prefix(&*head).unwrap_or_default();
         return run(path, instant);
     }

@@ -9,9 +9,6 @@ use std::path::Path;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::integrity;
-use super::super::statements::{find, one, run};
 use super::dump::CUT;
 use super::walk::walk;
 use super::{read_only, rows};
@@ -19,6 +16,9 @@ use crate::dump::{
     ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine,
     TABLES, UsageLine,
 };
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::integrity;
+use crate::embedded::statements::{find, one, run};
 use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::sql::tables::parameters;
 use crate::stored::stored;
@@ -49,7 +49,8 @@ pub(super) fn from_old(
     summary: &mut TransferSummary,
 ) -> FileResult<bool> {
     let all = new.unchecked_transaction()?;
-    let (before, mut broken) = (summary.clone(), None::<String>);
+    let before = summary.clone();
+    let mut broken = None::<String>;
     let outcome = read_only::with(old, true, |store| {
         let snapshot = store.unchecked_transaction()?;
         summary.clone_from(&before); // on a second run, the first result is discarded
@@ -307,8 +308,9 @@ pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> FileResul
     let mut rows = select.query([day.to_string()])?;
     let mut units = 0;
     while let Some(row) = rows.next()? {
-        let (tier, own, granted): (String, Option<i64>, i64) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let tier: String = row.get(0)?;
+        let own: Option<i64> = row.get(1)?;
+        let granted: i64 = row.get(2)?;
         let of_tier = || Some(tiers.iter().find(|one| one.name == tier)?.limits.day.into());
         let Some(quota) = own.or_else(of_tier) else {
             return Ok(None);

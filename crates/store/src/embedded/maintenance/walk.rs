@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
 use super::rows;
 use crate::dump::{DumpLine, ExportedTable};
+use crate::embedded::fault::{FileResult, StoreFault};
 
 /// Terms of the columns of an export.
 const TERMS: [&str; 4] = ["digest", "granted", "ledger", "json_group_array"];
@@ -32,10 +32,8 @@ pub(super) fn walk(
         let backwards = format!("{} DESC", order.replace(", ", " DESC, "));
         let (after, broke) = walk.walk_in_order(&backwards, before.as_deref())?;
         if let Some(reason) = broke {
-            let (before, after) = (
-                before.unwrap_or("the first".into()),
-                after.unwrap_or("the last".into()),
-            );
+            let before = before.unwrap_or("the first".into());
+            let after = after.unwrap_or("the last".into());
             walk.skipped.push(format!(
                 "{name}: all between {before} and {after}: {reason}"
             ));

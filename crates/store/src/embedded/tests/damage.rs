@@ -230,10 +230,8 @@ fn empty_or_missing_file_is_not_treated_as_new() {
     ];
     for trace in of_its_name.into_iter().chain(beside_it) {
         let directory = TempDir::new().unwrap();
-        let (left, named) = (
-            directory.path().join(trace),
-            trace.split('/').next().unwrap(),
-        );
+        let left = directory.path().join(trace);
+        let named = trace.split('/').next().unwrap();
         fs::create_dir_all(left.parent().unwrap()).unwrap();
         // A lock file with content marks a directory without a store.
         fs::write(

@@ -220,7 +220,9 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
     edit(&directory, &spoilt.join(";\n"));
 
     for most in [1, 2, 100] {
-        let (mut met, mut skipped, mut after) = (Vec::new(), Vec::new(), None);
+        let mut met = Vec::new();
+        let mut skipped = Vec::new();
+        let mut after = None;
         loop {
             let page = store.page(after, most, TODAY).await.unwrap();
             met.extend(page.applications);

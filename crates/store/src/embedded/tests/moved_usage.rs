@@ -54,7 +54,8 @@ fn usage_of_all_processes_is_exported_and_read_back() {
 #[test]
 fn usage_since_a_backup_is_kept_when_the_backup_is_imported() {
     let (directory, store) = fresh();
-    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let one = wait(created(&store));
+    let other = wait(created(&store));
     used(&store, one, 1, 5);
     used(&store, other, 1, 3);
     let backup = directory.path().join("older.db");
@@ -100,7 +101,8 @@ fn requests(directory: &TempDir, application: ApplicationId) -> (u64, u64) {
 #[test]
 fn requests_of_all_processes_are_exported_and_read_back() {
     let (directory, store) = fresh();
-    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let one = wait(created(&store));
+    let other = wait(created(&store));
     for (node, application, outcome, requests) in [
         (1, one, RequestOutcome::Ok, 5),
         (2, one, RequestOutcome::Ok, 7),
@@ -149,7 +151,8 @@ fn requests_of_all_processes_are_exported_and_read_back() {
 #[test]
 fn requests_since_a_backup_are_kept_when_the_backup_is_imported() {
     let (directory, store) = fresh();
-    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let one = wait(created(&store));
+    let other = wait(created(&store));
     answered(&store, one, 1, RequestOutcome::Ok, 5);
     answered(&store, other, 1, RequestOutcome::Ok, 3);
     let backup = directory.path().join("older.db");

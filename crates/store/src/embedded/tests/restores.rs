@@ -40,7 +40,8 @@ fn grants_of_an_application_survive_a_backup_without_it() {
 #[test]
 fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     let (directory, store) = fresh();
-    let (id, revoked) = (wait(created(&store)), wait(created(&store)));
+    let id = wait(created(&store));
+    let revoked = wait(created(&store));
     let backup = directory.path().join("backup.db");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();

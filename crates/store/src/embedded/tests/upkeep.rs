@@ -27,7 +27,8 @@ fn future_day_is_reported_until_it_begins() {
 #[test]
 fn closed_future_days_count_their_grants_for_today() {
     let (directory, store) = fresh();
-    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let one = wait(created(&store));
+    let other = wait(created(&store));
     let day = |later: u32| Day::from_number(TODAY.number() + later);
     for (id, later, want) in [(one, 0, 4), (one, 1, 5), (other, 1, 7), (one, 3, 3)] {
         wait(store.lease(asking(id, day(later), want, 10))).unwrap();
@@ -174,7 +175,8 @@ fn a_check_names_every_record_that_cannot_be_read() {
 #[tokio::test]
 async fn backup_during_writes_is_a_consistent_snapshot() {
     let (directory, store) = fresh();
-    let (one, other) = (created(&store).await, created(&store).await);
+    let one = created(&store).await;
+    let other = created(&store).await;
     let writing = async {
         for _ in 0..200 {
             // Each change commits its audit record too: a torn copy would have one without the other.
@@ -186,7 +188,8 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
         }
     };
     let place = TempDir::new().unwrap();
-    let (path, to) = (directory.path().to_owned(), place.path().to_owned());
+    let path = directory.path().to_owned();
+    let to = place.path().to_owned();
     let copying = tokio::task::spawn_blocking(move || {
         let copies = (0..10).map(|number| {
             maintenance::back_up(&path, &to.join(number.to_string()), false).unwrap()
@@ -254,7 +257,8 @@ fn exports_and_backups_contain_everything() {
     .unwrap();
     drop(store);
     let place = TempDir::new().unwrap();
-    let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
+    let backup = place.path().join("backup");
+    let lines = place.path().join("lines");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     maintenance::export(
         &file(&directory),
@@ -368,7 +372,8 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
     wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
     drop(store);
     let place = TempDir::new().unwrap();
-    let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
+    let backup = place.path().join("backup");
+    let lines = place.path().join("lines");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     maintenance::export(
         &file(&directory),

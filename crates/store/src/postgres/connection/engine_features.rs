@@ -67,8 +67,8 @@ impl EngineFeatures {
             Err(error) if is_refusal(&error) => return Ok(Self::default()),
             row => row?,
         };
-        let (has_notifications, has_statistics) =
-            (row.try_get("notifications")?, row.try_get("statistics")?);
+        let has_notifications = row.try_get("notifications")?;
+        let has_statistics = row.try_get("statistics")?;
         Ok(Self {
             has_notifications,
             has_statistics,

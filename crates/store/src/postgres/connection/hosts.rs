@@ -95,7 +95,8 @@ impl DatabaseHosts {
             .ok()
             .and_then(|hosts| timeout.checked_div(hosts))
             .unwrap_or(timeout);
-        let (mut reasons, mut kind) = (Vec::new(), ConnectionFault::Unreachable);
+        let mut reasons = Vec::new();
+        let mut kind = ConnectionFault::Unreachable;
         for tried in 0..hosts {
             let Some(server) = self.0.get(tried) else {
                 break;
@@ -151,11 +152,9 @@ pub(crate) fn no_answer(within: Duration) -> String {
 
 /// A configuration for each host. One that the library rejects is left as it is.
 fn one_per_host(config: &Config) -> Vec<Config> {
-    let (names, addresses, ports) = (
-        config.get_hosts(),
-        config.get_hostaddrs(),
-        config.get_ports(),
-    );
+    let names = config.get_hosts();
+    let addresses = config.get_hostaddrs();
+    let ports = config.get_ports();
     let hosts = names.len().max(addresses.len());
     let is_valid = (names.is_empty() || addresses.is_empty() || names.len() == addresses.len())
         && (ports.len() <= 1 || ports.len() == hosts);

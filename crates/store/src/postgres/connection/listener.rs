@@ -61,10 +61,8 @@ impl ChangeListener {
 impl ListenerHints {
     /// A channel of a schema with a long name has a shortened name, which may be that of both.
     fn notified(&self, channel: &str) {
-        let (is_change, is_document) = (
-            channel.ends_with("_changes"),
-            channel.ends_with("_documents"),
-        );
+        let is_change = channel.ends_with("_changes");
+        let is_document = channel.ends_with("_documents");
         if is_change || !is_document {
             self.changed.notify_one();
         }
@@ -78,7 +76,8 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
     let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
     let notified = Arc::clone(&hints);
     let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
-    let (config, sink) = (&config, &sink);
+    let config = &config;
+    let sink = &sink;
     let open = |server: Config| DatabaseConnection::listening(config, server, sink);
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {

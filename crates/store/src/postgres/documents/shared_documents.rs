@@ -221,7 +221,9 @@ impl SharedDocuments for PostgresDocuments {
                 due,
                 label,
             } = &publication;
-            let (number, confirmed, due) = (number.cast_signed(), micros(*confirmed), micros(*due));
+            let number = number.cast_signed();
+            let confirmed = micros(*confirmed);
+            let due = micros(*due);
             let content = content.as_deref();
             let mut values: Vec<&dyn Parameter> =
                 vec![&self.scope, &name, &number, &confirmed, &due, label];
@@ -237,7 +239,8 @@ impl SharedDocuments for PostgresDocuments {
             self.store
                 .documents
                 .run("release a shared document", async move |client| {
-                    let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
+                    let number = number.cast_signed();
+                    let hold_off = hold_off.map(length);
                     let values: [&dyn Parameter; 4] = [&self.scope, &name, &number, &hold_off];
                     client.query(&statement(RELEASE), &values).await.map(drop)
                 }),
@@ -324,8 +327,8 @@ impl PostgresDocuments {
 }
 
 fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
-    let (has_owner, has_failed): (bool, Option<bool>) =
-        (row.try_get("has_owner")?, row.try_get("has_failed")?);
+    let has_owner: bool = row.try_get("has_owner")?;
+    let has_failed: Option<bool> = row.try_get("has_failed")?;
     let remaining = row.optional_number("remaining")?;
     let claim = match remaining
         .filter(|left| *left > 0)

@@ -95,7 +95,8 @@ pub(crate) async fn exchange(
         .iter()
         .map(|report| report.day.to_string())
         .collect();
-    let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
+    let today = exchange.today.to_string();
+    let node = exchange.node.cast_signed();
     let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
     let rows: [&dyn Parameter; 2] = [&days, &columns.applications];
     let mut reports: Vec<&dyn Parameter> = vec![&node, &days, &columns.applications];
@@ -114,7 +115,8 @@ pub(crate) async fn exchange(
     advanced?;
     opened?;
     locked?;
-    let (applied, minutes) = (applied?, minutes?);
+    let applied = applied?;
+    let minutes = minutes?;
     committed?;
     Ok(LedgerExchangeReply {
         minutes,

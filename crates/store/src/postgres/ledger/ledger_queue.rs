@@ -58,10 +58,8 @@ impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
     pub(crate) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
-        let (connection, committed) = (
-            Arc::new(connection),
-            Arc::<Mutex<ExchangeCounts>>::default(),
-        );
+        let connection = Arc::new(connection);
+        let committed = Arc::<Mutex<ExchangeCounts>>::default();
         let worker = LedgerWorker {
             connection: Arc::clone(&connection),
             waiting: VecDeque::new(),
@@ -153,7 +151,8 @@ impl LedgerWorker {
             self.waiting.push_back(more);
         }
         let mut group: Vec<QueuedExchange> = Vec::new();
-        let (mut rows, mut rest) = (HashSet::new(), VecDeque::new());
+        let mut rows = HashSet::new();
+        let mut rest = VecDeque::new();
         for queued in std::mem::take(&mut self.waiting) {
             let LedgerExchange {
                 node,

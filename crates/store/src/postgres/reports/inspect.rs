@@ -123,11 +123,9 @@ pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus
 }
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
-    let (name, live, dead) = (
-        row.try_get::<_, &str>("name")?,
-        row.number("live")?,
-        row.number("dead")?,
-    );
+    let name = row.try_get::<_, &str>("name")?;
+    let live = row.number("live")?;
+    let dead = row.number("dead")?;
     let table = HotTable::parse(name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }

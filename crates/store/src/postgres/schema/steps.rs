@@ -131,7 +131,8 @@ CREATE TABLE {schema}.backend_refreshes ( -- the newest refresh of each backend;
 
 /// The comments behind the columns and tables of a step, as statements that store them.
 pub(super) fn comments(step: &str) -> String {
-    let (mut table, mut statements) = ("", String::new());
+    let mut table = "";
+    let mut statements = String::new();
     for line in step.lines() {
         let (code, comment) = line.split_once(" -- ").unwrap_or((line, ""));
         let subject = if code.ends_with('(') || code.starts_with("ALTER TABLE") {

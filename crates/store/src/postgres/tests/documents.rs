@@ -27,7 +27,8 @@ pub(super) async fn two_gateways() -> (Arc<PostgresStore>, Shared, Shared) {
     let other = PostgresStore::open((*store.config).clone(), Clock::system())
         .await
         .unwrap();
-    let (one, two) = (documents(&store, 1), documents(&Arc::new(other), 2));
+    let one = documents(&store, 1);
+    let two = documents(&Arc::new(other), 2);
     (store, one, two)
 }
 

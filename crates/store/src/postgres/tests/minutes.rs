@@ -66,7 +66,8 @@ fn the_statements_follow_the_rules_of_shared_minutes() {
     };
     let held = TestRunner::new(config).run(&prop::collection::vec(step, 1..20), |steps| {
         runtime.block_on(async {
-            let (application, mut now) = (created(&store).await, 1_000 * SECOND);
+            let application = created(&store).await;
+            let mut now = 1_000 * SECOND;
             let mut pool = MinutePool::new(steps[0].2, 0);
             for (node, (round, kept, returned, wanted), limit, seconds, recalls) in steps {
                 // A time that is no multiple of a second, and a report that goes back by one.

@@ -220,7 +220,8 @@ fn the_statements_follow_the_rules() {
     let held = TestRunner::new(config).run(&reports, |reports| {
         runtime.block_on(async {
             let application = created(&store).await;
-            let (mut day, mut nodes) = (DayTotals::default(), [NodeTotals::default(); 3]);
+            let mut day = DayTotals::default();
+            let mut nodes = [NodeTotals::default(); 3];
             for (node, (granted, returned), want, quota) in reports {
                 // A node returns only what it was granted.
                 let returned = returned.min(granted);
@@ -287,11 +288,9 @@ async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
 async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_reports() {
     needs!("postgresql");
     let store = fresh().await;
-    let (one, two, unknown) = (
-        created(&store).await,
-        created(&store).await,
-        ApplicationId::mint().unwrap(),
-    );
+    let one = created(&store).await;
+    let two = created(&store).await;
+    let unknown = ApplicationId::mint().unwrap();
     let mut exchange = report(two, 1, NodeTotals::default(), 5);
     exchange
         .reports

@@ -148,7 +148,8 @@ async fn exported(
     config: &DatabaseConfig,
     closes: bool,
 ) -> Result<(String, DatabaseExport), TransferError> {
-    let (mut out, mut is_kept) = (Vec::new(), false);
+    let mut out = Vec::new();
+    let mut is_kept = false;
     let mut keep = || {
         is_kept = true;
         Ok(())
@@ -277,7 +278,8 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
         .await
         .unwrap();
     let id = created(&store).await;
-    let (mut out, clock) = (Vec::new(), Clock::manual(NOON).0);
+    let mut out = Vec::new();
+    let clock = Clock::manual(NOON).0;
     let mut keep = || Err(io::Error::other("the disk is full"));
     let failed = PostgresStore::export(config.clone(), clock, (&mut out, &mut keep), true).await;
     assert!(matches!(failed, Err(TransferError::File(_))), "{failed:?}");
