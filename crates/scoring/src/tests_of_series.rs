@@ -4,7 +4,6 @@ use scoregate_base::routes::ModelId;
 
 use super::*;
 use crate::measure::Measure;
-use crate::method;
 use crate::presence::SuiteRounds;
 use crate::run::{RunFailure, RunOutcome, Suite, TestedModel};
 
@@ -17,10 +16,6 @@ fn score(scores: &PeriodScores) -> Option<f64> {
         &SuiteTable::default(),
         Measure::Combined,
     ))
-}
-
-fn coding(scores: &PeriodScores) -> Option<f64> {
-    scores.suites().next().unwrap().1.score()
 }
 
 fn run(suite: Suite, hour: u64, scores: Option<&[f64]>) -> Run {

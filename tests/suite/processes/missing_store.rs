@@ -75,26 +75,6 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     );
 }
 
-/// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
-fn of_an_older_version(path: &Path) {
-    Keys(path).create("pro");
-    let running = Program::serve(path, &BUILT_IN);
-    running.public();
-    running.stop().with(0);
-    fs::write(path.join(LOCK), "").unwrap();
-    let left: Vec<_> = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    for one in left {
-        if one.is_dir() {
-            fs::remove_dir_all(one).unwrap();
-        } else if one != store(path) && one != path.join(LOCK) {
-            fs::remove_file(one).unwrap();
-        }
-    }
-}
-
 #[test]
 fn a_store_removed_with_all_its_files_fails_the_start() {
     let directory = TempDir::new().unwrap();

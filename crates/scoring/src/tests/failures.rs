@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::fixtures::{HOUR, asked, every_question, limit, now, rankings};
+use super::fixtures::{HOUR, asked, now, rankings};
 
 fn model() -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap())

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::fixtures::{HOUR, asked, demo, instants, limit, measured, now, rankings};
-use crate::hour::{Hour, hours_of};
+use super::fixtures::{HOUR, asked, instants, now, rankings};
 use crate::*;
 
 #[test]

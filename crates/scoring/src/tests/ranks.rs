@@ -1,9 +1,8 @@
 //! Ranks of models with known levels and shared noise.
 
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
-use serde_json::Value;
+use scoregate_base::routes::Period;
 
-use super::fixtures::{HOURS, asked, leveled, leveled_runs, rankings};
+use super::fixtures::{HOURS, leveled_runs};
 use crate::hour::of_period;
 use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use crate::measure::Measure;
@@ -12,16 +11,10 @@ use crate::model_state::RankBounds;
 use crate::ranks::differences::is_above;
 use crate::student::TailQuantiles;
 
-const MODELS: u32 = 12;
-
 /// Independent noise with a standard deviation of one.
 fn white(seed: u32) -> Vec<f64> {
     let mut noise = NoiseGenerator::new(NoiseKind::White, 1.0, u64::from(seed) << 32);
     (0..HOURS).map(|_| noise.draw()).collect()
-}
-
-fn bounds(model: &Value) -> [u64; 2] {
-    ["rankLower", "rankUpper"].map(|field| model[field].as_u64().unwrap())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};
+use super::fixtures::{HOUR, asked, now, rankings};
 
 /// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
 const TABLE: &str = r#"

@@ -3,7 +3,7 @@
 
 use super::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields,
-    frame, get, opening, request,
+    frame, get, opening,
 };
 use crate::world::{World, good};
 

@@ -4,17 +4,14 @@
 mod connections;
 mod gateway;
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use scoregate::backend::{self, BackendServer};
 use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::routes::bodies::ENVELOPE;
-use scoregate_base::routes::shapes::ItemField;
 use scoregate_base::routes::{
-    API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
+    API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Period, Query, Route, SortBy,
 };
 use scoregate_scoring::{Archive, IdentifiedRun, RunSource, Scoring, SuiteTable};
 use tempfile::TempDir;
