@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The release build as a new user runs it: `demo`, the printed curl command, and the shutdown.
+# The program as a new user runs it: `demo`, the printed curl command, and the shutdown.
 set -euo pipefail
 
 state=$(mktemp -d)

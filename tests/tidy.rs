@@ -5,8 +5,6 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
-#[path = "tidy/figures.rs"]
-mod figures;
 #[path = "tidy/image.rs"]
 mod image;
 #[path = "tidy/layers.rs"]
@@ -62,18 +60,14 @@ impl File {
 
 /// Every text file of the tree, but for what git keeps and what it is told to ignore.
 pub(crate) fn tree() -> Vec<File> {
-    tree_of(&root())
-}
-
-/// Every text file below a root, but for what git keeps and what it is told to ignore.
-pub(crate) fn tree_of(root: &Path) -> Vec<File> {
+    let root = root();
     let ignored = std::fs::read_to_string(root.join(".gitignore")).expect("there is a .gitignore");
     let ignored: Vec<&str> = ignored
         .lines()
         .filter_map(|line| line.strip_prefix('/'))
         .collect();
     let mut files = Vec::new();
-    let mut left = vec![root.to_path_buf()];
+    let mut left = vec![root.clone()];
     while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(directory).expect("the tree can be read") {
             let path = entry.expect("the tree can be read").path();
@@ -87,7 +81,7 @@ pub(crate) fn tree_of(root: &Path) -> Vec<File> {
                     left.push(path);
                 }
             } else if let Ok(text) = std::fs::read_to_string(&path) {
-                let path = path.strip_prefix(root).expect("all lies below the root");
+                let path = path.strip_prefix(&root).expect("all lies below the root");
                 // In a linked checkout `.git` is a file, and git's own.
                 if path != Path::new(".git") {
                     files.push(File {

@@ -254,7 +254,7 @@ mod tests {
                 match verdict {
                     AdmissionVerdict::Admitted { day, .. } => return day,
                     AdmissionVerdict::LeaseFirst => {
-                        drop(self.leases.lease(&self.account).await.unwrap())
+                        self.leases.lease(&self.account).await.unwrap();
                     }
                     other @ (AdmissionVerdict::RevalidateOnly
                     | AdmissionVerdict::RevalidateWithoutUnits

@@ -329,7 +329,7 @@ async fn a_file_that_cannot_be_read_is_kept_under_another_name() {
     assert!(
         std::fs::read_to_string(&path)
             .unwrap()
-            .starts_with("scoregate-owed 2")
+            .starts_with("scoregate-owed 1")
     );
     let kept = directory
         .path()

@@ -130,32 +130,6 @@ enum CliCommand {
     },
 }
 
-/// Former words of each command, and the current ones.
-const RENAMED: [(&str, &str, &str); 9] = [
-    ("keys", "describe", "update"),
-    ("keys", "--minute-limit", "--minute"),
-    ("keys", "--day-limit", "--day"),
-    ("keys", "--most", "--limit"),
-    ("scoring", "--most-connections", "--max-connections"),
-    ("store", "new", "init"),
-    ("store", "import --replace", "restore"),
-    ("store", "import --forfeit-today", "restore"),
-    ("top", "--every", "--interval"),
-];
-
-/// How to write the former words among the arguments: the parser reports only the first one.
-fn renamed_words(arguments: &[String]) -> impl Iterator<Item = String> {
-    let is_given = |word: &str| {
-        arguments
-            .iter()
-            .any(|one| one.split('=').next() == Some(word))
-    };
-    let found = RENAMED.iter().filter(move |(command, old, _)| {
-        arguments.first().is_some_and(|first| first == command) && old.split(' ').all(is_given)
-    });
-    found.map(|(_, old, new)| format!("renamed: write `{new}` instead of `{old}`"))
-}
-
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
     // All files are private, those that SQLite creates too.
@@ -166,12 +140,6 @@ pub fn main() -> Exit {
             use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
             let printed = error.print();
             let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
-            if !is_help {
-                let words = std::env::args_os()
-                    .skip(1)
-                    .map(|word| word.to_string_lossy().into_owned());
-                renamed_words(&words.collect::<Vec<_>>()).for_each(|line| printer::message(&line));
-            }
             return if is_help && printed.is_ok() {
                 Exit::Done
             } else {

@@ -10,7 +10,6 @@ use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 
 use super::file::ConfigValues;
-use super::renamed::new_path;
 use super::settings::{IN_A_FILE, Setting, ValueKind, setting_of};
 use super::shown::showable;
 use super::tables::{is_in_a_table, may_be_empty};
@@ -119,13 +118,10 @@ impl<'w> ConfigReader<'w> {
             if setting_of(path).is_some() || is_in_a_table(path, endpoints) {
                 continue;
             }
-            let remedy = match (new_path(path), nearest(path)) {
-                (Some(new), _) => format!("this setting was renamed: write `{new}`"),
-                (None, Some(known)) => format!("there is no such setting; did you mean `{known}`?"),
-                (None, None) => {
-                    "there is no such setting; `scoregate check --sample` prints all settings"
-                        .into()
-                }
+            let remedy = match nearest(path) {
+                Some(known) => format!("there is no such setting; did you mean `{known}`?"),
+                None => "there is no such setting; `scoregate check --sample` prints all settings"
+                    .into(),
             };
             // The value is not printed: it may be a secret under a misspelled path.
             self.problem(path, None, remedy);

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use toml::Value;
 
-use super::renamed::new_variable;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::tables::is_one_value;
 use super::{ConfigProblem, ConfigProblems};
@@ -209,17 +208,11 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
             .iter()
             .find(|setting| variable(setting.path) == name)
         else {
-            let remedy = match new_variable(&name) {
-                Some(new) => format!("this variable was renamed: set {new}"),
-                None => {
-                    "no setting has this variable: unset it, or compare it with `scoregate check --sample`"
-                        .into()
-                }
-            };
             written.problems.push(ConfigProblem {
                 path: name,
                 found: None,
-                remedy,
+                remedy: "no setting has this variable: unset it, or compare it with `scoregate check --sample`"
+                    .into(),
             });
             continue;
         };

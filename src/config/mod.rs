@@ -7,7 +7,6 @@ mod config_problem;
 mod config_reader;
 mod file;
 mod reload;
-mod renamed;
 mod resolve;
 mod sample;
 mod secrets;

@@ -36,7 +36,6 @@ mod quotas;
 mod requests;
 mod site;
 mod telemetry;
-mod upgrades;
 mod upstreams;
 
 use fixtures::{

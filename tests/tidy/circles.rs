@@ -143,7 +143,7 @@ fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Mod
 }
 
 /// Files that import from themselves through others.
-pub(crate) fn circles(all: &[File]) -> Vec<String> {
+fn circles(all: &[File]) -> Vec<String> {
     let imports = Files::of(all).imports();
     let in_a_circle = imports
         .keys()
@@ -177,15 +177,6 @@ pub(crate) fn folder_circles(all: &[File]) -> Vec<String> {
     in_a_circle
         .map(|folder| format!("{}: is part of a circle of folders", folder.join("::")))
         .collect()
-}
-
-/// Number of imports between the files of a module, without its `mod.rs`.
-pub(crate) fn imports_within(all: &[File], module: &str) -> usize {
-    let imports = Files::of(all).imports();
-    let inside = imports
-        .iter()
-        .filter(|(from, _)| from.first().is_some_and(|first| first == module));
-    inside.map(|(_, targets)| targets.len()).sum()
 }
 
 /// Functions of a stage that another stage names.

@@ -9,7 +9,7 @@ use crate::{File, found, none, tree};
 const SHARED: &[(&str, &str)] = &[];
 
 /// The types that a file defines at the top level.
-pub(crate) fn types_of(file: &File) -> Vec<String> {
+fn types_of(file: &File) -> Vec<String> {
     let code = code(&file.text);
     let names = code
         .lines()
@@ -29,7 +29,7 @@ pub(crate) fn types_of(file: &File) -> Vec<String> {
 }
 
 /// The files that define each type.
-pub(crate) fn definitions(all: &[File]) -> BTreeMap<String, Vec<&str>> {
+fn definitions(all: &[File]) -> BTreeMap<String, Vec<&str>> {
     let mut by_name: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for file in all.iter().filter(|file| is_product(file)) {
         for name in types_of(file) {

@@ -32,13 +32,11 @@ const TABLES: &[(&str, &str)] = &[
     ("tests/suite/archive/scoring_import.rs", TO_SPLIT),
     ("tests/suite/cli/cli_keys.rs", TO_SPLIT),
     ("tests/suite/cli/cli_store.rs", TO_SPLIT),
-    ("tests/suite/connections/http2/heads.rs", TO_SPLIT),
     ("tests/suite/requests/auth.rs", TO_SPLIT),
     ("tests/suite/requests/codes.rs", TO_SPLIT),
     ("tests/suite/requests/pages.rs", TO_SPLIT),
     ("tests/suite/site/leaked_keys.rs", TO_SPLIT),
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
-    ("tests/suite/upstreams/builtin_backend/mod.rs", TO_SPLIT),
     ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
     ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
     (
@@ -69,10 +67,6 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "tests/suite/telemetry/status_page.rs status_commands_work_on_a_stopped_and_on_a_running_server",
-        TO_SPLIT,
-    ),
-    (
-        "tests/suite/upstreams/builtin_upstream.rs builtin_sort_by_sets_current_score_and_speed_and_price_include_their_sort_field",
         TO_SPLIT,
     ),
 ];

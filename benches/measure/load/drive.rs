@@ -3,17 +3,16 @@
 //! A thread of its own releases each request at its time; a free caller sends it. If no caller is free the request
 //! waits, and the wait counts as latency.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
-use super::client::{Caller, Client};
+use super::client::{Caller, Client, TIMEOUT};
 use super::plan::Plan;
-use super::record::{Outcome, Record, RequestResult, shown};
+use super::record::{Outcome, Record, RequestResult};
 use super::schedule::Schedule;
 
 /// Requests of one kind, with connections of their own.
@@ -60,7 +59,7 @@ impl Line {
             self.record.lock().unwrap().released_late(late);
         }
         // Callers find out that there are no more requests.
-        self.released.add_permits(self.client.callers());
+        self.released.add_permits(self.client.all_callers().len());
     }
 
     /// Sends one request after another until there are none.
@@ -79,7 +78,7 @@ impl Line {
                 return;
             };
             let sent = begun.elapsed();
-            let left = (due + self.client.timeout()).saturating_sub(sent);
+            let left = (due + TIMEOUT).saturating_sub(sent);
             let outcome = if left.is_zero() {
                 // Lets a run end: the request has waited for a connection as long as its timeout.
                 Outcome::TooLate
@@ -108,7 +107,6 @@ pub(crate) fn drive(
     begun: Instant,
     events: Vec<Event<'_>>,
 ) -> Vec<Record> {
-    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for line in lines {
             scope.spawn(move || line.pace(begun));
@@ -119,7 +117,6 @@ pub(crate) fn drive(
                 what();
             });
         }
-        scope.spawn(|| tell_progress(lines, begun, &is_over));
         let callers = lines.iter().flat_map(|line| {
             let callers: Vec<Caller> = line.client.all_callers();
             callers
@@ -129,61 +126,11 @@ pub(crate) fn drive(
         for caller in callers.collect::<Vec<_>>() {
             runtime.block_on(caller).unwrap();
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     lines
         .iter()
         .map(|line| line.record.lock().unwrap().clone())
         .collect()
-}
-
-/// One line on standard error that is overwritten; without a terminal, a line every ten seconds.
-fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
-    let is_terminal = std::io::stderr().is_terminal();
-    let step = Duration::from_secs(if is_terminal { 1 } else { 10 });
-    let mut next = begun + step;
-    let mut all = 0;
-    let (opening, ending) = if is_terminal {
-        ("\r\x1b[K", "")
-    } else {
-        ("", "\n")
-    };
-    let mut stderr = std::io::stderr();
-    while !is_over.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
-        if Instant::now() < next {
-            continue;
-        }
-        next += step;
-        let record = lines[0].record.lock().unwrap();
-        let so_far: u64 = record
-            .phases
-            .iter()
-            .map(super::record::LatencyStats::total)
-            .sum();
-        let lasts = record.schedule.lasts().as_secs();
-        // Responses of the last second may still arrive.
-        let p99 = record
-            .seconds
-            .iter()
-            .rev()
-            .nth(1)
-            .map_or(0, |second| second.all.value_at_quantile(0.99));
-        let at = begun.elapsed().as_secs();
-        let line = format!(
-            "{at} s of {lasts}: {} answered since, p99 {}, {} queued",
-            so_far - all,
-            shown(p99),
-            record.queued
-        );
-        drop(record);
-        all = so_far;
-        drop(write!(stderr, "{opening}{line}{ending}"));
-        drop(stderr.flush());
-    }
-    if is_terminal {
-        drop(write!(stderr, "\r\x1b[K"));
-    }
 }
 
 /// The kernel may let this thread sleep 50 us longer than requested, as long as a hit takes. If this timer slack

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::{Digest, KeyForm};
@@ -38,7 +37,6 @@ pub(crate) struct OwnGateway {
     pub(crate) keys: Vec<Key>,
     /// A key limited to sixty requests a minute.
     pub(crate) limited: Key,
-    has_tls: bool,
 }
 
 /// A process that is killed when this is dropped.
@@ -49,16 +47,11 @@ struct Program {
 
 impl OwnGateway {
     /// Starts it with this backend, or the built-in one.
-    pub(crate) fn start(
-        runtime: &Runtime,
-        fake: Option<&FakeBackend>,
-        has_tls: bool,
-        keys: usize,
-    ) -> Self {
+    pub(crate) fn start(runtime: &Runtime, fake: Option<&FakeBackend>, keys: usize) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
-        settings(directory.path(), fake, has_tls);
+        settings(directory.path(), fake);
         if fake.is_none() {
             import_runs(directory.path(), &data_dir);
         }
@@ -75,19 +68,12 @@ impl OwnGateway {
             program,
             keys: made,
             limited,
-            has_tls,
         }
     }
 
     /// Its address.
-    pub(crate) fn address(&self) -> String {
-        let scheme = if self.has_tls { "https" } else { "http" };
-        format!("{scheme}://{}", self.socket.local_addr().unwrap())
-    }
-
-    /// The authority of its certificate.
-    pub(crate) fn authority(&self) -> Option<PathBuf> {
-        self.has_tls.then(|| self.directory.path().join("tls.pem"))
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.socket.local_addr().unwrap()
     }
 
     /// Starts another process, and stops the first; returns the time until the second serves.
@@ -180,7 +166,7 @@ fn listen(runtime: &Runtime) -> TcpListener {
     })
 }
 
-fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
+fn settings(directory: &Path, fake: Option<&FakeBackend>) {
     let data_dir = directory.join("data");
     let mut text = format!(
         "admin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nserver.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n",
@@ -206,28 +192,7 @@ fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
         .unwrap();
     }
     text.push_str("[tiers.limited]\nminute = 60\nday = 100000\npaid = true\n");
-    if has_tls {
-        let [certificate, key] = certify(directory).map(|path| path.display().to_string());
-        write!(
-            text,
-            "[tls.default]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n"
-        )
-        .unwrap();
-    }
     std::fs::write(directory.join("scoregate.toml"), text).unwrap();
-}
-
-/// A self-signed certificate.
-fn certify(directory: &Path) -> [PathBuf; 2] {
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["127.0.0.1".into()])
-        .unwrap()
-        .self_signed(&key)
-        .unwrap();
-    let paths = ["tls.pem", "tls.key"].map(|name| directory.join(name));
-    std::fs::write(&paths[0], certificate.pem()).unwrap();
-    std::fs::write(&paths[1], key.serialize_pem()).unwrap();
-    paths
 }
 
 fn tier_of(number: usize) -> &'static str {

@@ -12,9 +12,9 @@ use super::client::Client;
 use super::drive::{Event, Line, drive};
 use super::fake_backend::Behaviour;
 use super::gateway_under_test::GatewayUnderTest;
-use super::options::{Options, Profile};
-use super::own_gateway::{OwnGateway, made_key};
-use super::plan::{Key, Plan};
+use super::options::Profile;
+use super::own_gateway::made_key;
+use super::plan::Plan;
 use super::record::{LatencyStats, Outcome, Record, shown};
 use super::schedule::{Phase, Schedule};
 use super::verdict::{ProfileReport, at, ratio, wrong};
@@ -34,7 +34,6 @@ pub(crate) struct Size {
 /// The inputs of all profiles.
 pub(crate) struct ProfileRunner<'s> {
     pub(crate) runtime: &'s Runtime,
-    pub(crate) options: &'s Options,
     pub(crate) size: Size,
 }
 
@@ -48,13 +47,14 @@ struct ConcurrentLoad {
 
 const WARM_UP: &str = "warm-up";
 const BASELINE: &str = "baseline";
-/// The abusive key's rate, as a multiple of its limit.
+/// The abusive key's requests per second: fifty times its limit.
 const ABUSE: f64 = 50.0;
 /// The rate of unknown keys, as a multiple of the normal rate.
 const FLOOD: f64 = 5.0;
 const MADE_UP_KEYS: usize = 500;
 /// Target ratio of hit latency while the backend fails or all documents are refreshed.
 const GOAL: f64 = 1.2;
+const CONNECTIONS: usize = 64;
 /// `stepped` ends where the p99 is this multiple of the first step's and above this latency,
 const BROKEN: u64 = 10;
 const SLOW_MICROS: u64 = 20_000;
@@ -64,10 +64,10 @@ const MAX_FAILED_SHARE: f64 = 0.01;
 const PRIMING_TIME: Duration = Duration::from_millis(2_500);
 
 impl ProfileRunner<'_> {
-    pub(crate) fn play(&self, profile: Profile) -> Result<ProfileReport, String> {
-        let gateway = GatewayUnderTest::open(self.runtime, self.options, profile, self.size.keys)?;
-        if gateway.own.is_some() && gateway.fake.is_none() {
-            gateway.prime(self.runtime)?;
+    pub(crate) fn play(&self, profile: Profile) -> ProfileReport {
+        let gateway = GatewayUnderTest::start(self.runtime, profile, self.size.keys);
+        if gateway.fake.is_none() {
+            gateway.prime(self.runtime);
         }
         let mut report = match profile {
             Profile::Steady => self.steady(&gateway, profile, self.size.seconds),
@@ -77,8 +77,7 @@ impl ProfileRunner<'_> {
             Profile::AbusiveKey => self.abusive_key(&gateway),
             Profile::KeyFlood => self.key_flood(&gateway),
             Profile::Deploy => self.deploy(&gateway),
-        }?;
-        report.destination_name = gateway.destination.shown();
+        };
         let refused = |stats: &LatencyStats| {
             stats.count(|outcome| matches!(outcome, Outcome::Answered(429, _)))
         };
@@ -93,32 +92,20 @@ impl ProfileRunner<'_> {
                 format!("{refused} requests were rate-limited: use more keys or a lower rate");
             report.verdict.push(words);
         }
-        Ok(report)
+        report
     }
 
-    fn steady(
-        &self,
-        gateway: &GatewayUnderTest,
-        profile: Profile,
-        seconds: f64,
-    ) -> Result<ProfileReport, String> {
+    fn steady(&self, gateway: &GatewayUnderTest, profile: Profile, seconds: f64) -> ProfileReport {
         let word = profile.word();
-        let at_first = Mutex::new(None);
+        let at_first = Mutex::new(0.0);
         let phases = self.after_warm_up(vec![Phase::new(&word, self.rate(), seconds)]);
         let look = Event {
             at: Duration::from_secs_f64(self.size.warm_up),
             what: Box::new(|| {
-                *at_first.lock().unwrap() = gateway.own.as_ref().map(OwnGateway::resident)
+                *at_first.lock().unwrap() = gateway.own.resident();
             }),
         };
-        let (run, _) = self.drive(
-            gateway,
-            gateway.keys.clone(),
-            phases,
-            None,
-            Instant::now(),
-            vec![look],
-        )?;
+        let (run, _) = self.drive(gateway, phases, None, Instant::now(), vec![look]);
         let stats = run.of(&word);
         let mut verdict = vec![format!(
             "p50 {}, p99 {}, p99.9 {} of {} requests at {}/s",
@@ -128,27 +115,19 @@ impl ProfileRunner<'_> {
             stats.total(),
             self.rate()
         )];
-        let before = at_first.into_inner().unwrap();
-        let after = gateway.own.as_ref().map(OwnGateway::resident);
-        if let (Some(before), Some(after)) = (before, after) {
-            verdict.push(format!(
-                "resident memory {before:.1} MiB before, {after:.1} MiB after"
-            ));
-        }
-        Ok(self.report(profile, vec![run], None, verdict))
+        verdict.push(format!(
+            "resident memory {:.1} MiB before, {:.1} MiB after",
+            at_first.into_inner().unwrap(),
+            gateway.own.resident()
+        ));
+        self.report(profile, vec![run], None, verdict)
     }
 
-    fn stepped(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
-        let given = &self.options.rates;
-        let doubling = (0..self.size.most_steps)
-            .map(|step| self.rate() * 2_f64.powi(i32::try_from(step).unwrap_or(0)));
-        let rates: Vec<f64> = if given.is_empty() {
-            doubling.collect()
-        } else {
-            given.clone()
-        };
-        let mut runs: Vec<Record> = Vec::new();
-        let mut verdict: Vec<String> = Vec::new();
+    fn stepped(&self, gateway: &GatewayUnderTest) -> ProfileReport {
+        let rates: Vec<f64> = (0..self.size.most_steps)
+            .map(|step| self.rate() * 2_f64.powi(i32::try_from(step).unwrap_or(0)))
+            .collect();
+        let (mut runs, mut verdict): (Vec<Record>, Vec<String>) = (Vec::new(), Vec::new());
         let mut held = None;
         for rate in &rates {
             let phases = vec![Phase::new(&format!("{rate}/s"), *rate, self.step_seconds())];
@@ -157,14 +136,7 @@ impl ProfileRunner<'_> {
             } else {
                 phases
             };
-            let (run, _) = self.drive(
-                gateway,
-                gateway.keys.clone(),
-                phases,
-                None,
-                Instant::now(),
-                Vec::new(),
-            )?;
+            let (run, _) = self.drive(gateway, phases, None, Instant::now(), Vec::new());
             let broken = breaks(runs.first().unwrap_or(&run), &run);
             let p99 = p99_at_last(&run);
             runs.push(run);
@@ -180,19 +152,12 @@ impl ProfileRunner<'_> {
                 format!("sustained {rate}/s with a p99 of {}", shown(p99)),
             );
         }
-        Ok(self.report(Profile::Stepped, runs, None, verdict))
+        self.report(Profile::Stepped, runs, None, verdict)
     }
 
     /// All documents become due for a refresh in the same second; in an outage the backend fails then.
-    fn all_due_at_once(
-        &self,
-        gateway: &GatewayUnderTest,
-        profile: Profile,
-    ) -> Result<ProfileReport, String> {
-        let fake = gateway
-            .fake
-            .as_ref()
-            .ok_or("the profile needs the test's own backend")?;
+    fn all_due_at_once(&self, gateway: &GatewayUnderTest, profile: Profile) -> ProfileReport {
+        let fake = gateway.fake.as_ref().expect("the profile has a backend");
         let is_outage = profile == Profile::Outage;
         let (word, parts) = if is_outage {
             ("outage", 3.0)
@@ -208,7 +173,7 @@ impl ProfileRunner<'_> {
         let begun = Instant::now() + PRIMING_TIME;
         let at_due = schedule.begins(word);
         fake.refreshes_at(begun + at_due);
-        gateway.prime(self.runtime)?;
+        gateway.prime(self.runtime);
         let asked = fake.answered();
         let is_late = Instant::now() > begun;
         let part = Duration::from_secs_f64(self.size.seconds / parts);
@@ -226,7 +191,7 @@ impl ProfileRunner<'_> {
             Vec::new()
         };
         let begun = begun.max(Instant::now());
-        let (run, _) = self.drive(gateway, gateway.keys.clone(), phases, None, begun, events)?;
+        let (run, _) = self.drive(gateway, phases, None, begun, events);
         let stale = run
             .of(word)
             .count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
@@ -257,32 +222,21 @@ impl ProfileRunner<'_> {
                     .into(),
             );
         }
-        Ok(self.report(profile, vec![run], None, verdict))
+        self.report(profile, vec![run], None, verdict)
     }
 
-    fn abusive_key(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
-        let mut others = gateway.keys.clone();
-        let abusive = match &gateway.own {
-            Some(own) => own.limited.clone(),
-            None => others.remove(0),
+    fn abusive_key(&self, gateway: &GatewayUnderTest) -> ProfileReport {
+        let plan = gateway.plan_of(vec![gateway.own.limited.clone()], 0.0);
+        let abuse = ConcurrentLoad {
+            name: "abuse",
+            plan,
+            rate: ABUSE,
+            connections: 8,
         };
-        let rate = ABUSE * gateway.minute_of(self.runtime, &abusive)? / 60.0;
-        let plan =
-            gateway.plan_without_tiers(self.options, vec![abusive], self.options.conditional)?;
-        self.beside(
-            gateway,
-            Profile::AbusiveKey,
-            others,
-            ConcurrentLoad {
-                name: "abuse",
-                plan,
-                rate,
-                connections: 8,
-            },
-        )
+        self.beside(gateway, Profile::AbusiveKey, abuse)
     }
 
-    fn key_flood(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
+    fn key_flood(&self, gateway: &GatewayUnderTest) -> ProfileReport {
         let made_up = |number: usize| {
             let mut key = made_key("any");
             if number.is_multiple_of(2) {
@@ -291,14 +245,14 @@ impl ProfileRunner<'_> {
             key
         };
         let keys = (0..MADE_UP_KEYS).map(made_up).collect();
-        let plan = gateway.plan_without_tiers(self.options, keys, 0.0)?;
+        let plan = gateway.plan_of(keys, 0.0);
         let beside = ConcurrentLoad {
             name: "flood",
             plan,
             rate: FLOOD * self.rate(),
             connections: 32,
         };
-        self.beside(gateway, Profile::KeyFlood, gateway.keys.clone(), beside)
+        self.beside(gateway, Profile::KeyFlood, beside)
     }
 
     /// A baseline phase, then a phase with other traffic beside the normal one; normal traffic is measured.
@@ -306,20 +260,12 @@ impl ProfileRunner<'_> {
         &self,
         gateway: &GatewayUnderTest,
         profile: Profile,
-        keys: Vec<Key>,
         beside: ConcurrentLoad,
-    ) -> Result<ProfileReport, String> {
+    ) -> ProfileReport {
         let name = beside.name;
         let rate = beside.rate;
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
-        let (run, other) = self.drive(
-            gateway,
-            keys,
-            phases,
-            Some(beside),
-            Instant::now(),
-            Vec::new(),
-        )?;
+        let (run, other) = self.drive(gateway, phases, Some(beside), Instant::now(), Vec::new());
         let verdict = vec![
             format!(
                 "{name} at {rate:.0}/s beside {:.0}/s of normal traffic",
@@ -333,19 +279,15 @@ impl ProfileRunner<'_> {
                 None,
             ),
         ];
-        Ok(self.report(
+        self.report(
             profile,
             vec![run],
             other.map(|other| (name, other)),
             verdict,
-        ))
+        )
     }
 
-    fn deploy(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
-        let own = gateway
-            .own
-            .as_ref()
-            .ok_or("the profile needs the test's own gateway")?;
+    fn deploy(&self, gateway: &GatewayUnderTest) -> ProfileReport {
         let phases = self.after_warm_up(vec![
             self.phase(BASELINE, 2.0),
             self.phase("hand-over", 2.0),
@@ -354,16 +296,9 @@ impl ProfileRunner<'_> {
         let at_change = Schedule::new(phases.clone()).begins("hand-over");
         let change = Event {
             at: at_change,
-            what: Box::new(|| *took.lock().unwrap() = own.takes_over()),
+            what: Box::new(|| *took.lock().unwrap() = gateway.own.takes_over()),
         };
-        let (run, _) = self.drive(
-            gateway,
-            gateway.keys.clone(),
-            phases,
-            None,
-            Instant::now(),
-            vec![change],
-        )?;
+        let (run, _) = self.drive(gateway, phases, None, Instant::now(), vec![change]);
         let stats = run.of("hand-over");
         let verdict = vec![
             format!(
@@ -375,36 +310,24 @@ impl ProfileRunner<'_> {
             ),
             ratio("all", &run.of(BASELINE).all, "hand-over", &stats.all, None),
         ];
-        Ok(self.report(Profile::Deploy, vec![run], None, verdict))
+        self.report(Profile::Deploy, vec![run], None, verdict)
     }
 
     fn drive(
         &self,
         gateway: &GatewayUnderTest,
-        keys: Vec<Key>,
         phases: Vec<Phase>,
         beside: Option<ConcurrentLoad>,
         begun: Instant,
         events: Vec<Event<'_>>,
-    ) -> Result<(Record, Option<Record>), String> {
+    ) -> (Record, Option<Record>) {
         let schedule = Schedule::new(phases);
-        let client = |connections: usize| {
-            let timeout = Duration::from_secs_f64(self.options.timeout);
-            Client::new(
-                gateway.destination.clone(),
-                connections,
-                usize::from(self.options.streams),
-                timeout,
-            )
-        };
-        let plan = gateway.plan(self.options, keys)?;
-        let connections =
-            usize::from(
-                self.options
-                    .connections
-                    .unwrap_or(if self.options.h2 { 4 } else { 64 }),
-            );
-        let mut lines = vec![Line::new(plan, schedule.clone(), client(connections))];
+        let client = |connections: usize| Client::new(gateway.own.address(), connections);
+        let mut lines = vec![Line::new(
+            gateway.plan(),
+            schedule.clone(),
+            client(CONNECTIONS),
+        )];
         if let Some(ConcurrentLoad {
             name,
             plan,
@@ -420,10 +343,10 @@ impl ProfileRunner<'_> {
             lines.push(Line::new(plan, other, client(connections)));
         }
         let mut records = drive(self.runtime, &lines, begun, events).into_iter();
-        Ok((
+        (
             records.next().expect("there is one for each line"),
             records.next(),
-        ))
+        )
     }
 
     fn rate(&self) -> f64 {
@@ -451,10 +374,9 @@ impl ProfileRunner<'_> {
         beside: Option<(&'static str, Record)>,
         verdict: Vec<String>,
     ) -> ProfileReport {
-        let wrong = wrong(profile, self.options, &runs, beside.as_ref());
+        let wrong = wrong(profile, &runs, beside.as_ref());
         ProfileReport {
             name: profile.word(),
-            destination_name: String::new(),
             runs,
             beside,
             verdict,

@@ -1,4 +1,4 @@
-//! Results of requests: latency histograms and counts of outcomes, for each phase and each second.
+//! Results of requests: latency histograms and counts of outcomes, for each phase.
 //!
 //! A latency counts from the time a request was due, the wait for a free connection included. The client's own delay
 //! is recorded separately, so that it is not attributed to the server.
@@ -51,13 +51,10 @@ pub(crate) struct LatencyStats {
 pub(crate) struct Record {
     pub(crate) schedule: Schedule,
     pub(crate) phases: Vec<LatencyStats>,
-    pub(crate) seconds: Vec<LatencyStats>,
     /// Delay of the client itself in releasing requests.
     released: Histogram<u64>,
     /// Delay in sending requests for which a connection was idle.
     sent: Histogram<u64>,
-    /// Number of requests that found no free connection.
-    pub(crate) queued: u64,
 }
 
 /// Acceptable p99 of the client's own delay; beyond it the figures describe the client.
@@ -87,9 +84,8 @@ impl Outcome {
 }
 
 impl LatencyStats {
-    /// With this many significant digits.
-    fn new(digits: u8) -> Self {
-        let empty = Histogram::new(digits).expect("up to five digits can be had");
+    fn new() -> Self {
+        let empty = Histogram::new(3).expect("up to five digits can be had");
         Self {
             all: empty.clone(),
             hits: empty.clone(),
@@ -133,34 +129,23 @@ impl LatencyStats {
 
 impl Record {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        let phases = schedule.phases().map(|_| LatencyStats::new(3)).collect();
+        let phases = schedule.phases().map(|_| LatencyStats::new()).collect();
         let empty = Histogram::new(3).expect("up to five digits can be had");
         Self {
             schedule,
             phases,
-            seconds: Vec::new(),
             released: empty.clone(),
             sent: empty,
-            queued: 0,
         }
     }
 
     pub(crate) fn take(&mut self, result: &RequestResult) {
         self.phases[result.phase].take(result);
-        let second = usize::try_from(result.due.as_secs()).expect("a run is shorter than that");
-        if self.seconds.len() <= second {
-            // Coarser, since a long run has many of them.
-            self.seconds
-                .resize_with(second + 1, || LatencyStats::new(2));
-        }
-        self.seconds[second].take(result);
         if result.was_awaited {
             put(
                 &mut self.sent,
                 micros(result.sent.saturating_sub(result.due)),
             );
-        } else {
-            self.queued += 1;
         }
     }
 

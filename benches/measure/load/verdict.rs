@@ -3,13 +3,12 @@
 
 use hdrhistogram::Histogram;
 
-use super::options::{Options, Profile};
-use super::record::{Outcome, Record, shown};
+use super::options::Profile;
+use super::record::{LatencyStats, Outcome, Record, shown};
 
 /// The result of a profile.
 pub(crate) struct ProfileReport {
     pub(crate) name: String,
-    pub(crate) destination_name: String,
     /// Records of normal traffic, one per run.
     pub(crate) runs: Vec<Record>,
     /// Record of the other traffic.
@@ -33,45 +32,90 @@ impl ProfileReport {
     }
 }
 
+const SHARES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("max", 1.0),
+];
+
+impl ProfileReport {
+    pub(crate) fn print(&self) {
+        let names = SHARES.map(|(name, _)| format!("{name:>9}")).join(" ");
+        println!("\n{:<16} requests    per s {names}   outcomes", self.name);
+        for record in &self.runs {
+            print_rows(record, "");
+        }
+        if let Some((_, record)) = &self.beside {
+            print_rows(record, "by ");
+        }
+        let late = self.runs.iter().map(|run| run.lateness(0.99)).max();
+        println!("  client send delay: p99 {}", shown(late.unwrap_or(0)));
+        if let Some(warning) = self.warning() {
+            println!("  !! {warning}");
+        }
+        for line in &self.verdict {
+            println!("  {}: {line}", self.name);
+        }
+        for line in &self.wrong {
+            println!("  {}: FAILED: {line}", self.name);
+        }
+    }
+}
+
+fn print_rows(record: &Record, whose: &str) {
+    let phases = record.schedule.phases().zip(&record.phases);
+    for (phase, stats) in phases.filter(|(_, stats)| stats.total() > 0) {
+        let rate = stats.total() as f64 / phase.lasts.as_secs_f64();
+        let latencies = SHARES.map(|(_, share)| format!("{:>9}", at(&stats.all, share)));
+        println!(
+            "  {:<14} {:>8} {rate:>8.0} {}   {}",
+            format!("{whose}{}", phase.name),
+            stats.total(),
+            latencies.join(" "),
+            outcomes(stats)
+        );
+    }
+}
+
+fn outcomes(stats: &LatencyStats) -> String {
+    let outcomes = stats.outcomes.iter();
+    let words = outcomes.map(|(outcome, count)| format!("{count} {}", outcome.word()));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Outcomes that are failures on any machine.
 pub(crate) fn wrong(
     profile: Profile,
-    options: &Options,
     runs: &[Record],
     beside: Option<&(&'static str, Record)>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    let is_ours = options.address.is_none();
     for run in runs {
-        wrong.extend(unexpected(run, |outcome| {
-            is_expected(profile, is_ours, outcome)
-        }));
+        wrong.extend(unexpected(run, |outcome| is_expected(profile, outcome)));
     }
     if let Some((_, run)) = beside {
         wrong.extend(unexpected(run, |outcome| {
-            is_expected_beside(profile, options.h2, outcome)
+            is_expected_beside(profile, outcome)
         }));
     }
     wrong
 }
 
-fn is_expected_beside(profile: Profile, is_http2: bool, outcome: Outcome) -> bool {
+fn is_expected_beside(profile: Profile, outcome: Outcome) -> bool {
     match outcome {
-        // A client with unknown keys is disconnected; over HTTP/2 another request may just have been sent.
-        Outcome::CutOff => profile == Profile::KeyFlood && is_http2,
         Outcome::Answered(200 | 304, _) => profile == Profile::AbusiveKey,
         Outcome::Answered(401, _) => profile == Profile::KeyFlood,
         Outcome::Answered(429, _) | Outcome::TooLate => true,
-        Outcome::Answered(..) | Outcome::NoConnection => false,
+        Outcome::Answered(..) | Outcome::CutOff | Outcome::NoConnection => false,
     }
 }
 
 /// Outcomes of normal traffic that are no failures.
-fn is_expected(profile: Profile, is_ours: bool, outcome: Outcome) -> bool {
+fn is_expected(profile: Profile, outcome: Outcome) -> bool {
     match outcome {
         Outcome::Answered(200 | 304, _) => true,
-        // The keys of an external gateway have limits.
-        Outcome::Answered(429, _) => !is_ours,
         // `stepped` exceeds the capacity on purpose.
         Outcome::Answered(503, _) => profile == Profile::Stepped,
         Outcome::TooLate => profile != Profile::Deploy,

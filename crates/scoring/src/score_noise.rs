@@ -337,24 +337,3 @@ fn least_share(trials: u32) -> f64 {
     let t = student::quantile(method::INTERVAL_TAIL / 2.0, df);
     df / (df + t * t)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_of_24_trials_leave_a_share_of_at_least_90_percent() {
-        // scipy.stats.beta.ppf(0.025, n + 0.5, 0.5)
-        for (trials, bound) in [
-            (1, 0.146_746_316_3),
-            (24, 0.901_612_395_6),
-            (120, 0.979_327_449_5),
-        ] {
-            assert!(
-                (least_share(trials) - bound).abs() < 1e-9,
-                "{trials}: {}",
-                least_share(trials)
-            );
-        }
-    }
-}

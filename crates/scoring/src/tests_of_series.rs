@@ -4,7 +4,6 @@ use scoregate_base::routes::ModelId;
 
 use super::*;
 use crate::measure::Measure;
-use crate::method;
 use crate::presence::SuiteRounds;
 use crate::run::{RunFailure, RunOutcome, TestedModel};
 use crate::suite::Suite;
@@ -18,10 +17,6 @@ fn score(scores: &PeriodScores) -> Option<f64> {
         &SuiteTable::default(),
         Measure::Combined,
     ))
-}
-
-fn coding(scores: &PeriodScores) -> Option<f64> {
-    scores.suites().next().unwrap().1.score()
 }
 
 fn run(suite: Suite, hour: u64, scores: Option<&[f64]>) -> Run {
@@ -54,60 +49,6 @@ fn series(runs: &[Run]) -> ScoreSeries {
 
 fn all() -> HourRange {
     Hour::of(Wall::default()).plus(10).last(10)
-}
-
-#[test]
-fn a_throttled_run_is_counted_without_affecting_scores() {
-    let good = Suite::DEFAULT.map(|suite| run(suite, 1, Some(&[0.5, 0.7])));
-    let before = series(&good).over(all());
-    let mut with_failures = series(&good);
-    for suite in Suite::DEFAULT {
-        with_failures.add(&run(suite, 2, None));
-    }
-    let after = with_failures.over(all());
-    assert_eq!(score(&before), score(&after));
-    assert!((score(&after).unwrap() - 60.0).abs() < 1e-9);
-    assert_eq!(
-        (after.runs(), after.scored(), after.trials_of_axes()),
-        ((6, 3), 3, [6; 7])
-    );
-    assert_eq!(after.cost(), Some(0.5));
-}
-
-#[test]
-fn a_score_needs_every_suite() {
-    let two = [
-        run(Suite::CODING, 1, Some(&[0.5])),
-        run(Suite::REASONING, 1, Some(&[0.5])),
-    ];
-    let reading = series(&two).over(all());
-    assert_eq!(score(&reading), None);
-    assert!(coding(&reading).is_some());
-    assert_eq!(series(&two).newest_round(all().to), None);
-}
-
-#[test]
-fn weighted_axes_add_up_to_the_score() {
-    let mut runs = Vec::new();
-    for (index, suite) in Suite::DEFAULT.into_iter().enumerate() {
-        let model = Arc::clone(run(suite, 0, None).model());
-        let scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
-            .map(|s| s + 0.1 * f64::from(u8::try_from(index).unwrap()));
-        let trials = vec![Trial::new(scores, 1.0, 0.0).unwrap(); 2];
-        runs.push(Run::new(model, suite, Wall::default(), RunOutcome::Scored(trials)).unwrap());
-    }
-    let reading = series(&runs).over(all());
-    let from_axes: f64 = method::AXIS_WEIGHTS
-        .iter()
-        .enumerate()
-        .map(|(index, (_, weight))| {
-            weight
-                * reading
-                    .mean(ScorePart::axis(&SuiteTable::default(), index))
-                    .unwrap()
-        })
-        .sum();
-    assert!((score(&reading).unwrap() - from_axes).abs() < 1e-9);
 }
 
 #[test]

@@ -26,9 +26,7 @@ use super::durable_file::{FileReplacement, HALF, checksum, if_found, sync_direct
 use super::{HeldGraceShare, OwedUnits};
 
 /// The first line of the file.
-const OPENING: &str = "scoregate-owed 2";
-/// That of earlier versions, followed by a checksum. They kept no shares.
-const OPENING_BEFORE: &str = "scoregate-owed 1 ";
+const OPENING: &str = "scoregate-owed 1";
 /// Maximum size of a file to be read.
 const LARGEST: u64 = 256 << 20;
 /// By how much the time of modification is set back, and by how much the difference may be off, in seconds.
@@ -94,17 +92,10 @@ impl OwedFile {
         let bytes = fs::read(&self.0)?;
         let text = String::from_utf8_lossy(&bytes);
         let (first, rest) = text.split_once('\n').ok_or_else(damaged)?;
-        if first == OPENING {
-            return records(rest, &file);
-        }
-        if first.strip_prefix(OPENING_BEFORE) != Some(&*checksum(rest.as_bytes())) {
+        if first != OPENING {
             return Err(damaged());
         }
-        let owed = rest.lines().map(|line| units(line).ok_or_else(damaged));
-        Ok(OwedRecords {
-            shares: Vec::new(),
-            owed: owed.collect::<io::Result<_>>()?,
-        })
+        records(rest, &file)
     }
 
     /// Replaces the content. It is durable when this returns.
@@ -274,17 +265,9 @@ fn units(words: &str) -> Option<OwedUnits> {
     let node = u64::from_str_radix(fields.next()?, 16).ok()?;
     let application: ApplicationId = fields.next()?.parse().ok()?;
     let day = Day::parse(fields.next()?)?;
-    // Earlier versions wrote neither the last number nor the one before it.
-    let [granted, owed, quota] = [
-        fields.next()?,
-        fields.next().unwrap_or("0"),
-        fields.next().unwrap_or("0"),
-    ];
-    let [granted, owed, quota] = [
-        granted.parse().ok()?,
-        owed.parse().ok()?,
-        quota.parse().ok()?,
-    ];
+    let granted = fields.next()?.parse().ok()?;
+    let owed = fields.next()?.parse().ok()?;
+    let quota = fields.next()?.parse().ok()?;
     fields.next().is_none().then_some(OwedUnits {
         node,
         application,
@@ -404,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_format_is_an_error_and_that_of_an_earlier_version_is_charged() {
+    fn a_file_without_its_format_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let file = OwedFile::of(directory.path());
         file.replace(&held()).unwrap();
@@ -413,24 +396,6 @@ mod tests {
             fs::write(&file.0, spoilt).unwrap();
             assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
-        let line = "0000000000000001 app_0123456789a 2024-10-04 20\n";
-        fs::write(
-            &file.0,
-            format!("{OPENING_BEFORE}{}\n{line}", checksum(line.as_bytes())),
-        )
-        .unwrap();
-        let read = file.read().unwrap();
-        assert_eq!(
-            read,
-            OwedRecords {
-                shares: Vec::new(),
-                owed: vec![OwedUnits {
-                    owed: 0,
-                    quota: 0,
-                    ..owed(1, 20)
-                }]
-            }
-        );
     }
 
     #[test]

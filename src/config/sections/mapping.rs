@@ -14,7 +14,6 @@ use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
 use super::mapping_fields::{self, FieldProblem};
 use crate::config::config_reader::ConfigReader;
-use crate::config::renamed::new_path;
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] = [
@@ -79,10 +78,7 @@ fn unknown_mappings(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) {
                 format!("write it as a table, [mapping.{name}]"),
             );
         } else if !FIELDS.contains(&field) {
-            let remedy = match new_path(path) {
-                Some(new) => format!("this setting was renamed: write `{new}`"),
-                None => format!("unknown field; write one of {}", FIELDS.join(", ")),
-            };
+            let remedy = format!("unknown field; write one of {}", FIELDS.join(", "));
             reading.problem(path, Some(value), remedy);
         }
     }

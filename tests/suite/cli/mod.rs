@@ -10,7 +10,6 @@ mod cli_keys;
 mod cli_messages;
 mod cli_store;
 mod cli_top;
-mod cli_websites;
 mod documented_commands;
 mod keys_import;
 mod keys_scan;

@@ -22,7 +22,6 @@ mod shared_fetches;
 mod status_pages;
 mod terms;
 mod transfer;
-mod two_builds;
 mod upgrade;
 mod without_database;
 

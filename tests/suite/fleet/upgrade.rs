@@ -1,13 +1,11 @@
-//! Tables of another release: older ones are upgraded, and gateways run and restart on newer ones.
+//! Tables of a newer release: gateways run and restart on them.
 
-use scoregate_base::keys::{ApplicationId, Digest, KeyForm};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
 
-use super::two_builds::under_load;
 use super::*;
 use crate::postgres::unprivileged;
-
-/// The tables as the first format had them.
-const FIRST_FORMAT: &str = include_str!("format_1.sql");
 
 /// A step of a later release: it only adds.
 const LATER_STEP: &str = "
@@ -20,6 +18,9 @@ ALTER TABLE {schema}.minute_shares ADD COLUMN added bigint NOT NULL DEFAULT 0;
 CREATE TABLE {schema}.added (id bigint PRIMARY KEY);
 CREATE INDEX added_index ON {schema}.applications (added);
 UPDATE {schema}.site SET format = format + 1;";
+
+/// The least number of requests during a change.
+const LEAST_LOAD: usize = 200;
 
 /// How often a transaction that the server ended is repeated.
 const REPEATS: usize = 5;
@@ -47,67 +48,43 @@ impl Site {
     }
 }
 
-#[test]
-fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_commands() {
-    needs!("postgresql");
-    within_one_day(|| {
-        let site = Site {
-            url: shared_server().url(),
-            schema: new_schema(),
-        };
-        let key = KeyForm::new("sg_live", false).mint().unwrap();
-        let id = ApplicationId::mint().unwrap();
-        let digest = data_encoding::HEXLOWER.encode(Digest::of(key.expose()).as_bytes());
-        let day = Clock::system().now().wall.day();
-        site.sql(FIRST_FORMAT);
-        site.sql(&format!(
-            "INSERT INTO {{schema}}.applications VALUES ('{id}', 'Station', 'pro', 1000, 50, NULL, NULL, 1);
-             INSERT INTO {{schema}}.keys VALUES (decode('{digest}', 'hex'), '{id}', 'sg_live_x', 1, NULL, NULL, NULL);
-             UPDATE {{schema}}.calendar SET day = '{day}';
-             INSERT INTO {{schema}}.ledger_days VALUES ('{day}', '{id}', 20, 0);
-             INSERT INTO {{schema}}.ledger_nodes VALUES ('{day}', '{id}', 7, 20, 0, 0, 0);"
-        ));
-        let data_dir = TempDir::new().unwrap();
-        let serve = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-            "--data-dir",
-        ];
-        let serve = [&serve[..], &[data_dir.path().to_str().unwrap()]].concat();
-        let refused = run_with(&serve, &site.environment()).with(2).err;
-        assert!(
-            refused.contains("format 1") && refused.contains("scoregate store upgrade"),
-            "{refused}"
-        );
-
-        let upgrade = || {
-            run_with(&["store", "upgrade"], &site.environment())
-                .with(0)
-                .err
-        };
-        let upgrades: Vec<String> = std::thread::scope(|scope| {
-            let commands = [(); 3].map(|()| scope.spawn(upgrade));
-            commands
-                .into_iter()
-                .map(|command| command.join().unwrap())
-                .collect()
+/// Requests to all these gateways while `work` runs. Returns the number of 200s. Any other response fails.
+fn under_load(key: &str, publics: &[SocketAddr], work: impl FnOnce()) -> usize {
+    let (is_done, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let clients = publics.iter().map(|public| {
+            let (is_done, served) = (&is_done, &served);
+            scope.spawn(move || {
+                let mut connection = Wire::open(*public).unwrap();
+                while !is_done.load(Ordering::Relaxed) {
+                    assert_eq!(
+                        connection.get(TARGET, key).status_and_code(),
+                        (200, String::new())
+                    );
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            })
         });
-        let changed = upgrades
-            .iter()
-            .filter(|message| message.contains("from format 1 to"))
-            .count();
-        assert_eq!(changed, 1, "{upgrades:?}");
-        let gateway = site.gateway();
-        assert_eq!(
-            use_up(gateway.public, key.expose()),
-            30,
-            "20 of 50 units were granted before"
-        );
-        gateway.program.stop().with(0);
+        let clients: Vec<_> = clients.collect();
+        let _done = LoadEnd(&is_done);
+        work();
+        // A client that failed has ended.
+        while served.load(Ordering::Relaxed) < LEAST_LOAD
+            && !clients.iter().any(ScopedJoinHandle::is_finished)
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     });
+    served.into_inner()
+}
+
+/// Ends the clients, also if the work fails.
+struct LoadEnd<'d>(&'d AtomicBool);
+
+impl Drop for LoadEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

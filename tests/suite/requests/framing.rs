@@ -154,18 +154,6 @@ async fn framing_a_body_is_refused_on_every_route() {
 }
 
 #[tokio::test]
-async fn framing_a_single_content_length_of_0_is_no_body() {
-    let (world, key) = wide().await;
-    for method in ["GET", "HEAD"] {
-        let bytes = format!(
-            "{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Length: 0\r\n\r\n"
-        );
-        let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((response.status, after), (200, After::Open), "{method}");
-    }
-}
-
-#[tokio::test]
 async fn framing_every_other_method_is_one_405() {
     let (world, key) = wide().await;
     for method in [
@@ -214,42 +202,6 @@ async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_
             .await,
         3
     );
-}
-
-#[tokio::test]
-async fn framing_no_upgrade_is_ever_made() {
-    let (world, key) = wide().await;
-    for upgrade in ["websocket", "h2c", "TLS/1.0", "HTTP/2.0, websocket", "x"] {
-        let head = format!(
-            "GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nConnection: Upgrade, HTTP2-Settings\r\n\
-             HTTP2-Settings: AAMAAABkAAQAAP__\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
-             Upgrade: {upgrade}\r\n\r\n"
-        );
-        let (response, after) = exchange(&world, head.as_bytes()).await;
-        assert_eq!((response.status, after), (200, After::Open), "{upgrade}");
-        // Raw HTTP/2 bytes are not HTTP/1.1: a 400 of the codec, a closed connection, and no upstream request.
-        let mut connection = Connection::open(world.address()).await;
-        connection
-            .write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat())
-            .await;
-        assert_eq!(
-            connection.read(false).await.unwrap().status,
-            200,
-            "{upgrade}"
-        );
-        assert!(
-            is_codec_response(&connection.read(false).await.unwrap()),
-            "{upgrade}"
-        );
-        assert!(connection.is_closed().await, "{upgrade}");
-    }
-    let received: Vec<String> = world
-        .backend
-        .received()
-        .into_iter()
-        .map(|received| received.line)
-        .collect();
-    assert_eq!(received, ["GET /api/v1/index HTTP/1.1"]);
 }
 
 #[tokio::test]

@@ -254,26 +254,3 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
     }
     assert_eq!(world.backend.received().len(), 1);
 }
-
-#[tokio::test]
-async fn paths_a_fragment_is_rejected() {
-    let world = World::with(WIDE, good).await;
-    let key = world.customer("pro").await.key;
-    for target in [
-        &b"/api/v1/models#"[..],
-        b"/api/v1/models#/../me",
-        b"/api/v1/models?sortBy=combined#&period=24h",
-    ] {
-        let mut connection = Connection::open(world.address()).await;
-        connection.write(&get(target, &key)).await;
-        let response = connection.read(false).await.unwrap();
-        assert_eq!(
-            (response.status, is_codec_response(&response)),
-            (400, true),
-            "{}",
-            show(target)
-        );
-        assert!(connection.is_closed().await, "{}", show(target));
-    }
-    assert!(world.backend.received().is_empty());
-}

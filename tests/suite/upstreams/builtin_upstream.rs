@@ -1,9 +1,9 @@
 //! The whole gateway with the built-in backend: responses of all endpoints have the documented fields.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use scoregate_base::routes::shapes::ItemField;
-use scoregate_base::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+use scoregate_base::routes::{ENDPOINTS, Endpoint, Param, Period};
 use serde_json::Value;
 
 use crate::client::Response;
@@ -147,114 +147,6 @@ async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     }
     assert_eq!(found, Vec::<String>::new());
     assert!(without_a_score > 0);
-}
-
-#[tokio::test]
-async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_sort_field() {
-    let world = World::built_in().await;
-    let customer = world.paid().await;
-    let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
-    for sort_by in SortBy::ALL {
-        let order = sort_by.word();
-        let list = world
-            .get_as(
-                &customer,
-                &format!("/api/v1/models?period=24h&sortBy={order}"),
-            )
-            .await
-            .json();
-        assert_eq!(list["sort_by"], order);
-        let items = list["data"].as_array().unwrap().clone();
-        // Models without a score come last, by identifier.
-        let (scored, rest): (Vec<_>, Vec<_>) = items
-            .iter()
-            .partition(|item| item.get("currentScore").is_some());
-        assert_eq!(
-            items.iter().take(scored.len()).collect::<Vec<_>>(),
-            scored,
-            "{order}"
-        );
-        assert!(
-            !rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(),
-            "{order}"
-        );
-        let by = |name: &str| {
-            scored
-                .iter()
-                .map(|item| item[name].as_f64().unwrap())
-                .collect::<Vec<_>>()
-        };
-        let latency = sort_by == SortBy::Speed;
-        let cost = sort_by == SortBy::Price;
-        for item in &items {
-            assert_eq!(
-                item.get("latencyMs").is_some_and(Value::is_number),
-                latency && scored.contains(&item)
-            );
-            assert_eq!(
-                item.get("costUsd").is_some_and(Value::is_number),
-                cost && scored.contains(&item)
-            );
-        }
-        match sort_by {
-            SortBy::Speed => assert!(by("latencyMs").is_sorted(), "{order}"),
-            SortBy::Price => assert!(by("costUsd").is_sorted(), "{order}"),
-            SortBy::Combined
-            | SortBy::Reasoning
-            | SortBy::Coding
-            | SortBy::SevenAxis
-            | SortBy::Tooling => {
-                assert!(
-                    by("currentScore").is_sorted_by(|a, b| a >= b),
-                    "{order}: {:?}",
-                    by("currentScore")
-                );
-            }
-        }
-        for item in &scored {
-            let target = format!("/api/v1/models/{}", item["id"].as_str().unwrap());
-            let detail = world.get_as(&customer, &target).await.json()["data"][0].clone();
-            let suite = |index: usize| detail["suites"][index]["score"].clone();
-            match sort_by {
-                SortBy::Combined | SortBy::Speed | SortBy::Price => {
-                    for name in [
-                        "currentScore",
-                        "confidenceLower",
-                        "confidenceUpper",
-                        "status",
-                        "trend",
-                    ] {
-                        assert_eq!(item.get(name), detail.get(name), "{order}: {name}");
-                    }
-                }
-                SortBy::Coding => assert_eq!(item["currentScore"], suite(0)),
-                SortBy::Reasoning => assert_eq!(item["currentScore"], suite(1)),
-                SortBy::Tooling => assert_eq!(item["currentScore"], suite(2)),
-                SortBy::SevenAxis => {
-                    let axes = detail["axes"].as_array().unwrap();
-                    let mean = axes
-                        .iter()
-                        .map(|axis| axis["score"].as_f64().unwrap())
-                        .sum::<f64>()
-                        / 7.0;
-                    assert!(
-                        (item["currentScore"].as_f64().unwrap() - mean).abs() < 0.02,
-                        "{item} {mean}"
-                    );
-                }
-            }
-            let [lower, score, upper] = ["confidenceLower", "currentScore", "confidenceUpper"]
-                .map(|name| item[name].as_f64().unwrap());
-            assert!(lower <= score && score <= upper, "{order}: {item}");
-            let of_model = numbers.entry(order).or_default();
-            of_model.insert(item["id"].to_string(), item["currentScore"].clone());
-        }
-    }
-    assert!(numbers["coding"] != numbers["combined"] && numbers["7axis"] != numbers["combined"]);
-    assert_eq!(
-        (&numbers["speed"], &numbers["price"]),
-        (&numbers["combined"], &numbers["combined"])
-    );
 }
 
 #[tokio::test]

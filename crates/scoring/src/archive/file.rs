@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{Trouble, suites};
 
@@ -11,7 +11,7 @@ use super::{Trouble, suites};
 const APPLICATION_ID: i32 = 0x7367_526E;
 /// The version of the layout below, and of what rows may contain. It is raised with every addition that an older program
 /// would read as damage.
-pub const FORMAT: i32 = 2;
+pub const FORMAT: i32 = 1;
 /// Lock timeout: another import holds the lock for one batch.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A refresh reads each page once…
@@ -23,7 +23,8 @@ const LOG_BYTES: i64 = 64 << 20;
 
 /// Runs are stored by model and time, so that a day of a model is contiguous. A day's runs are aggregated in `day`,
 /// which is all that a refresh reads; `unsummed` lists days whose aggregate is outdated. Both are numbered by
-/// `day_number`.
+/// `day_number`. `last_import` is when runs were last aggregated; no row before the first import. The id of a withdrawn run
+/// is not used again.
 const LAYOUT: &str = "
     CREATE TABLE model (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE description (
@@ -51,24 +52,16 @@ const LAYOUT: &str = "
     CREATE TABLE day (number INTEGER PRIMARY KEY, sum BLOB NOT NULL) STRICT;
     CREATE TABLE unsummed (number INTEGER PRIMARY KEY) STRICT;
     CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
-";
-
-/// Additions of format 2, beside the suite table. Its runs may have failures of the harness and missing measurements.
-///
-/// `last_import` is when runs were last aggregated; no row before the first import. The id of a withdrawn run is not
-/// used again: the trigger also stops programs of format 1 that opened the file before the upgrade, which report its
-/// line as one with other content.
-const ADDED: &str = "
-    CREATE TABLE IF NOT EXISTS last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS withdrawn (
+    CREATE TABLE last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
+    CREATE TABLE withdrawn (
         id TEXT PRIMARY KEY,
         at_ms INTEGER NOT NULL,
         actor TEXT NOT NULL,
         reason TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER IF NOT EXISTS withdrawn_run BEFORE INSERT ON run
+    CREATE TRIGGER withdrawn_run BEFORE INSERT ON run
         WHEN EXISTS (SELECT 1 FROM withdrawn WHERE id = NEW.id) BEGIN SELECT RAISE(IGNORE); END;
-    CREATE TABLE IF NOT EXISTS audit (
+    CREATE TABLE audit (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         at_ms INTEGER NOT NULL,
         actor TEXT NOT NULL,
@@ -77,11 +70,11 @@ const ADDED: &str = "
         reason TEXT NOT NULL,
         before TEXT
     ) STRICT;
-    CREATE TRIGGER IF NOT EXISTS audit_update BEFORE UPDATE ON audit
+    CREATE TRIGGER audit_update BEFORE UPDATE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-    CREATE TRIGGER IF NOT EXISTS audit_delete BEFORE DELETE ON audit
+    CREATE TRIGGER audit_delete BEFORE DELETE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-    CREATE TABLE IF NOT EXISTS incident_record (
+    CREATE TABLE incident_record (
         incident TEXT NOT NULL,
         revision INTEGER NOT NULL,
         model TEXT NOT NULL,
@@ -97,14 +90,15 @@ const ADDED: &str = "
         last_run_ms INTEGER NOT NULL,
         retracted_by TEXT,
         reason TEXT,
+        method TEXT,
         UNIQUE (incident, revision)
     ) STRICT;
-    CREATE INDEX IF NOT EXISTS incident_record_of ON incident_record (model, opened_ms);
-    CREATE TRIGGER IF NOT EXISTS incident_record_update BEFORE UPDATE ON incident_record
+    CREATE INDEX incident_record_of ON incident_record (model, opened_ms);
+    CREATE TRIGGER incident_record_update BEFORE UPDATE ON incident_record
         BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
-    CREATE TRIGGER IF NOT EXISTS incident_record_delete BEFORE DELETE ON incident_record
+    CREATE TRIGGER incident_record_delete BEFORE DELETE ON incident_record
         BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
-    CREATE TABLE IF NOT EXISTS incident_scan (
+    CREATE TABLE incident_scan (
         model TEXT PRIMARY KEY,
         round_ms INTEGER,
         hour_ms INTEGER NOT NULL
@@ -138,9 +132,6 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> 
     if mode != "wal" {
         return Err(Trouble::Place);
     }
-    if format < FORMAT || !has_method(&connection)? {
-        upgrade(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)?;
-    }
     // An acknowledged batch is synced.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -166,26 +157,9 @@ fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
     if is_empty(&transaction)? {
         transaction.execute_batch(LAYOUT)?;
         transaction.execute("INSERT INTO summed_by (method) VALUES (?1)", [summed_by])?;
+        suites::add(&transaction)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        return upgrade(transaction);
+        transaction.pragma_update(None, "user_version", FORMAT)?;
     }
     transaction.commit()
-}
-
-/// Adds what an older archive lacks, and raises its format. Another process may have been faster.
-fn upgrade(transaction: Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch(ADDED)?;
-    suites::add(&transaction)?;
-    if !has_method(&transaction)? {
-        transaction.execute_batch("ALTER TABLE incident_record ADD COLUMN method TEXT")?;
-    }
-    transaction.pragma_update(None, "user_version", FORMAT)?;
-    transaction.commit()
-}
-
-/// Whether records of incidents have the version of the method. Programs without it use the file as before.
-fn has_method(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql =
-        "SELECT EXISTS (SELECT 1 FROM pragma_table_info('incident_record') WHERE name = 'method')";
-    connection.query_row(sql, [], |row| row.get(0))
 }

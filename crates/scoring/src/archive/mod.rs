@@ -27,8 +27,6 @@ mod tests_of_changes;
 #[cfg(test)]
 mod tests_of_descriptions;
 #[cfg(test)]
-mod tests_of_formats;
-#[cfg(test)]
 mod tests_of_imports;
 #[cfg(test)]
 mod tests_of_incidents;

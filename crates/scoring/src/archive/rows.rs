@@ -17,9 +17,6 @@ use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel,
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
-/// Difference of a number as read by earlier versions, in units of its last place.
-const LAST_PLACES: u64 = 2;
-
 /// A stored run without its model, description and id.
 #[derive(Debug, PartialEq)]
 pub(super) struct StoredRun {
@@ -72,19 +69,6 @@ impl StoredRun {
             failure: row.get(first + 4)?,
             detail: row.get(first + 5)?,
         })
-    }
-
-    /// Whether both are the same run. Numbers of trials may differ by two in the last place: earlier versions did not
-    /// read all digits.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        let others = |run: &Self| (run.at_ms, run.suite, run.failure);
-        others(self) == others(other)
-            && (&self.failed_trials, &self.detail) == (&other.failed_trials, &other.detail)
-            && self.trials.is_some() == other.trials.is_some()
-            && are_same_trials(
-                self.trials.as_deref().unwrap_or(&[]),
-                other.trials.as_deref().unwrap_or(&[]),
-            )
     }
 
     /// Decodes the run.
@@ -144,8 +128,8 @@ pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Tro
         [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
     let input = row.get(first + 3)?;
     let output = row.get(first + 4)?;
-    let model = ModelId::new(&id)
-        .and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
+    let model =
+        ModelId::new(&id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
     model
         .map(Arc::new)
         .ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
@@ -193,16 +177,6 @@ fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
         .flat_map(f64::to_le_bytes)
         .collect::<Vec<u8>>()
         .into_iter()
-}
-
-/// Missing numbers are NaN with the same bits; no number is negative, so the order of bits is that of numbers.
-fn are_same_trials(ours: &[u8], theirs: &[u8]) -> bool {
-    let ours = ours.as_chunks::<8>();
-    let theirs = theirs.as_chunks::<8>();
-    let is_near = |(a, b): (&[u8; 8], &[u8; 8])| {
-        u64::from_le_bytes(*a).abs_diff(u64::from_le_bytes(*b)) <= LAST_PLACES
-    };
-    (ours.0.len(), ours.1) == (theirs.0.len(), theirs.1) && ours.0.iter().zip(theirs.0).all(is_near)
 }
 
 fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {

@@ -13,9 +13,9 @@ use scoregate_base::routes::SortBy;
 
 use super::{Trouble, query};
 
-/// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
+/// `place` is the position in the table; it is missing for suites that are not in it.
 const LAYOUT: &str = "
-    CREATE TABLE IF NOT EXISTS suite (
+    CREATE TABLE suite (
         number INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
         place INTEGER,
@@ -119,12 +119,9 @@ impl StoredSuites {
     }
 }
 
-/// Adds the default table to an archive without one. Its suites have the numbers 0, 1 and 2, which older archives use.
+/// Adds the default table to a new archive.
 pub(super) fn add(file: &Connection) -> rusqlite::Result<()> {
     file.execute_batch(LAYOUT)?;
-    if file.prepare("SELECT 1 FROM suite")?.exists([])? {
-        return Ok(());
-    }
     for (number, name) in (0_i64..).zip(Suite::DEFAULT) {
         file.execute(
             "INSERT INTO suite (number, name) VALUES (?1, ?2)",

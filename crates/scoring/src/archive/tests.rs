@@ -345,22 +345,6 @@ fn sums_of_another_method_are_recomputed_at_opening() {
 }
 
 #[test]
-fn an_archive_of_an_older_version_has_the_default_suites() {
-    let place = TempDir::new().unwrap();
-    let archive = in_(&place);
-    archive.take(&records(48)).unwrap();
-    archive.sum_up(now()).unwrap();
-    let expected = models(in_(&place), now());
-    archive
-        .inside()
-        .connection
-        .execute_batch("DROP TABLE suite; PRAGMA user_version = 1")
-        .unwrap();
-    assert_eq!(*in_(&place).suites().unwrap(), SuiteTable::default());
-    assert_eq!(models(in_(&place), now()), expected);
-}
-
-#[test]
 fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("file");
@@ -382,9 +366,9 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     drop(Archive::open(&path, now()).unwrap());
     Connection::open(&path)
         .unwrap()
-        .pragma_update(None, "user_version", 3)
+        .pragma_update(None, "user_version", 2)
         .unwrap();
-    refused("has format 3, but this version supports 2; use a newer version");
+    refused("has format 2, but this version supports 1; use a newer version");
     let nowhere = place.path().join("no/such/file");
     assert!(
         Archive::open(&nowhere, now())

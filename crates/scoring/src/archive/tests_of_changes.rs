@@ -331,29 +331,3 @@ fn an_export_with_withdrawals_reproduces_the_archive() {
         assert_eq!(published(copy), published(in_(&place)));
     }
 }
-
-#[test]
-fn an_archive_of_the_previous_layout_gets_the_new_tables() {
-    let place = TempDir::new().unwrap();
-    let records = records(24);
-    let archive = imported(&place, &records);
-    let expected = models(in_(&place), now());
-    archive
-        .inside()
-        .connection
-        .execute_batch(
-            "DROP TABLE audit; DROP TRIGGER withdrawn_run; DROP TABLE withdrawn; PRAGMA user_version = 1",
-        )
-        .unwrap();
-    drop(archive);
-    assert_eq!(models(in_(&place), now()), expected);
-    in_(&place)
-        .withdraw(&ids(&records[..1]), &author(), now())
-        .unwrap();
-    // A program of format 1 that opened the file before inserts without knowing about withdrawals.
-    let archive = in_(&place);
-    let insert =
-        "INSERT OR IGNORE INTO run SELECT model, at_ms, 'run-0', suite, description, trials, failed_trials,
-                  failure, detail FROM run LIMIT 1";
-    assert_eq!(archive.inside().connection.execute(insert, []).unwrap(), 0);
-}

@@ -166,7 +166,7 @@ pub(super) fn take_one(
         })
         .optional()?;
     Ok(match known {
-        Some((numbers, known)) if numbers == (model, description) && known.is_same(&stored) => {
+        Some((numbers, known)) if numbers == (model, description) && known == stored => {
             RunInsertion::AlreadyThere
         }
         Some(_) => RunInsertion::OtherContent,

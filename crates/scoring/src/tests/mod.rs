@@ -1,7 +1,5 @@
 //! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
-mod cadence;
-mod corrected;
 mod coverage;
 mod dump;
 mod failures;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};
+use super::fixtures::{HOUR, asked, now, rankings};
 
 /// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
 const TABLE: &str = r#"
@@ -82,91 +82,6 @@ fn transparency(scoring: &Scoring) -> Value {
         &DocumentKey::over(Route::Transparency, Period::Day),
     )
     .remove(0)
-}
-
-#[test]
-fn a_measure_is_the_mean_of_the_suites_that_feed_it_and_absent_without_any() {
-    let place = TempDir::new().unwrap();
-    set(&place, &SuiteTable::read(TABLE).unwrap());
-    import(
-        &place,
-        &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])],
-    );
-    let scoring = opened(&place);
-    for (question, fields) in every_question(&scoring) {
-        for item in asked(&scoring, &question) {
-            check_object(&item, fields, &format!("{question:?}"));
-        }
-    }
-    // Correctness weighs twice as much as spec: a trial of `swe` has 0.7.
-    let combined = Some(65.0);
-    for (sort_by, (found, expected)) in
-        SortBy::ALL
-            .into_iter()
-            .zip(
-                scores(&scoring)
-                    .into_iter()
-                    .zip(SortBy::ALL.map(|sort_by| match sort_by {
-                        SortBy::Combined | SortBy::Speed | SortBy::Price => combined,
-                        SortBy::Coding => Some(70.0),
-                        SortBy::Reasoning => Some(50.0),
-                        SortBy::SevenAxis => Some(57.5),
-                        SortBy::Tooling => None,
-                    })),
-            )
-    {
-        assert_eq!(found, expected, "{sort_by:?}");
-    }
-    let detail = detail(&scoring);
-    assert_eq!(
-        (&detail["axes"][0]["score"], &detail["axes"][0]["samples"]),
-        (&80.0.into(), &4.into())
-    );
-    assert_eq!(
-        (&detail["axes"][1]["score"], &detail["axes"][1]["samples"]),
-        (&30.0.into(), &2.into())
-    );
-    assert_eq!(
-        (
-            detail["axes"][2].get("score"),
-            &detail["axes"][2]["samples"]
-        ),
-        (None, &0.into())
-    );
-    assert_eq!(
-        (&detail["suites"][0]["suite"], &detail["latencyMs"]),
-        (&"swe".into(), &100.0.into())
-    );
-    assert_eq!(
-        rankings(&scoring, Period::Day, SortBy::Price)[0].get("costUsd"),
-        None
-    );
-    let tasks = asked(
-        &scoring,
-        &DocumentKey::over(Route::Recommendations, Period::Day),
-    );
-    assert_eq!(
-        tasks.iter().map(|item| &item["task"]).collect::<Vec<_>>(),
-        ["coding", "reasoning", "fast"]
-    );
-    let drift = asked(
-        &scoring,
-        &DocumentKey::of_model(Route::Drift, ModelId::new("m").unwrap()),
-    )
-    .remove(0);
-    assert_eq!(drift["axes"][2]["trend"], "unavailable");
-    let shown = transparency(&scoring);
-    assert_eq!(
-        shown["suites"][1],
-        serde_json::json!({
-            "name": "mmlu", "weight": 0.25, "axes": [{"name": "correctness", "weight": 1.0}],
-            "feeds": ["combined", "reasoning", "7axis"],
-        })
-    );
-    assert_eq!(
-        shown["methodVersion"],
-        SuiteTable::read(TABLE).unwrap().method_version()
-    );
 }
 
 #[test]

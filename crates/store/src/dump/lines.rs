@@ -11,9 +11,7 @@ use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
 
 pub(crate) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
-pub(crate) const VERSION: u32 = 3;
-/// The oldest version that can be read. It has no usage, and like version 2 no requests and nothing of the status page.
-pub(crate) const OLDEST: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Maximum number of minutes in a line; more are never kept.
 const MOST_MINUTES: u64 = 100 * DAY_MINUTES;
@@ -65,8 +63,6 @@ pub(crate) struct KeyLine {
     pub(crate) application: String,
     pub(crate) digest: String,
     pub(crate) shown: String,
-    /// Left out without a name, so that the previous release reads such an export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) created_at: String,
     pub(crate) expires_at: Option<String>,
@@ -80,7 +76,6 @@ pub(crate) struct LedgerLine {
     pub(crate) day: String,
     pub(crate) application: String,
     pub(crate) granted: u32,
-    pub(crate) grace: u32,
 }
 
 /// Units delivered to an application on a day, by all gateways.
@@ -147,8 +142,6 @@ pub(crate) struct OwnerLine {
     pub(crate) terms_accepted_at: String,
     pub(crate) tier: Option<String>,
     pub(crate) suspended_at: Option<String>,
-    /// Left out without a choice, so that the previous release reads such an export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) notices: Option<String>,
     pub(crate) applications: Vec<String>,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::TransferError;
-use super::lines::{DumpHeader, DumpLine, FORMAT, OLDEST, RecordCounts, VERSION};
+use super::lines::{DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
 use scoregate_base::json;
 use scoregate_base::keys::Digest;
 
@@ -39,9 +39,9 @@ impl DumpReader {
         };
         let text = reader.next_text()?;
         let head: DumpHeader = json::read(&text).map_err(|bad| reader.wrong(&bad))?;
-        if head.format != FORMAT || !(OLDEST..=VERSION).contains(&head.version) {
+        if head.format != FORMAT || head.version != VERSION {
             let reason = format!(
-                "version {} is unknown; this program reads {OLDEST} to {VERSION}",
+                "version {} is unknown; this program reads version {VERSION}",
                 head.version
             );
             return Err(reader.wrong(&reason));

@@ -10,23 +10,15 @@ pub(crate) struct ExportedTable {
     select: &'static str,
     /// The columns of its order.
     pub(crate) order: &'static str,
-    /// Tables that a file of an older format lacks.
-    pub(crate) later: Option<&'static str>,
 }
-
-/// Columns that a file of an older format lacks, by table.
-const LATER_COLUMNS: [(&str, &[&str]); 2] = [
-    ("keys", &["last_used_at", "name"]),
-    ("owners", &["notices"]),
-];
 
 /// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
 /// have an array of the applications.
 const APPLICATIONS: &str =
     "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
-const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, {later keys} FROM {schema}.keys k";
-const LEDGER: &str = "day, application, {granted}, 0 AS grace FROM {schema}.{ledger}";
+const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, last_used_at, name FROM {schema}.keys k";
+const LEDGER: &str = "day, application, {granted} FROM {schema}.{ledger}";
 const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
     WHERE application IN (SELECT id FROM {schema}.applications) GROUP BY day, application";
@@ -42,7 +34,7 @@ const AVAILABILITY: &str = "min(minute) * 60000 AS first, count(*) AS minutes, i
           FROM {schema}.status_minutes) m
     GROUP BY is_ready, is_fresh, period";
 const MESSAGES: &str = "id, incident, at, state, title, message FROM {schema}.status_messages";
-const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at, {later owners},
+const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at, notices,
         (SELECT coalesce({array}(application ORDER BY application), '[]') FROM {schema}.owned_applications WHERE owner = o.id)
             AS applications
     FROM {schema}.owners o";
@@ -53,72 +45,56 @@ pub(crate) static TABLES: [ExportedTable; 9] = [
         kind: "application",
         select: APPLICATIONS,
         order: "id",
-        later: None,
     },
     ExportedTable {
         kind: "key",
         select: KEYS,
         order: "application, k.digest",
-        later: None,
     },
     ExportedTable {
         kind: "ledger",
         select: LEDGER,
         order: "day, application",
-        later: None,
     },
     ExportedTable {
         kind: "usage",
         select: USAGE,
         order: "day, application",
-        later: Some("usage_days, usage_nodes"),
     },
     ExportedTable {
         kind: "requests",
         select: REQUESTS,
         order: "day, application, endpoint, outcome",
-        later: Some("request_days, request_nodes"),
     },
     ExportedTable {
         kind: "audit",
         select: AUDIT,
         order: "id",
-        later: None,
     },
     ExportedTable {
         kind: "availability",
         select: AVAILABILITY,
         order: "first",
-        later: Some("status_minutes"),
     },
     ExportedTable {
         kind: "status_message",
         select: MESSAGES,
         order: "id",
-        later: Some("status_messages"),
     },
     ExportedTable {
         kind: "owner",
         select: OWNERS,
         order: "id",
-        later: Some("owners, owned_applications"),
     },
 ];
 
 impl ExportedTable {
-    /// Columns and table as an engine has them: `list` writes columns of a table, and `terms` are the digest, the granted units,
-    /// the table of the ledger, and the function for an array.
-    pub(crate) fn columns(
-        &self,
-        list: impl Fn(&[&str], &str) -> String,
-        terms: [&str; 4],
-    ) -> String {
-        let mut columns = self
+    /// Columns and table as an engine has them: `terms` are the digest, the granted units, the table of the ledger, and the
+    /// function for an array.
+    pub(crate) fn columns(&self, terms: [&str; 4]) -> String {
+        let columns = self
             .select
-            .replace("{description}", &list(&Description::NAMES, "applications"));
-        for (table, names) in LATER_COLUMNS {
-            columns = columns.replace(&format!("{{later {table}}}"), &list(names, table));
-        }
+            .replace("{description}", &Description::NAMES.join(", "));
         let names = ["{digest}", "{granted}", "{ledger}", "{array}"];
         names
             .iter()

@@ -90,7 +90,7 @@ async fn write_all(
     let mut writer = DumpWriter::begin(out, now).map_err(TransferError::File)?;
     let fetch = format!("FETCH {AT_ONCE} FROM exported");
     for table in &TABLES {
-        let columns = table.columns(|names, _| names.join(", "), TERMS);
+        let columns = table.columns(TERMS);
         let rows = format!("SELECT {columns} ORDER BY {}", table.order);
         let json = format!("SELECT row_to_json(r)::text FROM ({rows}) r");
         client

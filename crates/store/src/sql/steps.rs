@@ -1,10 +1,48 @@
-//! Steps of the schema that both engines have, in the dialect of PostgreSQL.
+//! The tables that both engines have, in the dialect of PostgreSQL.
 //!
 //! A released step is never changed: tables in that format exist. The comments behind columns and tables are for operators: a
 //! database has them as comments, and a file in its statements.
 
-/// Requests by endpoint and outcome, like usage; the minutes in which the service was up; and messages about incidents.
-pub(crate) const REQUESTS_AND_STATUS: &str = r#"
+/// The totals of the ledger and of statistics, the status page, and accounts. Links and sessions are stored as digests of their
+/// tokens. There is no address in `closed_applications`: the owner may have deleted the account. A mail is queued once
+/// although its record in the queue is gone once it was sent, by `notices`. Keys of evidence are deleted after two days.
+pub(crate) const SHARED: &str = r#"
+CREATE TABLE {schema}.ledger_nodes ( -- totals of one gateway process; each only grows
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    granted     bigint NOT NULL,
+    returned    bigint NOT NULL,
+    promised    bigint NOT NULL,
+    released    bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.grace_shares ( -- numbered shares of a day's grace, each held by one gateway
+    day    date   NOT NULL,
+    share  bigint NOT NULL,
+    shares bigint NOT NULL, -- the number of shares of the day, fixed by the first holder
+    token  bigint NOT NULL, -- the holder, and the processes that continue it
+    life   bigint NOT NULL, -- the number of the process among them
+    node   bigint NOT NULL, -- the process; 0: nobody gets it
+    PRIMARY KEY (day, share)
+);
+
+CREATE TABLE {schema}.usage_nodes ( -- units delivered by one gateway process; each total only grows
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.usage_days ( -- units delivered on days closed for reports, merged from usage_nodes
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application)
+);
+
 CREATE TABLE {schema}.request_nodes ( -- requests answered by one gateway process on a day; only grows
     day         date   NOT NULL,
     application text COLLATE "C" NOT NULL,
@@ -40,12 +78,6 @@ CREATE TABLE {schema}.status_messages (
 );
 CREATE INDEX status_messages_by_incident ON {schema}.status_messages (incident, id);
 
-UPDATE {schema}.site SET format = 5;
-"#;
-
-/// Owners who signed up, with their applications, links and sessions; and mail to be sent. Links and sessions are
-/// stored as digests of their tokens.
-pub(crate) const SELF_SERVICE: &str = r#"
 CREATE TABLE {schema}.owners ( -- owners of applications who signed up
     id                text COLLATE "C" PRIMARY KEY,
     mailbox           text COLLATE "C" NOT NULL UNIQUE, -- the address without what mail servers ignore
@@ -54,7 +86,8 @@ CREATE TABLE {schema}.owners ( -- owners of applications who signed up
     terms_version     text   NOT NULL,
     terms_accepted_at bigint NOT NULL,
     tier              text,                             -- of new applications; NULL: the default
-    suspended_at      bigint
+    suspended_at      bigint,
+    notices           text                              -- chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier
 );
 
 CREATE TABLE {schema}.owned_applications (
@@ -98,19 +131,6 @@ CREATE TABLE {schema}.mail_queue (
 ) WITH (fillfactor = 80);
 CREATE INDEX mail_queue_by_due ON {schema}.mail_queue (due_at);
 
-UPDATE {schema}.site SET format = 6;
-"#;
-
-pub(crate) const WEBSITES: &str = r"
-ALTER TABLE {schema}.applications
-    ADD COLUMN url text; -- the website
-
-UPDATE {schema}.site SET format = 7;
-";
-
-/// Applications that count against the limit of their mailbox until the day ends. There is no address: the owner may have
-/// deleted the account.
-pub(crate) const CLOSED_APPLICATIONS: &str = r#"
 CREATE TABLE {schema}.closed_applications ( -- applications that count against the limit of their mailbox until the day ends
     mailbox_digest bytea NOT NULL, -- SHA-256 of the mailbox of the owner
     application    text COLLATE "C" NOT NULL,
@@ -119,26 +139,12 @@ CREATE TABLE {schema}.closed_applications ( -- applications that count against t
 );
 CREATE INDEX closed_applications_by_day ON {schema}.closed_applications (day);
 
-UPDATE {schema}.site SET format = 8;
-"#;
-
-/// Notices that owners chose, and those that were queued: a mail is queued once although its record in the queue is gone once
-/// it was sent.
-pub(crate) const NOTICES: &str = r#"
-ALTER TABLE {schema}.owners
-    ADD COLUMN notices text; -- chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier
-
 CREATE TABLE {schema}.notices ( -- notices to owners that were queued, so that each is queued once
     id text COLLATE "C" PRIMARY KEY, -- the message id of the mail, without its domain
     at bigint NOT NULL               -- when it was queued
 );
 CREATE INDEX notices_by_time ON {schema}.notices (at);
 
-UPDATE {schema}.site SET format = 10;
-"#;
-
-/// Evidence of how applications use the service, whose keys are deleted after two days; limits that return; webhooks of owners.
-pub(crate) const EVIDENCE_AND_WEBHOOKS: &str = r#"
 CREATE TABLE {schema}.evidence_hours ( -- how an application used one gateway process in an hour, until it is merged into the day
     hour        bigint NOT NULL, -- hours since 1970
     application text COLLATE "C" NOT NULL,
@@ -181,5 +187,5 @@ CREATE TABLE {schema}.owner_webhooks ( -- URLs that get the notices of an owner
 CREATE INDEX owner_webhooks_by_owner ON {schema}.owner_webhooks (owner);
 CREATE INDEX mail_queue_by_recipient ON {schema}.mail_queue (recipient);
 
-UPDATE {schema}.site SET format = 11;
+UPDATE {schema}.site SET format = 2;
 "#;

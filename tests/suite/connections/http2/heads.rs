@@ -3,7 +3,7 @@
 
 use super::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields,
-    frame, get, opening, request,
+    frame, get, opening,
 };
 use crate::world::{World, good};
 
@@ -77,74 +77,6 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(world.backend.received().is_empty());
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
-}
-
-#[tokio::test]
-async fn http2_pseudo_headers_are_sent_once_and_first() {
-    let (world, key) = wide().await;
-    let method = (":method", "GET");
-    let scheme = (":scheme", "http");
-    let path = (":path", "/api/v1/models");
-    let authority = (":authority", "localhost");
-    let plain = pseudo(&[method, scheme, authority, path], &key);
-    assert_eq!(
-        world.outcome_of(&plain).await,
-        StreamOutcome::Response(200, String::new())
-    );
-    let already_received = world.backend.received().len();
-    let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
-    late.extend(fields(&[path]));
-    let broken = [
-        ("no method", pseudo(&[scheme, authority, path], &key)),
-        ("no scheme", pseudo(&[method, authority, path], &key)),
-        ("no path", pseudo(&[method, scheme, authority], &key)),
-        (
-            "an empty method",
-            pseudo(&[(":method", ""), scheme, authority, path], &key),
-        ),
-        (
-            "a method with a space",
-            pseudo(&[(":method", "GET /x"), scheme, authority, path], &key),
-        ),
-        (
-            "an empty path",
-            pseudo(&[method, scheme, authority, (":path", "")], &key),
-        ),
-        ("a path after a field", late),
-        (
-            "a path twice",
-            pseudo(&[method, scheme, authority, path, path], &key),
-        ),
-        (
-            "a method twice",
-            pseudo(&[method, method, scheme, authority, path], &key),
-        ),
-        ("nothing", Vec::new()),
-        (
-            "a path with a space",
-            pseudo(&[method, scheme, authority, (":path", "/a b")], &key),
-        ),
-        (
-            "a path with a line break",
-            pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key),
-        ),
-        (
-            "an authority with a space",
-            pseudo(&[method, scheme, (":authority", "a b"), path], &key),
-        ),
-        (
-            "an extended GET",
-            pseudo(
-                &[method, scheme, authority, path, (":protocol", "websocket")],
-                &key,
-            ),
-        ),
-    ];
-    for (name, fields) in broken {
-        let outcome = world.outcome_of(&fields).await;
-        assert!(outcome.is_error(), "{name}: {outcome:?}");
-    }
-    assert_eq!(world.backend.received().len(), already_received);
 }
 
 #[tokio::test]
@@ -302,25 +234,6 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
 }
 
 #[tokio::test]
-async fn http2_a_fragment_is_removed_by_the_codec() {
-    let (world, key) = wide().await;
-    let outcome = world
-        .outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)]))
-        .await;
-    assert!(
-        outcome.is_error() || outcome == StreamOutcome::Response(200, String::new()),
-        "{outcome:?}"
-    );
-    let received = world.backend.received();
-    assert!(
-        received
-            .iter()
-            .all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
-        "{received:?}"
-    );
-}
-
-#[tokio::test]
 async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
     let (world, key) = wide().await;
     for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
@@ -462,35 +375,6 @@ fn goaway_code(read: &super::Frame) -> Option<u32> {
 }
 
 #[tokio::test]
-async fn http2_a_wrong_content_length_is_rejected() {
-    let (world, key) = wide().await;
-    let of = |length: &str| {
-        get(
-            "/api/v1/models",
-            &[("x-api-key", &key), ("content-length", length)],
-        )
-    };
-    for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
-        let outcome = world.outcome_of(&of(length)).await;
-        let is_refused =
-            outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
-        assert!(is_refused, "{length:?} without a body: {outcome:?}");
-    }
-    for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
-        let mut connection = Wire::open(world.address()).await;
-        let body = frame(DATA, END_STREAM, 1, body.as_bytes());
-        connection
-            .send(&[opening(1, &of(length), 0), body].concat())
-            .await;
-        let outcome = connection.stream_outcome(1).await;
-        let is_refused =
-            outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
-        assert!(is_refused, "{length:?} with a body: {outcome:?}");
-    }
-    assert!(world.backend.received().is_empty());
-}
-
-#[tokio::test]
 async fn http2_repeated_key_headers_are_a_401() {
     let (world, key) = wide().await;
     let bearer = format!("Bearer {key}");
@@ -512,105 +396,4 @@ async fn http2_repeated_key_headers_are_a_401() {
         ))
         .await;
     assert_eq!(outcome, StreamOutcome::Response(200, String::new()));
-}
-
-/// Invalid frames.
-#[tokio::test]
-async fn http2_invalid_frames_close_the_connection() {
-    let (world, key) = wide().await;
-    let plain = get("/api/v1/models", &[("x-api-key", &key)]);
-    let whole = block(&plain);
-    let broken = [
-        (
-            "a head on stream 0",
-            frame(HEADERS, END_HEADERS | END_STREAM, 0, &whole),
-        ),
-        ("a head on an even stream", request(2, &plain)),
-        ("data on an idle stream", frame(DATA, END_STREAM, 1, b"x")),
-        (
-            "a push",
-            frame(
-                super::PUSH_PROMISE,
-                END_HEADERS,
-                1,
-                &[&[0, 0, 0, 2], &whole[..]].concat(),
-            ),
-        ),
-        (
-            "a continuation without a head",
-            frame(super::CONTINUATION, END_HEADERS, 1, &whole),
-        ),
-        (
-            "padding beyond the frame",
-            frame(HEADERS, END_HEADERS | super::PADDED, 1, &[255, 1]),
-        ),
-        (
-            "settings of five octets",
-            frame(super::SETTINGS, 0, 0, b"12345"),
-        ),
-        ("settings on a stream", frame(super::SETTINGS, 0, 1, b"")),
-        (
-            "a window beyond 2^31",
-            frame(super::SETTINGS, 0, 0, &[0, 4, 255, 255, 255, 255]),
-        ),
-        (
-            "a ping of seven octets",
-            frame(super::PING, 0, 0, b"1234567"),
-        ),
-        ("a ping on a stream", frame(super::PING, 0, 1, b"12345678")),
-        (
-            "a reset of an idle stream",
-            frame(super::RST_STREAM, 0, 1, &[0, 0, 0, 8]),
-        ),
-        ("a frame too long", frame(DATA, 0, 1, &vec![0; 16_385])),
-        (
-            "an index beyond the table",
-            frame(
-                HEADERS,
-                END_HEADERS | END_STREAM,
-                1,
-                &[0xff, 0xff, 0xff, 0x0f],
-            ),
-        ),
-        (
-            "an index of 0",
-            frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x80]),
-        ),
-        (
-            "a table too large",
-            frame(
-                HEADERS,
-                END_HEADERS | END_STREAM,
-                1,
-                &[0x3f, 0xff, 0xff, 0x03],
-            ),
-        ),
-        (
-            "half a field",
-            frame(
-                HEADERS,
-                END_HEADERS | END_STREAM,
-                1,
-                &whole[..whole.len() - 3],
-            ),
-        ),
-        (
-            "another frame within a head",
-            [
-                frame(HEADERS, END_STREAM, 1, &whole),
-                frame(super::PING, 0, 0, b"12345678"),
-            ]
-            .concat(),
-        ),
-    ];
-    for (name, bytes) in broken {
-        let mut connection = Wire::open(world.address()).await;
-        connection.send(&bytes).await;
-        let outcome = connection.stream_outcome(1).await;
-        assert!(
-            matches!(outcome, StreamOutcome::Gone(_) | StreamOutcome::Closed),
-            "{name}: {outcome:?}"
-        );
-    }
-    assert!(world.backend.received().is_empty());
 }

@@ -6,7 +6,6 @@
 
 mod client_limits;
 mod deadlines;
-mod fairness;
 mod floods;
 mod head_sizes;
 mod heads;

@@ -215,23 +215,6 @@ async fn http2_too_many_refusals_close_the_connection() {
     );
 }
 
-#[tokio::test]
-async fn http2_a_body_is_refused_and_closes_the_connection() {
-    let world = World::with(WIDE, good).await;
-    let key = world.customer("pro").await.key;
-    for method in ["GET", "POST", "OPTIONS", "HEAD"] {
-        let client = world.http2_client().await;
-        let response = client
-            .sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello")
-            .await
-            .unwrap();
-        world.check(method, "/api/v1/models", &response);
-        assert_eq!(response.status, 400, "{method}");
-        is_over(&client).await;
-    }
-    assert!(world.backend.received().is_empty());
-}
-
 /// Waits until a connection accepts no more requests.
 async fn is_over(client: &Http2Client) {
     while !client.is_over() {

@@ -69,10 +69,7 @@ fn insert_row(line: &DumpLine, store: &Connection) -> rusqlite::Result<()> {
     let table = match line {
         DumpLine::Application(_) => "applications",
         DumpLine::Key(_) => "keys",
-        DumpLine::Ledger(_) => {
-            row.remove("grace");
-            "ledger"
-        }
+        DumpLine::Ledger(_) => "ledger",
         DumpLine::Usage(_) => "usage_days",
         DumpLine::Requests(_) => "request_days",
         DumpLine::Audit(line) => {

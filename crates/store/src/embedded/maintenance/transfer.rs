@@ -183,12 +183,9 @@ fn keep_owner(new: &Connection, line: &OwnerLine) -> FileResult<()> {
     .map(drop)
 }
 
-/// Keeps when limits end. A store of an older format has none that do.
+/// Keeps when limits end.
 fn keep_ends_of_limits(old: &Connection, new: &Connection) -> FileResult<()> {
-    let Ok(mut select) = old.prepare("SELECT application, until, minute, day FROM limits_until")
-    else {
-        return Ok(());
-    };
+    let mut select = old.prepare("SELECT application, until, minute, day FROM limits_until")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let values: [SqlValue; 4] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];

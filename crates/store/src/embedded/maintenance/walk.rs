@@ -6,27 +6,8 @@ use super::rows;
 use crate::dump::{DumpLine, ExportedTable};
 use crate::embedded::fault::{FileResult, StoreFault};
 
-/// The columns and the table in this file; `None` if the file lacks the table.
-fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
-    let has = |what: &str, tables: &str| {
-        store
-            .prepare(&format!("SELECT {what} FROM {tables} LIMIT 0"))
-            .is_ok()
-    };
-    if table.later.is_some_and(|tables| !has("1", tables)) {
-        return None;
-    }
-    let list = |names: &[&str], table: &str| {
-        let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
-        names
-            .iter()
-            .map(|name| format!("{}{name}", null(name)))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let columns = table.columns(list, ["digest", "granted", "ledger", "json_group_array"]);
-    Some(columns.replace("{schema}.", ""))
-}
+/// Terms of the columns of an export.
+const TERMS: [&str; 4] = ["digest", "granted", "ledger", "json_group_array"];
 
 /// Passes every record of a table to `take`, and returns what was left out. A table that breaks off is read from its
 /// other end too, so lost records are between two that are named.
@@ -90,9 +71,7 @@ impl TableWalk<'_> {
         until: Option<&str>,
         last: &mut Option<String>,
     ) -> FileResult<()> {
-        let Some(columns) = columns(self.table, self.store) else {
-            return Ok(());
-        };
+        let columns = self.table.columns(TERMS).replace("{schema}.", "");
         let line_kind = self.table.kind;
         let mut select = self
             .store

@@ -1,4 +1,4 @@
-//! Closed applications in files of other formats, in backups and in exports.
+//! Closed applications in backups and in exports.
 
 use std::fs;
 
@@ -29,31 +29,6 @@ fn closed_after_use() -> (TempDir, Embedded, OwnerId) {
     wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
     wait(store.change(changing(id, ChangeKind::Close))).unwrap();
     (directory, store, owner)
-}
-
-#[test]
-fn a_file_of_the_format_before_closed_applications_is_upgraded() {
-    let directory = TempDir::new().unwrap();
-    drop(file::open_steps(directory.path(), &file(&directory), &schema::STEPS[..8]).unwrap());
-    let id = an_id();
-    let owner = OwnerId::mint().unwrap();
-    edit(
-        &directory,
-        &format!(
-            "INSERT INTO applications VALUES ('{id}', 'old', 'pro', NULL, NULL, NULL, NULL, 0, NULL);
-             INSERT INTO owners VALUES ('{owner}', '{MAILBOX}', '{MAILBOX}', 0, '1', 0, NULL, NULL);
-             INSERT INTO owned_applications VALUES ('{id}', '{owner}');
-             INSERT INTO ledger VALUES ('{TODAY}', '{id}', 7, 0)"
-        ),
-    );
-    let store = Embedded::open(directory.path()).unwrap();
-    assert!(directory.path().join("scoregate.db.v8.bak").exists());
-    wait(store.change(changing(id, ChangeKind::Close))).unwrap();
-    drop(store);
-    assert!(is_used_today(&directory, owner));
-    let report = maintenance::check(directory.path(), NOW).unwrap();
-    assert!(report.is_sound(), "{report:?}");
-    assert_eq!(report.format, newer_format() - 1);
 }
 
 #[test]

@@ -183,17 +183,38 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
     ids.sort();
     store.lease(asking(ids[7], TODAY, 1, 10)).await.unwrap();
     let spoilt = [
-        format!("UPDATE applications SET own_day = -1 WHERE id = '{}'", ids[0]),
-        format!("UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'", ids[1]),
-        format!("UPDATE applications SET created_at = -5 WHERE id = '{}'", ids[2]),
-        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1, 0)", ids[3]),
-        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807, 0)", ids[4]),
-        format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
-        format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
-        "INSERT INTO applications (id, name, tier, created_at) VALUES ('nobody', '', '', 0)".to_owned(),
-        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
-        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
-        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
+        format!(
+            "UPDATE applications SET own_day = -1 WHERE id = '{}'",
+            ids[0]
+        ),
+        format!(
+            "UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'",
+            ids[1]
+        ),
+        format!(
+            "UPDATE applications SET created_at = -5 WHERE id = '{}'",
+            ids[2]
+        ),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1)", ids[3]),
+        format!(
+            "INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807)",
+            ids[4]
+        ),
+        format!(
+            "UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'",
+            ids[5]
+        ),
+        format!(
+            "UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'",
+            ids[6]
+        ),
+        "INSERT INTO applications (id, name, tier, created_at) VALUES ('nobody', '', '', 0)"
+            .to_owned(),
+        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL, NULL)"
+            .to_owned(),
+        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)"
+            .to_owned(),
+        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1), ('ZZZ', 'x', 1), ('zzz', 'x', 1)"
             .to_owned(),
     ];
     edit(&directory, &spoilt.join(";\n"));

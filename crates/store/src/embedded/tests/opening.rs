@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use scoregate_base::limits::GraceClaim;
 
 #[test]
 fn file_and_directory_are_private() {
@@ -129,29 +128,6 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
     assert_eq!(old.application(id, TODAY).await.unwrap().unwrap().id, id);
 }
 
-#[tokio::test]
-async fn first_format_is_upgraded_with_its_content() {
-    let directory = TempDir::new().unwrap();
-    let first = &schema::STEPS[..1];
-    drop(file::open_steps(directory.path(), &file(&directory), first).unwrap());
-    let id = an_id();
-    let rows = format!(
-        "INSERT INTO applications VALUES ('{id}', 'old', 'pro', NULL, NULL, NULL, NULL, 0);
-         INSERT INTO keys VALUES ('{id}', zeroblob(32), 'sg_live_abcd', 0, NULL, NULL);
-         INSERT INTO ledger VALUES ('{TODAY}', '{id}', 7)"
-    );
-    edit(&directory, &rows);
-    let store = Embedded::open(directory.path()).unwrap();
-    let application = store.application(id, TODAY).await.unwrap().unwrap();
-    assert_eq!(
-        (application.granted, application.keys[0].last_used_at),
-        (7, None)
-    );
-    let lease = store.lease(asking(id, TODAY, 1, 1_000)).await.unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 1, total: 8 });
-    assert!(directory.path().join("scoregate.db.v1.bak").exists());
-}
-
 #[test]
 fn an_upgrade_that_fails_changes_nothing() {
     let (directory, store) = fresh();
@@ -166,32 +142,6 @@ fn an_upgrade_that_fails_changes_nothing() {
         .map(drop)
         .unwrap_err();
     drop(Embedded::open(directory.path()).unwrap());
-}
-
-#[tokio::test]
-async fn on_days_with_promised_grace_nobody_gets_a_share() {
-    let directory = TempDir::new().unwrap();
-    drop(file::open_steps(directory.path(), &file(&directory), &schema::STEPS[..9]).unwrap());
-    edit(
-        &directory,
-        &format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 7, 3)", an_id()),
-    );
-    let store = Embedded::open(directory.path()).unwrap();
-    for (day, is_free) in [(TODAY, false), (TODAY.next(), true)] {
-        let claim = GraceClaim {
-            day,
-            gateways: 1,
-            held: None,
-            token: 1,
-            life: 0,
-            node: 1,
-        };
-        assert_eq!(
-            store.claim_grace(claim).await.unwrap().is_some(),
-            is_free,
-            "{day}"
-        );
-    }
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
     drop(store);
     let spoilt = format!(
         "UPDATE applications SET own_day = -1 WHERE id = '{}';
-         INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296, 0), ('2026-99-99', '{}', 1, 0);
+         INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296), ('2026-99-99', '{}', 1);
          INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL, NULL)",
         ids[0], ids[0], ids[2]
     );

@@ -1,4 +1,4 @@
-//! Websites of applications in files of other formats, in exports and in imports.
+//! Websites of applications in exports and in imports.
 
 use std::fs;
 
@@ -45,53 +45,7 @@ fn altered(path: &Path, before: &str, after: &str) {
 }
 
 #[test]
-fn a_file_of_the_format_before_websites_is_upgraded_exported_and_imported() {
-    let directory = TempDir::new().unwrap();
-    let before = &schema::STEPS[..7];
-    drop(file::open_steps(directory.path(), &file(&directory), before).unwrap());
-    let id = an_id();
-    edit(
-        &directory,
-        &format!(
-            "INSERT INTO applications VALUES ('{id}', 'old', 'pro', NULL, NULL, 'ann', 'a note', 0)"
-        ),
-    );
-    let older = directory.path().join("older.db");
-    fs::copy(file(&directory), &older).unwrap();
-    let lines = directory.path().join("lines");
-    assert!(
-        export(&older, &lines).contains("\"url\":null,\"contact\":\"ann\",\"note\":\"a note\"")
-    );
-
-    let store = Embedded::open(directory.path()).unwrap();
-    let read = wait(store.application(id, TODAY))
-        .unwrap()
-        .unwrap()
-        .description;
-    assert_eq!(
-        (read.url, read.contact.as_deref(), read.note.as_deref()),
-        (None, Some("ann"), Some("a note"))
-    );
-    let description = Description {
-        url: Some(URL.into()),
-        ..Description::default()
-    };
-    let described = ChangeKind::Describe {
-        name: "new".into(),
-        description,
-    };
-    wait(store.change(changing(id, described))).unwrap();
-    drop(store);
-    assert_eq!(stored_url(&directory, id).as_deref(), Some(URL));
-    assert!(directory.path().join("scoregate.db.v7.bak").exists());
-
-    let restored = TempDir::new().unwrap();
-    import(&restored, &older).unwrap();
-    assert_eq!(stored_url(&restored, id), None);
-}
-
-#[test]
-fn an_export_contains_websites_and_may_lack_them() {
+fn an_export_contains_websites() {
     let (directory, store) = fresh();
     let id = an_id();
     let mut creation = creating(id);
@@ -107,11 +61,6 @@ fn an_export_contains_websites_and_may_lack_them() {
     let restored = TempDir::new().unwrap();
     import(&restored, &lines).unwrap();
     assert_eq!(stored_url(&restored, id).as_deref(), Some(URL));
-
-    altered(&lines, &field, "");
-    let restored = TempDir::new().unwrap();
-    import(&restored, &lines).unwrap();
-    assert_eq!(stored_url(&restored, id), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tables, as a list of steps.
+//! The tables, as a list of steps: first the tables of this engine, then those that both engines have.
 //!
 //! A released step is never changed. A step only adds: the previous release runs and restarts on the tables of this one.
 //! A step that breaks that raises `compatible_from` in `site`, and releases that know fewer steps refuse to start.
@@ -6,30 +6,15 @@
 //! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program. Times are
 //! milliseconds since 1970.
 
-use crate::sql::steps::{
-    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE,
-    WEBSITES,
-};
+use crate::sql::steps::SHARED;
 
 /// The format of the tables that this program requires.
 pub(crate) const FORMAT: usize = STEPS.len();
 
 /// The steps; the format of a schema is the number of applied steps.
-pub(crate) const STEPS: &[&str] = &[
-    FIRST,
-    SHARED_MINUTES,
-    NODES_AND_USAGE,
-    SHARED_DOCUMENTS,
-    REQUESTS_AND_STATUS,
-    SELF_SERVICE,
-    WEBSITES,
-    CLOSED_APPLICATIONS,
-    GRACE_SHARES_AND_KEY_NAMES,
-    NOTICES,
-    EVIDENCE_AND_WEBHOOKS,
-];
+pub(crate) const STEPS: &[&str] = &[OWN, SHARED];
 
-const FIRST: &str = r#"
+const OWN: &str = r#"
 CREATE TABLE {schema}.applications (
     id         text COLLATE "C" PRIMARY KEY,
     name       text   NOT NULL,
@@ -38,7 +23,8 @@ CREATE TABLE {schema}.applications (
     own_day    bigint,
     contact    text,
     note       text,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    url        text    -- the website
 );
 
 CREATE TABLE {schema}.keys (
@@ -48,7 +34,8 @@ CREATE TABLE {schema}.keys (
     created_at   bigint NOT NULL,
     expires_at   bigint,
     revoked_at   bigint,
-    last_used_at bigint
+    last_used_at bigint,
+    name         text    -- given by its owner
 ) WITH (fillfactor = 80);
 CREATE INDEX keys_by_application ON {schema}.keys (application);
 
@@ -66,19 +53,7 @@ CREATE TABLE {schema}.ledger_days (
     day         date   NOT NULL,
     application text COLLATE "C" NOT NULL,
     granted     bigint NOT NULL DEFAULT 0, -- units granted to gateways and not returned
-    promised    bigint NOT NULL DEFAULT 0, -- for releases without grace_shares, which promise nothing above a hundredth
     PRIMARY KEY (day, application)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-
-CREATE TABLE {schema}.ledger_nodes ( -- totals of one gateway process; each only grows
-    day         date   NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    node        bigint NOT NULL,
-    granted     bigint NOT NULL,
-    returned    bigint NOT NULL,
-    promised    bigint NOT NULL,
-    released    bigint NOT NULL,
-    PRIMARY KEY (day, application, node)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE {schema}.calendar (
@@ -93,10 +68,8 @@ CREATE TABLE {schema}.site ( -- locked by every change, so that the numbers of a
     format   integer NOT NULL,                        -- number of applied schema steps
     compatible_from integer NOT NULL                  -- a program must know at least this many steps
 );
-INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 1);
-"#;
+INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 2);
 
-const SHARED_MINUTES: &str = r#"
 CREATE TABLE {schema}.minute_pools ( -- buckets of minute limits, without the shares of gateways
     application text COLLATE "C" PRIMARY KEY,
     quota       bigint NOT NULL,
@@ -115,10 +88,6 @@ CREATE TABLE {schema}.minute_shares ( -- parts of minute limits that gateways us
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX minute_shares_by_node ON {schema}.minute_shares (node);
 
-UPDATE {schema}.site SET format = 2;
-"#;
-
-const NODES_AND_USAGE: &str = r#"
 CREATE TABLE {schema}.nodes ( -- gateway processes, for information; a process that stops removes its row
     node              bigint PRIMARY KEY,
     name              text   NOT NULL,
@@ -129,25 +98,6 @@ CREATE TABLE {schema}.nodes ( -- gateway processes, for information; a process t
     usage_recorded_at bigint NOT NULL  -- units delivered before this time are in usage_nodes
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
-CREATE TABLE {schema}.usage_nodes ( -- units delivered by one gateway process; each total only grows
-    day         date   NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    node        bigint NOT NULL,
-    units       bigint NOT NULL,
-    PRIMARY KEY (day, application, node)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-
-CREATE TABLE {schema}.usage_days ( -- units delivered on days closed for reports, merged from usage_nodes
-    day         date   NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    units       bigint NOT NULL,
-    PRIMARY KEY (day, application)
-);
-
-UPDATE {schema}.site SET format = 3;
-"#;
-
-const SHARED_DOCUMENTS: &str = r#"
 CREATE TABLE {schema}.documents ( -- documents of backends that gateways share; times are microseconds since 1970
     scope      text COLLATE "C" NOT NULL,      -- the backend
     name       text COLLATE "C" NOT NULL,
@@ -177,32 +127,7 @@ CREATE TABLE {schema}.backend_refreshes ( -- the newest refresh of each backend;
     detected bigint NOT NULL,
     expected bigint NOT NULL -- the next expected refresh
 );
-
-UPDATE {schema}.site SET format = 4;
 "#;
-
-/// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
-/// created after it. On days with rows from before it they may promise some, so nobody gets a share of these days.
-const GRACE_SHARES_AND_KEY_NAMES: &str = r"
-CREATE TABLE {schema}.grace_shares ( -- numbered shares of a day's grace, each held by one gateway
-    day    date   NOT NULL,
-    share  bigint NOT NULL,
-    shares bigint NOT NULL, -- the number of shares of the day, fixed by the first holder
-    token  bigint NOT NULL, -- the holder, and the processes that continue it
-    life   bigint NOT NULL, -- the number of the process among them
-    node   bigint NOT NULL, -- the process; 0: nobody gets it
-    PRIMARY KEY (day, share)
-);
-
-ALTER TABLE {schema}.ledger_days ALTER COLUMN promised SET DEFAULT 1000000000000;
-INSERT INTO {schema}.grace_shares
-SELECT DISTINCT d.day, 0, 1, 0, 0, 0 FROM {schema}.ledger_days d JOIN {schema}.calendar c ON d.day >= c.day;
-
-ALTER TABLE {schema}.keys
-    ADD COLUMN name text; -- given by its owner
-
-UPDATE {schema}.site SET format = 9;
-";
 
 /// The comments behind the columns and tables of a step, as statements that store them.
 pub(super) fn comments(step: &str) -> String {

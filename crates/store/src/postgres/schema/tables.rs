@@ -148,10 +148,10 @@ impl SchemaFormat {
             Some(Self {
                 compatible_from, ..
             }) if compatible_from > known => Some(format!(
-                "its tables need a program that knows format {compatible_from}; start a newer release"
+                "its tables need a program that knows format {compatible_from}, and this one knows format {known}; start a newer release"
             )),
             Some(Self { applied, .. }) if applied < known => Some(format!(
-                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
+                "its tables have format {applied}, and this release needs format {known}; run `scoregate store upgrade`"
             )),
             Some(_) => None,
         }

@@ -199,36 +199,3 @@ async fn many_nodes_at_once_never_get_more_than_the_minute() {
     assert_eq!(capacity, 60);
     assert!(tokens <= 61 * SECOND, "{tokens}");
 }
-
-#[tokio::test]
-async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
-    needs!("postgresql");
-    let id = ApplicationId::mint().unwrap();
-    let config = config();
-    let row = format!(
-        "INSERT INTO {{schema}}.applications (id, name, tier, created_at) VALUES ('{id}', 'old', 'pro', 0)"
-    );
-    create_older_tables(&config, 1, &row).await;
-    let refused = PostgresStore::open(config.clone(), Clock::system())
-        .await
-        .err()
-        .unwrap();
-    assert!(
-        refused.to_string().contains("scoregate store upgrade"),
-        "{refused}"
-    );
-    let upgrade =
-        PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
-    assert_eq!(
-        upgrade.await.unwrap(),
-        TablesChange::Upgraded {
-            from: 1,
-            to: i32::try_from(STEPS.len()).unwrap()
-        }
-    );
-    let upgraded = PostgresStore::open_with(config, Clock::system(), true)
-        .await
-        .unwrap();
-    let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
-    assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));
-}

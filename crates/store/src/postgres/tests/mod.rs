@@ -1,13 +1,11 @@
 //! The engine against a real server.
 
-mod closed_applications;
 mod connections;
 mod database_status;
 mod deadlocks;
 mod document_losses;
 mod documents;
 mod evidence;
-mod grace_step;
 mod hidden_history;
 mod minutes;
 mod missing_features;
@@ -20,6 +18,7 @@ mod silent_hosts;
 mod terms;
 mod timelines;
 mod transfer;
+mod upgrade;
 mod whole;
 
 use std::sync::Arc;
