@@ -120,7 +120,7 @@ impl ProfileRunner<'_> {
             at_first.into_inner().unwrap(),
             gateway.own.resident()
         ));
-        self.report(profile, vec![run], None, verdict)
+        report(profile, vec![run], None, verdict)
     }
 
     fn stepped(&self, gateway: &GatewayUnderTest) -> ProfileReport {
@@ -152,7 +152,7 @@ impl ProfileRunner<'_> {
                 format!("sustained {rate}/s with a p99 of {}", shown(p99)),
             );
         }
-        self.report(Profile::Stepped, runs, None, verdict)
+        report(Profile::Stepped, runs, None, verdict)
     }
 
     /// All documents become due for a refresh in the same second; in an outage the backend fails then.
@@ -222,7 +222,7 @@ impl ProfileRunner<'_> {
                     .into(),
             );
         }
-        self.report(profile, vec![run], None, verdict)
+        report(profile, vec![run], None, verdict)
     }
 
     fn abusive_key(&self, gateway: &GatewayUnderTest) -> ProfileReport {
@@ -279,7 +279,7 @@ impl ProfileRunner<'_> {
                 None,
             ),
         ];
-        self.report(
+        report(
             profile,
             vec![run],
             other.map(|other| (name, other)),
@@ -310,7 +310,7 @@ impl ProfileRunner<'_> {
             ),
             ratio("all", &run.of(BASELINE).all, "hand-over", &stats.all, None),
         ];
-        self.report(Profile::Deploy, vec![run], None, verdict)
+        report(Profile::Deploy, vec![run], None, verdict)
     }
 
     fn drive(
@@ -366,22 +366,21 @@ impl ProfileRunner<'_> {
         all.extend(phases);
         all
     }
+}
 
-    fn report(
-        &self,
-        profile: Profile,
-        runs: Vec<Record>,
-        beside: Option<(&'static str, Record)>,
-        verdict: Vec<String>,
-    ) -> ProfileReport {
-        let wrong = wrong(profile, &runs, beside.as_ref());
-        ProfileReport {
-            name: profile.word(),
-            runs,
-            beside,
-            verdict,
-            wrong,
-        }
+fn report(
+    profile: Profile,
+    runs: Vec<Record>,
+    beside: Option<(&'static str, Record)>,
+    verdict: Vec<String>,
+) -> ProfileReport {
+    let wrong = wrong(profile, &runs, beside.as_ref());
+    ProfileReport {
+        name: profile.word(),
+        runs,
+        beside,
+        verdict,
+        wrong,
     }
 }
 

@@ -263,7 +263,7 @@ mod tests {
                 [",]", ",)", ",}"]
                     .iter()
                     .fold(constant.replace(' ', ""), |text, end| {
-                        text.replace(end, &end[1..])
+                        text.replace(end, end.trim_start_matches(','))
                     })
             })
             .collect()
