@@ -8,22 +8,22 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::cache;
 use crate::documents::{FetchPriority, FoundDocument};
+use crate::gateway::request::credentials::Credentials;
+use crate::gateway::request::exchange::{Exchange, Peer};
+use crate::gateway::request::request_headers::RequestHeaders;
+use crate::gateway::stages::admit::{Admission, admit};
+use crate::gateway::stages::authenticate::{Caller, authenticate};
+use crate::gateway::stages::fetch::{Served, fetch};
+use crate::gateway::stages::parse::{ParsedRequest, ReceivedRequest, parse};
+use crate::gateway::stages::resolve::{ResolvedTarget, endpoint, resolve};
+use crate::gateway::stages::respond::{DocumentReply, Reply, respond};
 use scoregate_base::clock::Now;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 
 use super::Gateway;
-use super::admit::{Admission, admit};
-use super::authenticate::{Caller, authenticate};
-use super::credentials::Credentials;
-use super::exchange::{Exchange, Peer};
-use super::fetch::{Served, fetch};
-use super::parse::{ParsedRequest, ReceivedRequest, parse};
 use super::refusal::{MisplacedKey, Refusal};
-use super::request_headers::RequestHeaders;
-use super::resolve::{ResolvedTarget, endpoint, resolve};
-use super::respond::{DocumentReply, Reply, respond};
 use super::response::response_context::ResponseContext;
 
 fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {

@@ -13,30 +13,32 @@ use http::{Method, Response};
 use http_body_util::Full;
 
 use crate::documents::{FetchPriority, FoundDocument};
+use crate::gateway::request::connection_trust::ConnectionTrust;
+use crate::gateway::request::credentials::Credentials;
+use crate::gateway::request::exchange::{Exchange, Peer};
+use crate::gateway::request::request_headers::RequestHeaders;
+use crate::gateway::stages::admit::{Admission, admit, guarded};
+use crate::gateway::stages::authenticate::{Caller, authenticate};
+use crate::gateway::stages::charge::{ChargedRequest, charge};
+use crate::gateway::stages::fetch::{Served, fetch, stored_only};
+use crate::gateway::stages::parse::{
+    MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse,
+};
+use crate::gateway::stages::resolve::{ResolvedTarget, resolve};
+use crate::gateway::stages::respond::{DocumentReply, Reply, respond};
+use crate::gateway::stages::settle::settle;
+use crate::gateway::stages::{admit, me, resolve};
 use crate::instruments::{CacheOutcome, RequestSubject};
 use crate::pages::Pages;
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::routes::{API_BASE, Route};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
-use super::admit::{Admission, admit, guarded};
-use super::authenticate::{Caller, authenticate};
-use super::charge::{ChargedRequest, charge};
-use super::connection_trust::ConnectionTrust;
-use super::credentials::Credentials;
-use super::exchange::{Exchange, Peer};
-use super::fetch::{Served, fetch, stored_only};
 use super::guard::AddressGuard;
-use super::parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
 use super::refusal::Refusal;
-use super::request_headers::RequestHeaders;
 use super::request_services::Gateway;
-use super::resolve::{ResolvedTarget, resolve};
-use super::respond::{DocumentReply, Reply, respond};
 use super::response::page_reply::PageReply;
 use super::response::response_context::ResponseContext;
-use super::settle::settle;
-use super::{admit, me, resolve};
 
 /// Liveness: answers as long as the process runs.
 const HEALTH: &str = "/healthz";

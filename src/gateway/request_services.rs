@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::accounts::{KeyDirectory, Leases};
 use crate::documents::DocumentEngine;
+use crate::gateway::request::target_memo::TargetMemo;
 use crate::pages::Pages;
 use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
@@ -17,7 +18,6 @@ use super::observation::recorders::RequestRecorders;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
 use super::service_notice::ServiceNotice;
-use super::target_memo::TargetMemo;
 
 /// Everything a request may need. Built once by `app`.
 pub struct Gateway {

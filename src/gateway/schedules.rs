@@ -16,6 +16,9 @@ use crate::accounts::{
     Account, DocumentUse, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter,
     SpawnLedgerWork, TermsByTier,
 };
+use crate::gateway::stages::admit::{Admission, admit};
+use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::charge::{ChargedRequest, charge};
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::evidence::DocumentMark;
@@ -29,9 +32,6 @@ use scoregate_store::{
     StoreError, StoreFuture, StoredApplication,
 };
 
-use super::admit::{Admission, admit};
-use super::authenticate::Caller;
-use super::charge::{ChargedRequest, charge};
 use super::refusal::Refusal;
 
 const SCHEDULES: usize = 1_500;

@@ -5,6 +5,26 @@ use http::{HeaderMap, Response, StatusCode};
 
 use crate::cache::freshness::ttl;
 use crate::documents::{FetchError, FetchForesight, FoundDocument, WaitError};
+use crate::gateway::guard::AddressGuard;
+use crate::gateway::refusal::Refusal;
+use crate::gateway::request::credentials::Credentials;
+use crate::gateway::request::exchange::Peer;
+use crate::gateway::request::request_headers::RequestHeaders;
+use crate::gateway::request::request_id::{REQUEST_ID, RequestId};
+use crate::gateway::request_path::within_page_bytes;
+use crate::gateway::request_services::Gateway;
+use crate::gateway::response::limit_headers::LimitHeaders;
+use crate::gateway::response::response_context::ResponseContext;
+use crate::gateway::stages::admit::{AdmissionEnd, guarded};
+use crate::gateway::stages::authenticate::{self, Caller};
+use crate::gateway::stages::charge::{self, ChargedRequest};
+use crate::gateway::stages::fetch::{
+    DocumentSource, Served, fetched, fetched_outcome, source, stored_only,
+};
+use crate::gateway::stages::parse::{ReceivedRequest, parse};
+use crate::gateway::stages::resolve::{self, ResolvedTarget, resolve};
+use crate::gateway::stages::respond::{DocumentReply, Reply, respond};
+use crate::gateway::stages::settle::settle;
 use crate::instruments::CacheOutcome;
 use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::{Now, Wall};
@@ -14,26 +34,6 @@ use scoregate_base::routes::{DocumentKey, Route};
 
 use super::explained::{ExplainedKey, Explanation, PossibleOutcome, RuleAmounts};
 use super::possible_admission::PossibleAdmission;
-use crate::gateway::admit::{AdmissionEnd, guarded};
-use crate::gateway::authenticate::{self, Caller};
-use crate::gateway::charge::{self, ChargedRequest};
-use crate::gateway::credentials::Credentials;
-use crate::gateway::exchange::Peer;
-use crate::gateway::fetch::{
-    DocumentSource, Served, fetched, fetched_outcome, source, stored_only,
-};
-use crate::gateway::guard::AddressGuard;
-use crate::gateway::parse::{ReceivedRequest, parse};
-use crate::gateway::refusal::Refusal;
-use crate::gateway::request_headers::RequestHeaders;
-use crate::gateway::request_id::{REQUEST_ID, RequestId};
-use crate::gateway::request_path::within_page_bytes;
-use crate::gateway::request_services::Gateway;
-use crate::gateway::resolve::{self, ResolvedTarget, resolve};
-use crate::gateway::respond::{DocumentReply, Reply, respond};
-use crate::gateway::response::limit_headers::LimitHeaders;
-use crate::gateway::response::response_context::ResponseContext;
-use crate::gateway::settle::settle;
 
 /// A request, the copies on which it is decided, and the explanation so far.
 struct DryRun<'r> {

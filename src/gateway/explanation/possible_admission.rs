@@ -1,12 +1,11 @@
 //! The ends that the admission of a request can have: one, unless it waits for the ledger.
 
 use crate::accounts::Leases;
+use crate::gateway::refusal::Refusal;
+use crate::gateway::stages::admit::{AdmissionEnd, AdmissionStep, decide};
+use crate::gateway::stages::authenticate::Caller;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
-
-use crate::gateway::admit::{AdmissionEnd, AdmissionStep, decide};
-use crate::gateway::authenticate::Caller;
-use crate::gateway::refusal::Refusal;
 
 /// An end of admission.
 #[derive(Debug)]

@@ -2,15 +2,11 @@
 
 use http::StatusCode;
 
+use crate::gateway::refusal::{Refusal, Responsibility};
 use scoregate_store::RequestOutcome;
 
-use crate::gateway::refusal::{Refusal, Responsibility};
-
 /// The outcome of a request. It has no status if its client disconnected before the response.
-pub(in crate::gateway) fn outcome(
-    refusal: Option<&Refusal>,
-    status: Option<StatusCode>,
-) -> RequestOutcome {
+pub(crate) fn outcome(refusal: Option<&Refusal>, status: Option<StatusCode>) -> RequestOutcome {
     let Some(status) = status else {
         return RequestOutcome::Disconnected;
     };

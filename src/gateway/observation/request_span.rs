@@ -19,21 +19,21 @@ const DISCONNECTED: &str = "client_disconnected";
 
 /// A finished request.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct TracedRequest<'x> {
-    pub(in crate::gateway) is_encrypted: bool,
-    pub(in crate::gateway) subject: RequestSubject,
-    pub(in crate::gateway) document: Option<&'x DocumentKey>,
+pub(crate) struct TracedRequest<'x> {
+    pub(crate) is_encrypted: bool,
+    pub(crate) subject: RequestSubject,
+    pub(crate) document: Option<&'x DocumentKey>,
     /// `None` if the client disconnected before the response.
-    pub(in crate::gateway) status: Option<StatusCode>,
-    pub(in crate::gateway) code: Option<ErrorCode>,
-    pub(in crate::gateway) outcome: Option<CacheOutcome>,
-    pub(in crate::gateway) application: Option<ApplicationId>,
-    pub(in crate::gateway) request_id: &'x str,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) code: Option<ErrorCode>,
+    pub(crate) outcome: Option<CacheOutcome>,
+    pub(crate) application: Option<ApplicationId>,
+    pub(crate) request_id: &'x str,
 }
 
 impl TracedRequest<'_> {
     /// Records the span.
-    pub(in crate::gateway) fn end(&self, span: &RequestSpan, ended: Mono) {
+    pub(crate) fn end(&self, span: &RequestSpan, ended: Mono) {
         let has_failed = self.status.is_none_or(|status| status.is_server_error());
         span.end(
             ended,
@@ -106,7 +106,7 @@ impl TracedRequest<'_> {
 }
 
 /// The methods of the API; all others are refused before a span begins.
-pub(in crate::gateway) fn method(method: &Method) -> &'static str {
+pub(crate) fn method(method: &Method) -> &'static str {
     if *method == Method::HEAD {
         "HEAD"
     } else {

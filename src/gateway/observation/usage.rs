@@ -8,11 +8,10 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::{CountedRequests, RequestCounts, UsageCounts, minute_of};
+use crate::gateway::refusal::Responsibility;
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::limits::{LimitRule, network};
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
-
-use crate::gateway::refusal::Responsibility;
 
 /// Usage statistics.
 pub struct UsageTracker {
@@ -44,7 +43,7 @@ impl UsageTracker {
     }
 
     /// Counts a refused request.
-    pub(in crate::gateway) fn count(
+    pub(crate) fn count(
         &self,
         address: IpAddr,
         refused: (Responsibility, Option<LimitRule>),

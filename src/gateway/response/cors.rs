@@ -11,9 +11,8 @@ use http::header::{
     HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use scoregate_base::routes::headers::for_scripts;
-
 use crate::gateway::refusal::whole_seconds;
+use scoregate_base::routes::headers::for_scripts;
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 /// Methods and request headers of the API.
@@ -72,7 +71,7 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(in crate::gateway) fn write(
+    pub(crate) fn write(
         &self,
         request_headers: &HeaderMap,
         options: bool,

@@ -43,7 +43,7 @@ impl Deprecation {
     }
 
     /// Adds the headers to a response.
-    pub(in crate::gateway) fn write(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let mut set = |name, value: &Option<HeaderValue>| {
             if let Some(value) = value {
                 headers.insert(name, value.clone());

@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 
+use crate::gateway::refusal::{Refusal, whole_seconds};
+use crate::gateway::service_notice::ServiceNotice;
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::remedy_links::RemedyLink;
-use crate::gateway::refusal::{Refusal, whole_seconds};
-use crate::gateway::service_notice::ServiceNotice;
 
 /// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
@@ -21,7 +21,7 @@ const REDUCED_CAPACITY: &str =
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(in crate::gateway) fn render(
+pub(crate) fn render(
     refusal: &Refusal,
     status: &LimitStatus,
     request_id: &str,

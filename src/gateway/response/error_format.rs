@@ -16,7 +16,7 @@ struct AcceptedForms {
 
 /// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name at an
 /// equal one.
-pub(in crate::gateway) fn prefers_problem(headers: &HeaderMap) -> bool {
+pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
     let lines = headers

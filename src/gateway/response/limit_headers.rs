@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::gateway::refusal::Refusal;
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
 use super::header_values::{HeaderValueWriter, NumberField};
 use super::response_context::ResponseContext;
 use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
-use crate::gateway::refusal::Refusal;
 
 /// The fields.
-pub(in crate::gateway) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
+pub(crate) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
     HeaderField::Limit,
     HeaderField::Remaining,
     HeaderField::Reset,
@@ -22,11 +22,11 @@ pub(in crate::gateway) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
 ]);
 
 /// The limit headers of a response.
-pub(in crate::gateway) struct LimitHeaders {
+pub(crate) struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
-    pub(in crate::gateway) reported: LimitStatus,
+    pub(crate) reported: LimitStatus,
     /// Time until the next minute token of the caller.
-    pub(in crate::gateway) next_token: Duration,
+    pub(crate) next_token: Duration,
     scope: LimitScope,
 }
 
@@ -41,7 +41,7 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    pub(in crate::gateway) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
+    pub(crate) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
         let hit = refusal.and_then(Refusal::rule);
         let started = at.started;
         let now = at.now;
@@ -88,11 +88,7 @@ impl LimitHeaders {
     }
 
     /// Sets the fields.
-    pub(in crate::gateway) fn write(
-        self,
-        head: &mut HeadWriter<'_>,
-        values: &mut HeaderValueWriter,
-    ) {
+    pub(crate) fn write(self, head: &mut HeadWriter<'_>, values: &mut HeaderValueWriter) {
         head.put(
             HeaderField::Limit,
             NumberField::Plain.value(self.reported.limit.into()),

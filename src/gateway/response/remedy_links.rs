@@ -2,10 +2,9 @@
 
 use http::{HeaderValue, StatusCode};
 
+use crate::gateway::refusal::Refusal;
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
-
-use crate::gateway::refusal::Refusal;
 
 /// The addresses, as far as they are configured.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +16,11 @@ pub struct RemedyLinks {
 
 /// An address with the member of the body that states it.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct RemedyLink {
-    pub(in crate::gateway) member: &'static str,
-    pub(in crate::gateway) url: String,
+pub(crate) struct RemedyLink {
+    pub(crate) member: &'static str,
+    pub(crate) url: String,
     /// The value of `Link`, that of the deprecation included.
-    pub(in crate::gateway) header: HeaderValue,
+    pub(crate) header: HeaderValue,
 }
 
 impl RemedyLinks {
@@ -58,7 +57,7 @@ impl RemedyLinks {
     }
 
     /// The address for a caller with this refusal.
-    pub(in crate::gateway) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
+    pub(crate) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
         let status = refusal.code().row().status;
         if status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();

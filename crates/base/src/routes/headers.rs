@@ -1,7 +1,7 @@
 //! The table of response headers: name, scope, format, meaning.
 //!
 //! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
-//! written in `gateway::respond`.
+//! written in `gateway::stages::respond`.
 
 /// A response header of the data API.
 #[derive(Debug)]

@@ -12,25 +12,25 @@ use http_body_util::Full;
 
 use crate::accounts::DocumentUse;
 use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
+use crate::gateway::refusal::{Refusal, whole_seconds};
+use crate::gateway::response::error_body;
+use crate::gateway::response::error_format::prefers_problem;
+use crate::gateway::response::header_values::{HeaderValueWriter, NumberField};
+use crate::gateway::response::limit_headers::{LIMITS, LimitHeaders};
+use crate::gateway::response::page_reply::PageReply;
+use crate::gateway::response::response_context::ResponseContext;
+use crate::gateway::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::Now;
 use scoregate_base::plans::Rights;
 
 use super::authenticate::Caller;
 use super::fetch::Served;
-use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
-use super::response::error_body;
-use super::response::error_format::prefers_problem;
-use super::response::header_values::{HeaderValueWriter, NumberField};
-use super::response::limit_headers::{LIMITS, LimitHeaders};
-use super::response::page_reply::PageReply;
-use super::response::response_context::ResponseContext;
-use super::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
 
 /// The content of a response.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// A page that needs no key.
     Page(PageReply),
     /// A redirect to the canonical address of a page.
@@ -47,14 +47,14 @@ pub(super) enum Reply {
 
 /// A document in the form for one caller.
 #[derive(Debug)]
-pub(super) struct DocumentReply {
+pub(crate) struct DocumentReply {
     stored: Arc<StoredDocument>,
     rights: Rights,
     encoding: ContentCoding,
-    pub(super) not_modified: bool,
+    pub(crate) not_modified: bool,
     max_age: u64,
     ttl: i64,
-    pub(super) outcome: CacheOutcome,
+    pub(crate) outcome: CacheOutcome,
 }
 
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -65,7 +65,7 @@ const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
 impl DocumentReply {
     /// Chooses the form by the caller's rights and the encoding, and decides on a 304.
-    pub(super) fn of(
+    pub(crate) fn of(
         served: Served,
         target: &ResolvedTarget,
         caller: &Caller,
@@ -87,12 +87,12 @@ impl DocumentReply {
     }
 
     /// The document.
-    pub(super) fn into_stored(self) -> Arc<StoredDocument> {
+    pub(crate) fn into_stored(self) -> Arc<StoredDocument> {
         self.stored
     }
 
     /// The request, as evidence of use.
-    pub(super) fn as_use(&self, target: &ResolvedTarget) -> DocumentUse {
+    pub(crate) fn as_use(&self, target: &ResolvedTarget) -> DocumentUse {
         let bytes = u32::try_from(self.representation().body.len()).unwrap_or(u32::MAX);
         let mark = target.mark;
         let is_conditional = target.conditional;
@@ -106,7 +106,7 @@ impl DocumentReply {
     }
 
     /// Counts a use of the document.
-    pub(super) fn count_use(&self) {
+    pub(crate) fn count_use(&self) {
         self.stored.used();
     }
 
@@ -152,7 +152,7 @@ const BODY: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(super) fn respond(
+pub(crate) fn respond(
     answered: &Result<Reply, Refusal>,
     at: &ResponseContext<'_>,
 ) -> Response<Full<Bytes>> {

@@ -8,55 +8,55 @@ use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Version};
 
-use super::credentials::Credentials;
-use super::refusal::{HttpViolation, Refusal};
-use super::request_headers::RequestHeaders;
+use crate::gateway::refusal::{HttpViolation, Refusal};
+use crate::gateway::request::credentials::Credentials;
+use crate::gateway::request::request_headers::RequestHeaders;
 
 /// Maximum length of a request target, path and query together.
-pub(super) const MAX_TARGET: usize = 2_048;
+pub(crate) const MAX_TARGET: usize = 2_048;
 /// Maximum size of a request head, from the method to the empty line.
-pub(super) const MAX_HEAD: usize = 16_384;
+pub(crate) const MAX_HEAD: usize = 16_384;
 /// Maximum number of header fields.
-pub(super) const MAX_HEADERS: usize = 64;
+pub(crate) const MAX_HEADERS: usize = 64;
 /// Leading zeros could make a host of any length.
 const MAX_PORT_DIGITS: usize = 5;
 
-pub(super) struct ReceivedRequest<'r> {
-    pub(super) head: &'r Parts,
-    pub(super) headers: RequestHeaders<'r>,
-    pub(super) has_body: bool,
-    pub(super) credentials: Credentials<'r>,
+pub(crate) struct ReceivedRequest<'r> {
+    pub(crate) head: &'r Parts,
+    pub(crate) headers: RequestHeaders<'r>,
+    pub(crate) has_body: bool,
+    pub(crate) credentials: Credentials<'r>,
     /// The target of a call of a tool, whose head is valid.
-    pub(super) called: Option<&'r str>,
+    pub(crate) called: Option<&'r str>,
 }
 
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
-pub(super) struct ParsedRequest<'r> {
-    pub(super) head: &'r Parts,
+pub(crate) struct ParsedRequest<'r> {
+    pub(crate) head: &'r Parts,
     /// Path and query, as received.
-    pub(super) target: &'r str,
+    pub(crate) target: &'r str,
     /// As received.
-    pub(super) path: &'r str,
+    pub(crate) path: &'r str,
     /// As received.
-    pub(super) query: Option<&'r str>,
-    pub(super) headers: RequestHeaders<'r>,
-    pub(super) credentials: Credentials<'r>,
-    pub(super) method: MethodKind,
+    pub(crate) query: Option<&'r str>,
+    pub(crate) headers: RequestHeaders<'r>,
+    pub(crate) credentials: Credentials<'r>,
+    pub(crate) method: MethodKind,
     /// Whether it is a call of a tool. Its response is neither encoded nor a 304.
-    pub(super) is_tool_call: bool,
+    pub(crate) is_tool_call: bool,
 }
 
 impl ParsedRequest<'_> {
     /// The program that the client names.
-    pub(super) fn agent(&self) -> Option<&HeaderValue> {
+    pub(crate) fn agent(&self) -> Option<&HeaderValue> {
         self.headers.map().get(USER_AGENT)
     }
 }
 
 /// The request of the client, by method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MethodKind {
+pub(crate) enum MethodKind {
     /// A response, with or without its body.
     Answer,
     /// The allowed methods.
@@ -64,7 +64,7 @@ pub(super) enum MethodKind {
 }
 
 /// Checks a request's size and syntax, then its method.
-pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
+pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     if let Some(target) = request.called {
         return call(request, target);
     }
@@ -134,7 +134,7 @@ fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedReque
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
 /// `Transfer-Encoding`: the codec hides a `Content-Length` beside it.
-pub(super) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
+pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     let headers = RequestHeaders::of(&head.headers);
     let is_connect = head.method == Method::CONNECT;
     let is_framed = match head.method {

@@ -10,27 +10,27 @@ use crate::cache::{Freshness, StoredDocument};
 use crate::documents::{
     DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
 };
+use crate::gateway::refusal::Refusal;
 use crate::instruments::CacheOutcome;
 use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::{Mono, Now};
 use scoregate_base::limits::LimitRule;
 
-use super::refusal::Refusal;
 use super::resolve::ResolvedTarget;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) stored: Arc<StoredDocument>,
+pub(crate) struct Served {
+    pub(crate) stored: Arc<StoredDocument>,
     /// When its refresh is due.
-    pub(super) due: Mono,
+    pub(crate) due: Mono,
     /// Source of the document.
     pub(crate) outcome: CacheOutcome,
 }
 
 impl Served {
     /// A fresh document, found without a fetch.
-    pub(super) fn hit(found: FoundDocument) -> Self {
+    pub(crate) fn hit(found: FoundDocument) -> Self {
         Self::found(found, CacheOutcome::Hit)
     }
 
@@ -58,7 +58,7 @@ impl Served {
 
 /// Where a request gets its document.
 #[derive(Debug)]
-pub(super) enum DocumentSource {
+pub(crate) enum DocumentSource {
     /// It asks for nothing and is refused.
     Nowhere(Refusal),
     /// It serves the stored document, which is refreshed in the background if it is stale.
@@ -68,7 +68,7 @@ pub(super) enum DocumentSource {
 }
 
 /// The source for this target, if this document is stored.
-pub(super) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
+pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
     if target.names_a_key {
         return DocumentSource::Nowhere(Refusal::ModelNotFound);
     }
@@ -83,7 +83,7 @@ pub(super) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> D
 }
 
 /// The document after a fetch that was made with this one stored.
-pub(super) fn fetched(
+pub(crate) fn fetched(
     fallback: Option<FoundDocument>,
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
 ) -> Result<Served, Refusal> {
@@ -100,7 +100,7 @@ pub(super) fn fetched(
 }
 
 /// The outcome of a request after a fetch with this one.
-pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
+pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
     if was_stored {
         CacheOutcome::Refreshed
     } else {
@@ -109,7 +109,7 @@ pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
 }
 
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
-pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,
@@ -120,7 +120,7 @@ pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
 }
 
 /// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
-pub(super) async fn fetch(
+pub(crate) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
     found: Option<FoundDocument>,

@@ -6,23 +6,23 @@
 use std::sync::Arc;
 
 use super::authenticate::Caller;
-use super::refusal::Refusal;
 use crate::accounts::{DocumentUse, Leases, RequestCounter, SettledRequest};
+use crate::gateway::refusal::Refusal;
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::Route;
 
 /// A request that was admitted and settled, or refused by a limit.
 #[derive(Debug)]
-pub(super) struct ChargedRequest {
+pub(crate) struct ChargedRequest {
     /// The day that was charged with a unit, if any.
-    pub(super) result: Result<Option<Day>, Refusal>,
+    pub(crate) result: Result<Option<Day>, Refusal>,
     /// Status of the minute and the day.
-    pub(super) statuses: [LimitStatus; 2],
+    pub(crate) statuses: [LimitStatus; 2],
 }
 
 /// Charges a request for a document or for a 304. `None` if the request has to wait.
-pub(super) fn charge(
+pub(crate) fn charge(
     leases: &Arc<Leases>,
     counter: &RequestCounter,
     caller: &Caller,
@@ -39,7 +39,7 @@ pub(super) fn charge(
 }
 
 /// Decides on the request and changes its account, and nothing else.
-pub(super) fn decide(
+pub(crate) fn decide(
     leases: &Leases,
     caller: &Caller,
     route: Route,
@@ -57,7 +57,7 @@ pub(super) fn decide(
 }
 
 impl ChargedRequest {
-    pub(super) fn of(settled: &SettledRequest) -> Self {
+    pub(crate) fn of(settled: &SettledRequest) -> Self {
         let result = settled
             .refused
             .map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));

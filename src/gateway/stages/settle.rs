@@ -3,14 +3,14 @@
 //!
 //! Does not take units or tokens; see `admit`.
 
+use crate::gateway::refusal::Refusal;
 use scoregate_base::clock::Day;
 
 use super::admit::Admission;
-use super::refusal::Refusal;
 
 /// Charges or returns what was admitted, and names the charged day, if any. Without a unit of the day only a 304 is
 /// delivered.
-pub(super) fn settle<D>(
+pub(crate) fn settle<D>(
     admitted: Admission<'_>,
     delivery: Result<D, Refusal>,
     is_unchanged: impl Fn(&D) -> bool,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::accounts::{Account, KeyDirectory, KeyLookup};
+use crate::gateway::refusal::{MisplacedKey, Refusal};
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::keys::{Digest, KeyForm};
 use scoregate_base::limits::Limits;
@@ -13,7 +14,6 @@ use scoregate_base::plans::{Rights, TierIndex};
 use scoregate_base::routes::query_names;
 
 use super::parse::ParsedRequest;
-use super::refusal::{MisplacedKey, Refusal};
 
 /// Names of query parameters, in lower case, in which other APIs accept keys.
 const KEY_PARAMETERS: [&str; 8] = [
@@ -30,18 +30,18 @@ const KEY_PARAMETERS: [&str; 8] = [
 /// The application of a request, and its terms at the time of the request. Copied: all applications of a tier share their
 /// terms, and threads that count references to them would contend.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
-    pub(super) account: Arc<Account>,
-    pub(super) rights: Rights,
-    pub(super) tier: TierIndex,
-    pub(super) limits: Limits,
+pub(crate) struct Caller {
+    pub(crate) account: Arc<Account>,
+    pub(crate) rights: Rights,
+    pub(crate) tier: TierIndex,
+    pub(crate) limits: Limits,
     /// When the key expires.
-    pub(super) expires_at: Option<Wall>,
+    pub(crate) expires_at: Option<Wall>,
     /// A number fixed per key; spreads clients over time.
-    pub(super) spread: u64,
+    pub(crate) spread: u64,
 }
 
-pub(super) fn authenticate(
+pub(crate) fn authenticate(
     request: &ParsedRequest<'_>,
     form: &KeyForm,
     key_directory: &KeyDirectory,
@@ -61,7 +61,7 @@ pub(super) fn authenticate(
 }
 
 /// Finds a key that has not expired. A revoked key has.
-pub(super) fn find(
+pub(crate) fn find(
     digest: &Digest,
     key_directory: &KeyDirectory,
     now: Now,
@@ -75,7 +75,7 @@ pub(super) fn find(
 }
 
 impl Caller {
-    pub(super) fn of(found: KeyLookup, digest: &Digest) -> Self {
+    pub(crate) fn of(found: KeyLookup, digest: &Digest) -> Self {
         let terms = found.account.terms();
         let rights = terms.rights;
         let tier = terms.tier;
@@ -95,7 +95,7 @@ impl Caller {
     }
 
     /// The same caller with a copy of the account, on which steps can be tried without an effect.
-    pub(super) fn on_a_copy(&self) -> Self {
+    pub(crate) fn on_a_copy(&self) -> Self {
         Self {
             account: Arc::new(self.account.copied()),
             ..self.clone()

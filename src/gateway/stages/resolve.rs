@@ -5,32 +5,32 @@ use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
 use crate::documents::FoundDocument;
+use crate::gateway::plan_gap::PlanGap;
+use crate::gateway::refusal::Refusal;
+use crate::gateway::request::request_headers::RequestHeaders;
 use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::{Rights, Tier};
 use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, decode_query};
 
 use super::parse::ParsedRequest;
-use super::plan_gap::PlanGap;
-use super::refusal::Refusal;
-use super::request_headers::RequestHeaders;
 
 /// The requested document and how to send it.
 #[derive(Clone, Debug)]
-pub(super) struct ResolvedTarget {
-    pub(super) key: DocumentKey,
-    pub(super) mark: DocumentMark,
-    pub(super) encoding: ContentCoding,
+pub(crate) struct ResolvedTarget {
+    pub(crate) key: DocumentKey,
+    pub(crate) mark: DocumentMark,
+    pub(crate) encoding: ContentCoding,
     /// Whether the request is conditional.
-    pub(super) conditional: bool,
+    pub(crate) conditional: bool,
     /// Whether the model's name contains a key, for example by mistake. Such a name is never sent to the backend nor
     /// logged.
-    pub(super) names_a_key: bool,
+    pub(crate) names_a_key: bool,
 }
 
 impl ResolvedTarget {
     /// A document that the caller may request, as this request asks for it.
-    pub(super) fn of(
+    pub(crate) fn of(
         request: &ParsedRequest<'_>,
         (key, mark): (DocumentKey, DocumentMark),
         form: &KeyForm,
@@ -57,18 +57,18 @@ impl ResolvedTarget {
     }
 
     /// Whether a request for this stored document does not have to wait.
-    pub(super) fn is_ready(&self, found: &FoundDocument) -> bool {
+    pub(crate) fn is_ready(&self, found: &FoundDocument) -> bool {
         found.is_fresh() && !self.names_a_key
     }
 
     /// The document, unless its name must not be logged.
-    pub(super) fn named(&self) -> Option<&DocumentKey> {
+    pub(crate) fn named(&self) -> Option<&DocumentKey> {
         (!self.names_a_key).then_some(&self.key)
     }
 }
 
 /// Finds the endpoint of a path.
-pub(super) fn endpoint<'r>(
+pub(crate) fn endpoint<'r>(
     request: &ParsedRequest<'r>,
     endpoints: &EndpointTable,
 ) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
@@ -79,7 +79,7 @@ pub(super) fn endpoint<'r>(
 }
 
 /// Finds the document of a request to an endpoint.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     request: &ParsedRequest<'_>,
     endpoint: &Endpoint,
     raw_id: Option<&str>,
@@ -101,7 +101,7 @@ pub(super) fn resolve(
 }
 
 /// Checks whether these rights cover a document. A refusal names one of the tiers that do.
-pub(super) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
+pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
     PlanGap::of(key, rights, tiers).map_or(Ok(()), |gap| Err(Refusal::PlanRequired(gap)))
 }
 

@@ -15,10 +15,10 @@ use super::credentials::Credentials;
 use super::request_headers::RequestHeaders;
 
 /// The header of the id, in requests and responses.
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 #[derive(Clone, Debug)]
-pub(super) enum RequestId {
+pub(crate) enum RequestId {
     /// Sent by the caller.
     Given(HeaderValue),
     /// Generated: hexadecimal digits.
@@ -28,7 +28,7 @@ pub(super) enum RequestId {
 impl RequestId {
     /// The caller's id if it is well formed and contains no key, else a new one: the id is repeated in logs and error
     /// bodies, where a key must not appear.
-    pub(super) fn of(
+    pub(crate) fn of(
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
         form: &KeyForm,
@@ -42,7 +42,7 @@ impl RequestId {
         }
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         let text = match self {
             Self::Given(id) => id.as_bytes(),
             Self::Fresh(id) => id,
@@ -50,7 +50,7 @@ impl RequestId {
         std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
     }
 
-    pub(super) fn value(&self) -> HeaderValue {
+    pub(crate) fn value(&self) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
             Self::Fresh(id) => HeaderValue::from_bytes(id).expect("hexadecimal digits are visible"),

@@ -7,13 +7,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::accounts::{Account, Leases};
+use crate::gateway::guard::AddressGuard;
+use crate::gateway::refusal::Refusal;
+use crate::gateway::request::exchange::Peer;
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
 
 use super::authenticate::Caller;
-use super::exchange::Peer;
-use super::guard::AddressGuard;
-use super::refusal::Refusal;
 
 /// Maximum number of ledger calls that a request waits for.
 const MAX_LEASES: u32 = 32;
@@ -23,7 +23,7 @@ const NO_UNITS: Refusal = Refusal::LedgerUnavailable { token_in: None };
 
 /// The result of admission.
 #[derive(Debug)]
-pub(super) enum Admission<'a> {
+pub(crate) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
     ToFetch(HeldUnit<'a>),
     /// No unit can be had: the request may only revalidate the caller's copy.
@@ -31,26 +31,26 @@ pub(super) enum Admission<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct HeldUnit<'a> {
+pub(crate) struct HeldUnit<'a> {
     account: &'a Account,
-    pub(super) day: Day,
+    pub(crate) day: Day,
     kept: bool,
 }
 
 /// A minute token that was taken and can be returned.
 #[derive(Debug)]
-pub(super) struct TakenToken<'a> {
+pub(crate) struct TakenToken<'a> {
     account: &'a Account,
     without_unit: Refusal,
 }
 
 impl HeldUnit<'_> {
     /// Keeps the unit: a document was delivered.
-    pub(super) fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 
-    pub(super) fn give_token_back(&self) {
+    pub(crate) fn give_token_back(&self) {
         self.account.state().give_back_token();
     }
 }
@@ -63,7 +63,7 @@ impl Drop for HeldUnit<'_> {
 
 impl TakenToken<'_> {
     /// Returns the token: the request was not served. Returns the reason why it has no unit.
-    pub(super) fn give_back(self) -> Refusal {
+    pub(crate) fn give_back(self) -> Refusal {
         self.account.state().give_back_token();
         self.without_unit
     }
@@ -71,7 +71,7 @@ impl TakenToken<'_> {
 
 /// The next step after a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AdmissionStep {
+pub(crate) enum AdmissionStep {
     /// Admission ends.
     End(AdmissionEnd),
     /// More is leased, and the request decided again.
@@ -84,7 +84,7 @@ pub(super) enum AdmissionStep {
 
 /// The end of admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AdmissionEnd {
+pub(crate) enum AdmissionEnd {
     /// A unit of the day is held.
     Hold(Day),
     /// No unit can be had for this reason.
@@ -93,7 +93,7 @@ pub(super) enum AdmissionEnd {
 }
 
 impl AdmissionStep {
-    pub(super) fn of(
+    pub(crate) fn of(
         verdict: AdmissionVerdict,
         ledger: LeaseAvailability,
         is_unreachable: impl FnOnce() -> bool,
@@ -127,7 +127,7 @@ impl AdmissionStep {
 
 impl AdmissionEnd {
     /// The result for this account, in which the unit or the token is taken.
-    pub(super) fn result(self, account: &Account) -> Result<Admission<'_>, Refusal> {
+    pub(crate) fn result(self, account: &Account) -> Result<Admission<'_>, Refusal> {
         match self {
             Self::Hold(day) => Ok(Admission::ToFetch(HeldUnit {
                 account,
@@ -144,7 +144,7 @@ impl AdmissionEnd {
 }
 
 /// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`.
-pub(super) async fn admit<'a>(
+pub(crate) async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
     conditional: bool,
@@ -187,7 +187,7 @@ pub(super) async fn admit<'a>(
 }
 
 /// Decides on a request of one of `gateways` and changes its account, and nothing else.
-pub(super) fn decide(
+pub(crate) fn decide(
     gateways: Option<NonZeroU32>,
     caller: &Caller,
     conditional: bool,
@@ -202,7 +202,7 @@ pub(super) fn decide(
 }
 
 /// Replaces a refusal by a 429 if the caller has had too many refusals.
-pub(super) fn guarded(
+pub(crate) fn guarded(
     refusal: Refusal,
     guard: &AddressGuard,
     caller: Option<&Caller>,
@@ -216,7 +216,7 @@ pub(super) fn guarded(
 }
 
 /// Takes the bytes of a page from the allowance of the address.
-pub(super) fn take_page(
+pub(crate) fn take_page(
     guard: &AddressGuard,
     bytes: usize,
     peer: Peer,
@@ -229,7 +229,7 @@ pub(super) fn take_page(
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
 /// `false` if none is left.
-pub(super) fn take_guard_token(
+pub(crate) fn take_guard_token(
     guard: &AddressGuard,
     caller: Option<&Caller>,
     peer: Peer,

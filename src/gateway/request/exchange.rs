@@ -11,6 +11,13 @@ use http::request::Parts;
 
 use crate::accounts::DocumentUse;
 use crate::documents::FoundDocument;
+use crate::gateway::observation::access_log::AccessRecord;
+use crate::gateway::observation::recorders::RequestRecorders;
+use crate::gateway::observation::request_outcome::outcome;
+use crate::gateway::observation::request_span::{TracedRequest, method};
+use crate::gateway::refusal::{Refusal, Responsibility};
+use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::resolve::ResolvedTarget;
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::KeyForm;
@@ -19,16 +26,9 @@ use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use scoregate_observe::traces::{RequestSpan, Tracer};
 
-use super::authenticate::Caller;
 use super::credentials::Credentials;
-use super::observation::access_log::AccessRecord;
-use super::observation::recorders::RequestRecorders;
-use super::observation::request_outcome::outcome;
-use super::observation::request_span::{TracedRequest, method};
-use super::refusal::{Refusal, Responsibility};
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
-use super::resolve::ResolvedTarget;
 
 /// The other end of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]
@@ -42,47 +42,47 @@ pub struct Peer {
 }
 
 /// A request and its results so far.
-pub(super) struct Exchange<'g> {
+pub(crate) struct Exchange<'g> {
     recorders: &'g RequestRecorders,
     form: &'g KeyForm,
     /// When its head was received.
-    pub(super) started: Now,
-    pub(super) id: RequestId,
+    pub(crate) started: Now,
+    pub(crate) id: RequestId,
     /// The trace it belongs to.
-    pub(super) trace: Option<TraceContext>,
+    pub(crate) trace: Option<TraceContext>,
     /// Its span, if it is sampled. Set after `authenticate`.
-    pub(super) span: Option<Arc<RequestSpan>>,
+    pub(crate) span: Option<Arc<RequestSpan>>,
     /// The client behind all trusted proxies.
-    pub(super) peer: Peer,
+    pub(crate) peer: Peer,
     /// Endpoint and model. Set by `parse` and `resolve`.
     pub(crate) subject: RequestSubject,
     /// Set by `resolve`.
-    pub(super) target: Option<ResolvedTarget>,
+    pub(crate) target: Option<ResolvedTarget>,
     /// The stored document. Set with `target`.
-    pub(super) found: Option<FoundDocument>,
+    pub(crate) found: Option<FoundDocument>,
     /// Set by `authenticate`.
-    pub(super) caller: Option<Caller>,
+    pub(crate) caller: Option<Caller>,
     /// Source of the document. Set by `fetch`, or for a hit.
     pub(crate) outcome: Option<CacheOutcome>,
     /// Time since the backend confirmed the document. Set with `outcome`.
     pub(crate) age: Option<Duration>,
     /// The document as it was requested, unless `charge` has counted it. Set with `outcome`.
-    pub(super) document: Option<DocumentUse>,
+    pub(crate) document: Option<DocumentUse>,
     /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
-    pub(super) charged: Option<Day>,
+    pub(crate) charged: Option<Day>,
     /// Status of the minute and the day. Set by `charge`.
-    pub(super) limit_statuses: Option<[LimitStatus; 2]>,
+    pub(crate) limit_statuses: Option<[LimitStatus; 2]>,
     /// Whether `charge` has counted the request by endpoint and outcome.
-    pub(super) is_counted: bool,
-    pub(super) refusal: Option<Refusal>,
+    pub(crate) is_counted: bool,
+    pub(crate) refusal: Option<Refusal>,
     /// Status of the response. Set by `handle`, last.
     pub(crate) status: Option<StatusCode>,
-    pub(super) ended: Option<Now>,
+    pub(crate) ended: Option<Now>,
 }
 
 impl<'g> Exchange<'g> {
     /// Opens the exchange of a received request.
-    pub(super) fn open(
+    pub(crate) fn open(
         recorders: &'g RequestRecorders,
         form: &'g KeyForm,
         started: Now,
@@ -121,7 +121,7 @@ impl<'g> Exchange<'g> {
     }
 
     /// Decides whether spans are recorded. Called once the caller is known: clients without a key cause no export.
-    pub(super) fn begin_span(&mut self, head: &Parts, credentials: &Credentials<'_>) {
+    pub(crate) fn begin_span(&mut self, head: &Parts, credentials: &Credentials<'_>) {
         if let Some(tracer) = &self.recorders.tracer {
             self.sample(tracer, head, credentials);
         }
@@ -211,7 +211,7 @@ impl<'g> Exchange<'g> {
     }
 
     /// Logs a refusal that is not the caller's fault.
-    pub(super) fn log(&self, refusal: &Refusal) {
+    pub(crate) fn log(&self, refusal: &Refusal) {
         let is_internal = match refusal.responsibility() {
             Responsibility::Caller => return,
             Responsibility::Upstream => false,
@@ -229,7 +229,7 @@ impl<'g> Exchange<'g> {
     }
 
     /// Records the response.
-    pub(super) fn close(&mut self, refusal: Option<Refusal>, status: StatusCode, ended: Now) {
+    pub(crate) fn close(&mut self, refusal: Option<Refusal>, status: StatusCode, ended: Now) {
         (self.refusal, self.status, self.ended) = (refusal, Some(status), Some(ended));
     }
 }

@@ -12,12 +12,11 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
+use crate::gateway::stages::parse::ParsedRequest;
 use scoregate_base::clock::Mono;
 use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
-
-use super::parse::ParsedRequest;
 
 const PLACES: usize = 128;
 /// Longer targets are resolved each time.
@@ -61,7 +60,7 @@ impl Default for TargetMemo {
 
 impl TargetMemo {
     /// The key of a target, and its document unless the cache has to be asked.
-    pub(super) fn recall(
+    pub(crate) fn recall(
         &self,
         target: &str,
         rights: Rights,
@@ -85,7 +84,7 @@ impl TargetMemo {
     }
 
     /// Remembers the document of a target, as found in the cache. Text of unknown parameters is not kept.
-    pub(super) fn remember(
+    pub(crate) fn remember(
         &self,
         request: &ParsedRequest<'_>,
         rights: Rights,
@@ -158,9 +157,9 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
-    use crate::gateway::credentials::Credentials;
-    use crate::gateway::parse::{ReceivedRequest, parse};
-    use crate::gateway::request_headers::RequestHeaders;
+    use crate::gateway::request::credentials::Credentials;
+    use crate::gateway::request::request_headers::RequestHeaders;
+    use crate::gateway::stages::parse::{ReceivedRequest, parse};
 
     const PAID: Rights = Rights::PAID;
 

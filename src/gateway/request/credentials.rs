@@ -6,20 +6,20 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
+use crate::gateway::refusal::{MisplacedKey, Refusal};
 use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
-use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};
 
 /// The credentials in a request's headers.
 #[derive(Debug)]
-pub(super) struct Credentials<'h> {
+pub(crate) struct Credentials<'h> {
     headers: &'h HeaderMap,
     key: Result<Option<&'h str>, Refusal>,
 }
 
 impl<'h> Credentials<'h> {
-    pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
+    pub(crate) fn of(headers: RequestHeaders<'h>) -> Self {
         Self {
             headers: headers.map(),
             key: presented(headers),
@@ -27,12 +27,12 @@ impl<'h> Credentials<'h> {
     }
 
     /// The key, if one was sent: in either header, or the same in both.
-    pub(super) fn key(&self) -> Result<Option<&'h str>, Refusal> {
+    pub(crate) fn key(&self) -> Result<Option<&'h str>, Refusal> {
         self.key.clone()
     }
 
     /// The first characters of the key, which may be shown to its owner.
-    pub(super) fn prefix(&self) -> &'h str {
+    pub(crate) fn prefix(&self) -> &'h str {
         self.key
             .as_ref()
             .ok()
@@ -42,7 +42,7 @@ impl<'h> Credentials<'h> {
     }
 
     /// Where in the headers the key may have been sent instead.
-    pub(super) fn misplaced(&self) -> MisplacedKey {
+    pub(crate) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
         if scheme.is_empty() || is_bearer(scheme) {
@@ -54,7 +54,7 @@ impl<'h> Credentials<'h> {
 
     /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
-    pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
+    pub(crate) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let values = self
             .headers
             .get_all(AUTHORIZATION)

@@ -51,21 +51,21 @@ struct MeAllowance {
 }
 
 /// Facts for `/me` besides the caller.
-pub(super) struct MeContext<'a> {
+pub(crate) struct MeContext<'a> {
     /// The first characters of the key.
-    pub(super) key_prefix: &'a str,
+    pub(crate) key_prefix: &'a str,
     /// The attribution notice.
-    pub(super) license: &'a str,
+    pub(crate) license: &'a str,
     /// When the data is next expected to change.
-    pub(super) next_refresh: Option<Wall>,
+    pub(crate) next_refresh: Option<Wall>,
     /// Seconds between refreshes of the data.
-    pub(super) cadence_seconds: u64,
+    pub(crate) cadence_seconds: u64,
     /// Advice for the owner.
-    pub(super) advice: Vec<String>,
+    pub(crate) advice: Vec<String>,
 }
 
 /// Builds the body of `/me`.
-pub(super) fn describe(caller: &Caller, known: MeContext<'_>, now: Now) -> Bytes {
+pub(crate) fn describe(caller: &Caller, known: MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
     let [minute, day, _] = caller
         .account

@@ -1,0 +1,8 @@
+//! A request and its connection: what is read from the head, and what is recorded about it.
+
+pub(super) mod connection_trust;
+pub(super) mod credentials;
+pub(super) mod exchange;
+pub(super) mod request_headers;
+pub(super) mod request_id;
+pub(super) mod target_memo;
