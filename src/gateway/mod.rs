@@ -1,20 +1,21 @@
 //! The life of a request, from a parsed head to a response.
 //!
-//! [`Gateway::handle`] opens the exchange, has it answered, renders and records, whatever happens inside. `request_path` calls
-//! the [`stages`] in order. The other files are types that stages use.
+//! `request_path` calls the [`stages`] in order, and opens, renders and records around them, whatever happens inside.
+//! The other files are types that stages use.
 
-#[doc(hidden)]
-#[cfg(any(test, feature = "lab"))]
-pub mod cache_hit;
 mod concurrency_limit;
 mod explanation;
 mod guard;
+#[doc(hidden)]
+#[cfg(any(test, feature = "lab"))]
+pub mod lab;
 mod observation;
 mod plan_gap;
 mod refusal;
 mod request;
 mod request_path;
 mod request_services;
+mod request_steps;
 mod response;
 #[cfg(test)]
 mod schedules;
@@ -31,7 +32,7 @@ pub use observation::recorders::RequestRecorders;
 pub use observation::usage::{UnauthenticatedUse, UsageTracker};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use request::connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
-pub use request::exchange::Peer;
+pub use request::peer::Peer;
 pub use request::target_memo::TargetMemo;
 pub use request_services::Gateway;
 pub use response::cors::{CorsGrant, CorsPolicy};

@@ -12,7 +12,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::gateway::refusal::Responsibility;
+use crate::accounts::KeyFault;
+use crate::gateway::Responsibility;
 use crate::gateway::request::request_id::RequestId;
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::{Day, Wall};
@@ -57,6 +58,8 @@ pub(crate) struct AccessRecord {
     /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
     pub(crate) code: Option<ErrorCode>,
+    /// Why the key was refused.
+    pub(crate) key: Option<KeyFault>,
     pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,
     pub(crate) took: Duration,
@@ -122,7 +125,6 @@ impl AccessLog {
 
 impl AccessRecord {
     fn fields(&self) -> LineFields {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         vec![
             ("at", json!(self.started.rfc3339())),
             ("status", json!(self.status.map(|status| status.as_u16()))),
@@ -137,11 +139,9 @@ impl AccessRecord {
             ),
             ("outcome", json!(self.outcome.map(CacheOutcome::as_str))),
             ("code", json!(self.code.map(|code| code.row().word))),
-            (
-                "duration_us",
-                json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX)),
-            ),
-            ("age_ms", json!(self.age.map(milliseconds))),
+            ("key", json!(self.key)),
+            ("duration_us", json!(number(self.took.as_micros()))),
+            ("age_ms", json!(self.age.map(|age| number(age.as_millis())))),
             (
                 "application",
                 json!(self.application.map(|id| id.to_string())),
@@ -153,6 +153,10 @@ impl AccessRecord {
             ("trace_id", json!(self.trace.as_ref().map(TraceContext::id))),
         ]
     }
+}
+
+fn number(units: u128) -> u64 {
+    u64::try_from(units).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,141 +1,106 @@
-//! The state of one request. Each stage sets its field; the request is recorded when it ends.
+//! A request from its head to its record: the log line, the metrics, the counts and the span.
 //!
-//! Dropping an exchange that was not closed records a client that disconnected.
+//! Dropping an exchange that is not finished records a client that disconnected.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use http::request::Parts;
 
-use crate::accounts::DocumentUse;
-use crate::documents::FoundDocument;
+use crate::accounts::{CountedRequest, RequestKind};
 use crate::gateway::observation::access_log::AccessRecord;
-use crate::gateway::observation::recorders::RequestRecorders;
-use crate::gateway::observation::request_outcome::outcome;
 use crate::gateway::observation::request_span::{TracedRequest, method};
-use crate::gateway::refusal::{Refusal, Responsibility};
+use crate::gateway::response::reply::{DocumentReply, Reply};
 use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::parse::{ParsedRequest, ReceivedRequest};
 use crate::gateway::stages::resolve::ResolvedTarget;
-use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
-use scoregate_base::clock::{Day, Now};
+use crate::gateway::{Refusal, RequestRecorders, Responsibility};
+use crate::instruments::{RequestObservation, RequestSubject};
+use scoregate_base::clock::Now;
 use scoregate_base::keys::KeyForm;
-use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use scoregate_observe::traces::{RequestSpan, Tracer};
+use scoregate_store::RequestOutcome;
 
-use super::credentials::Credentials;
-use super::request_headers::RequestHeaders;
+use super::peer::Peer;
+use super::progress::Identified;
 use super::request_id::RequestId;
 
-/// The other end of the connection, or the client behind trusted proxies.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// Its address.
-    pub address: IpAddr,
-    /// Whether its connection is encrypted.
-    pub is_encrypted: bool,
-    /// Whether the request is a call of a tool.
-    pub is_tool_call: bool,
-}
-
-/// A request and its results so far.
+/// A request, as it is recorded when it ends.
 pub(crate) struct Exchange<'g> {
     recorders: &'g RequestRecorders,
-    form: &'g KeyForm,
     /// When its head was received.
     pub(crate) started: Now,
     pub(crate) id: RequestId,
     /// The trace it belongs to.
     pub(crate) trace: Option<TraceContext>,
-    /// Its span, if it is sampled. Set after `authenticate`.
+    /// Its span, if it is sampled. Set once the caller is known.
     pub(crate) span: Option<Arc<RequestSpan>>,
     /// The client behind all trusted proxies.
     pub(crate) peer: Peer,
-    /// Endpoint and model. Set by `parse` and `resolve`.
+    /// Endpoint or kind of page, once it is found.
     pub(crate) subject: RequestSubject,
-    /// Set by `resolve`.
-    pub(crate) target: Option<ResolvedTarget>,
-    /// The stored document. Set with `target`.
-    pub(crate) found: Option<FoundDocument>,
-    /// Set by `authenticate`.
+    /// Set when the request is answered, refused or waits, if its key is valid.
     pub(crate) caller: Option<Caller>,
-    /// Source of the document. Set by `fetch`, or for a hit.
-    pub(crate) outcome: Option<CacheOutcome>,
-    /// Time since the backend confirmed the document. Set with `outcome`.
-    pub(crate) age: Option<Duration>,
-    /// The document as it was requested, unless `charge` has counted it. Set with `outcome`.
-    pub(crate) document: Option<DocumentUse>,
-    /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
-    pub(crate) charged: Option<Day>,
-    /// Status of the minute and the day. Set by `charge`.
-    pub(crate) limit_statuses: Option<[LimitStatus; 2]>,
-    /// Whether `charge` has counted the request by endpoint and outcome.
-    pub(crate) is_counted: bool,
-    pub(crate) refusal: Option<Refusal>,
-    /// Status of the response. Set by `handle`, last.
-    pub(crate) status: Option<StatusCode>,
-    pub(crate) ended: Option<Now>,
+    /// Set with `caller` if a document is requested.
+    pub(crate) target: Option<ResolvedTarget>,
+    is_finished: bool,
+}
+
+/// The end of a request. A client that disconnected has no status.
+struct RequestEnd<'e> {
+    status: Option<StatusCode>,
+    document: Option<&'e DocumentReply>,
+    refusal: Option<&'e Refusal>,
+    at: Now,
 }
 
 impl<'g> Exchange<'g> {
     /// Opens the exchange of a received request.
     pub(crate) fn open(
         recorders: &'g RequestRecorders,
-        form: &'g KeyForm,
+        form: &KeyForm,
         started: Now,
         peer: Peer,
-        headers: RequestHeaders<'_>,
-        credentials: &Credentials<'_>,
+        request: &ReceivedRequest<'_>,
     ) -> Self {
-        // An imported key may have the form of a trace id, which is logged and sent to the backend.
-        let trace = headers
-            .may_have(&TRACEPARENT)
-            .then(|| TraceContext::of(headers.map()))
-            .flatten();
-        let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), form));
         Self {
-            id: RequestId::of(headers, credentials, form, started),
+            id: RequestId::new(request.headers, &request.credentials, form, started),
+            trace: trace(request, form),
             recorders,
-            form,
-            trace,
             span: None,
             started,
             peer,
             subject: RequestSubject::Nothing,
-            target: None,
-            found: None,
             caller: None,
-            outcome: None,
-            age: None,
-            document: None,
-            charged: None,
-            limit_statuses: None,
-            is_counted: false,
-            refusal: None,
-            status: None,
-            ended: None,
+            target: None,
+            is_finished: false,
         }
     }
 
+    /// Keeps who asks for what.
+    pub(crate) fn identified(&mut self, identified: Identified) {
+        self.caller = Some(identified.caller);
+        self.target = Some(identified.target);
+    }
+
     /// Decides whether spans are recorded. Called once the caller is known: clients without a key cause no export.
-    pub(crate) fn begin_span(&mut self, head: &Parts, credentials: &Credentials<'_>) {
+    pub(crate) fn begin_span(&mut self, request: &ParsedRequest<'_>, form: &KeyForm) {
         if let Some(tracer) = &self.recorders.tracer {
-            self.sample(tracer, head, credentials);
+            self.sample(tracer, request, form);
         }
     }
 
     /// Continues a trace that the caller has sampled, within a limit, or begins a new one at random.
-    fn sample(&mut self, tracer: &Arc<Tracer>, head: &Parts, credentials: &Credentials<'_>) {
+    fn sample(&mut self, tracer: &Arc<Tracer>, request: &ParsedRequest<'_>, form: &KeyForm) {
         let sampled = match self.trace {
             None => tracer.new_trace().map(|trace| (trace, None)),
             Some(trace) if !trace.is_sampled() => None,
             Some(trace) => {
                 // An imported key may have the form of a span id, which is exported.
-                let parent = SpanId::of_caller(&head.headers)
-                    .filter(|parent| !credentials.appear_in(&parent.to_string(), self.form));
+                let parent = SpanId::of_caller(request.headers.map())
+                    .filter(|parent| !request.credentials.appear_in(&parent.to_string(), form));
                 let is_taken = parent.is_some() && tracer.takes_callers_trace(self.started);
                 if !is_taken {
                     self.trace = Some(trace.unsampled());
@@ -144,69 +109,9 @@ impl<'g> Exchange<'g> {
             }
         };
         if let Some((trace, parent)) = sampled {
+            let method = method(&request.head.method);
             self.trace = Some(trace);
-            self.span = Some(tracer.begin(trace, parent, method(&head.method), self.started));
-        }
-    }
-
-    /// Records the span of a sampled request.
-    fn end_span(&self, span: &RequestSpan, ended: Now) {
-        let request = TracedRequest {
-            is_encrypted: self.peer.is_encrypted,
-            subject: self.subject,
-            document: self.target.as_ref().and_then(ResolvedTarget::named),
-            status: self.status,
-            code: self.refusal.as_ref().map(Refusal::code),
-            outcome: self.outcome,
-            application: self.caller.as_ref().map(|caller| caller.account.id),
-            request_id: self.id.as_str(),
-        };
-        request.end(span, ended.mono);
-    }
-
-    fn access_record(&self, took: Duration) -> AccessRecord {
-        AccessRecord {
-            started: self.started.wall,
-            id: self.id.clone(),
-            trace: self.trace,
-            client: self.peer.address,
-            is_tool_call: self.peer.is_tool_call,
-            application: self.caller.as_ref().map(|caller| caller.account.id),
-            day: self.charged,
-            endpoint: self.subject.as_str(),
-            document: self
-                .target
-                .as_ref()
-                .and_then(ResolvedTarget::named)
-                .cloned(),
-            status: self.status,
-            code: self.refusal.as_ref().map(Refusal::code),
-            outcome: self.outcome,
-            age: self.age,
-            took,
-        }
-    }
-
-    /// Counts the request by endpoint and outcome if it has a valid key, else its refusal by address.
-    fn count_use(&self, ended: Now) {
-        match (&self.caller, &self.refusal) {
-            (Some(_), _) if self.is_counted => {}
-            (Some(caller), refusal) => {
-                let day = self.started.wall.day();
-                let endpoint = self.subject.endpoint();
-                let kind = (day, endpoint, outcome(refusal.as_ref(), self.status));
-                let waited = self.outcome.is_some_and(CacheOutcome::waited);
-                self.recorders
-                    .requests
-                    .count(&caller.account, kind, self.document, waited, ended);
-            }
-            (None, Some(refusal)) => {
-                let refused = (refusal.responsibility(), refusal.rule());
-                self.recorders
-                    .usage
-                    .count(self.peer.address, refused, ended);
-            }
-            (None, None) => {}
+            self.span = Some(tracer.begin(trace, parent, method, self.started));
         }
     }
 
@@ -229,35 +134,123 @@ impl<'g> Exchange<'g> {
     }
 
     /// Records the response.
-    pub(crate) fn close(&mut self, refusal: Option<Refusal>, status: StatusCode, ended: Now) {
-        (self.refusal, self.status, self.ended) = (refusal, Some(status), Some(ended));
+    pub(crate) fn finish(mut self, answered: &Result<Reply, Refusal>, status: StatusCode, at: Now) {
+        self.is_finished = true;
+        self.record(&RequestEnd {
+            status: Some(status),
+            document: answered.as_ref().ok().and_then(Reply::document),
+            refusal: answered.as_ref().err(),
+            at,
+        });
+    }
+
+    fn record(&self, end: &RequestEnd<'_>) {
+        let took = end.at.mono.since(self.started.mono);
+        let seen = end.status.map(|status| RequestObservation {
+            subject: self.subject,
+            tier: self.caller.as_ref().map(|caller| caller.tier),
+            status,
+            took,
+            outcome: end.document.map(DocumentReply::outcome),
+            age: end.document.map(|document| document.age),
+            refused: end.refusal.map(|refusal| (refusal.code(), refusal.rule())),
+        });
+        self.recorders.instruments.record(seen.as_ref());
+        let fault = end.refusal.map(Refusal::responsibility);
+        self.recorders
+            .request_log
+            .record(fault, took, || self.access_record(end, took));
+        self.count(end);
+        if let Some(span) = &self.span {
+            self.end_span(span, end);
+        }
+    }
+
+    fn access_record(&self, end: &RequestEnd<'_>, took: Duration) -> AccessRecord {
+        let target = self.target.as_ref();
+        AccessRecord {
+            started: self.started.wall,
+            id: self.id.clone(),
+            trace: self.trace,
+            client: self.peer.address,
+            is_tool_call: self.peer.is_tool_call,
+            application: self.caller.as_ref().map(|caller| caller.account.id),
+            day: end.document.and_then(|document| document.charged),
+            endpoint: self.subject.as_str(),
+            document: target.and_then(ResolvedTarget::named).cloned(),
+            status: end.status,
+            code: end.refusal.map(Refusal::code),
+            key: end.refusal.and_then(Refusal::key_fault),
+            outcome: end.document.map(DocumentReply::outcome),
+            age: end.document.map(|document| document.age),
+            took,
+        }
+    }
+
+    /// Counts the request by endpoint and outcome if it has a valid key, else its refusal by address.
+    fn count(&self, end: &RequestEnd<'_>) {
+        let Some(caller) = &self.caller else {
+            if let Some(refusal) = end.refusal {
+                let address = self.peer.address;
+                self.recorders.usage.count(address, refusal, end.at);
+            }
+            return;
+        };
+        let outcome = match (end.status, end.refusal) {
+            (None, _) => RequestOutcome::Disconnected,
+            (Some(_), Some(refusal)) => refusal.outcome(),
+            (Some(StatusCode::NOT_MODIFIED), None) => RequestOutcome::NotModified,
+            (Some(_), None) => RequestOutcome::Ok,
+        };
+        let request = CountedRequest {
+            kind: RequestKind {
+                day: self.started.wall.day(),
+                endpoint: self.subject.endpoint(),
+                outcome,
+            },
+            document: end.document.map(|document| document.document),
+            waited: end
+                .document
+                .is_some_and(|document| document.outcome().waited()),
+            at: end.at,
+        };
+        self.recorders.requests.count(&caller.account, request);
+    }
+
+    /// Records the span of a sampled request.
+    fn end_span(&self, span: &RequestSpan, end: &RequestEnd<'_>) {
+        let request = TracedRequest {
+            is_encrypted: self.peer.is_encrypted,
+            subject: self.subject,
+            document: self.target.as_ref().and_then(ResolvedTarget::named),
+            status: end.status,
+            code: end.refusal.map(Refusal::code),
+            outcome: end.document.map(DocumentReply::outcome),
+            application: self.caller.as_ref().map(|caller| caller.account.id),
+            request_id: self.id.as_str(),
+        };
+        request.end(span, end.at.mono);
     }
 }
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let ended = self.ended.unwrap_or_else(|| self.recorders.clock.now());
-        let took = ended.mono.since(self.started.mono);
-        let seen = self.status.map(|status| RequestObservation {
-            subject: self.subject,
-            tier: self.caller.as_ref().map(|caller| caller.tier),
-            status,
-            took,
-            outcome: self.outcome,
-            age: self.age,
-            refused: self
-                .refusal
-                .as_ref()
-                .map(|refusal| (refusal.code(), refusal.rule())),
-        });
-        self.recorders.instruments.record(seen.as_ref());
-        let fault = self.refusal.as_ref().map(Refusal::responsibility);
-        self.recorders
-            .request_log
-            .record(fault, took, || self.access_record(took));
-        self.count_use(ended);
-        if let Some(span) = &self.span {
-            self.end_span(span, ended);
+        if !self.is_finished {
+            self.record(&RequestEnd {
+                status: None,
+                document: None,
+                refusal: None,
+                at: self.recorders.clock.now(),
+            });
         }
     }
+}
+
+/// The trace of the caller. An imported key may have the form of its id, which is logged and sent to the backend.
+fn trace(request: &ReceivedRequest<'_>, form: &KeyForm) -> Option<TraceContext> {
+    if !request.headers.may_have(&TRACEPARENT) {
+        return None;
+    }
+    let trace = TraceContext::of(request.headers.map())?;
+    (!request.credentials.appear_in(trace.id(), form)).then_some(trace)
 }

@@ -25,7 +25,7 @@ pub(crate) struct RequestHeaders<'r> {
 }
 
 impl<'r> RequestHeaders<'r> {
-    pub(crate) fn of(map: &'r HeaderMap) -> Self {
+    pub(crate) fn new(map: &'r HeaderMap) -> Self {
         let [host, authorization, api_key] = [[None; 2]; 3];
         let mut headers = Self {
             map,
@@ -111,7 +111,7 @@ mod tests {
                 HeaderValue::from_str(value).unwrap(),
             );
         }
-        let headers = RequestHeaders::of(&map);
+        let headers = RequestHeaders::new(&map);
         for (name, values) in [
             ("a", [Some("1"), None]),
             ("host", [Some("2"), Some("3")]),
@@ -150,7 +150,7 @@ mod tests {
         for value in ["5", "6", "7"] {
             map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        let headers = RequestHeaders::of(&map);
+        let headers = RequestHeaders::new(&map);
         for (kept, name) in [
             (headers.host, &HOST),
             (headers.api_key, &X_API_KEY),

@@ -28,16 +28,19 @@ pub(crate) enum RequestId {
 impl RequestId {
     /// The caller's id if it is well formed and contains no key, else a new one: the id is repeated in logs and error
     /// bodies, where a key must not appear.
-    pub(crate) fn of(
+    pub(crate) fn new(
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
         form: &KeyForm,
         now: Now,
     ) -> Self {
-        let holds_one =
-            |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
         match headers.first_two(&REQUEST_ID) {
-            [Some(id), None] if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
+            [Some(id), None]
+                if is_well_formed(id)
+                    && !credentials.appear_in(id.to_str().unwrap_or_default(), form) =>
+            {
+                Self::Given(id.clone())
+            }
             _ => Self::Fresh(hexadecimal(number(now))),
         }
     }
@@ -91,18 +94,19 @@ fn number(now: Now) -> u64 {
 
 /// The hexadecimal digits of a number.
 fn hexadecimal(number: u64) -> [u8; 16] {
-    const fn alternating(bits: u32) -> u128 {
-        u128::MAX / ((1 << bits) + 1)
+    let mut digits = [0; 16];
+    for (digit, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digit.copy_from_slice(&[hexadecimal_digit(byte >> 4), hexadecimal_digit(byte & 0xf)]);
     }
-    let mut digits = u128::from(number);
-    // Moves halves apart until each byte has one digit, without a loop over the bytes.
-    digits = (digits | digits << 32) & const { alternating(32) };
-    digits = (digits | digits << 16) & const { alternating(16) };
-    digits = (digits | digits << 8) & const { alternating(8) };
-    digits = (digits | digits << 4) & const { alternating(4) };
-    let each = const { u128::MAX / 0xff };
-    let letters = ((digits + each * 6) >> 4) & each;
-    (digits + each * u128::from(b'0') + letters * u128::from(b'a' - b'0' - 10)).to_be_bytes()
+    digits
+}
+
+fn hexadecimal_digit(value: u8) -> u8 {
+    if value < 10 {
+        b'0' + value
+    } else {
+        b'a' + (value - 10)
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,15 @@ struct ResolvedEntry {
     uses: u32,
 }
 
+/// What is known of a target.
+#[derive(Debug)]
+pub(crate) struct MemoEntry {
+    pub(crate) key: DocumentKey,
+    pub(crate) mark: DocumentMark,
+    /// Its document, unless the cache has to be asked.
+    pub(crate) document: Option<Arc<StoredDocument>>,
+}
+
 impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -59,13 +68,8 @@ impl Default for TargetMemo {
 }
 
 impl TargetMemo {
-    /// The key of a target, and its document unless the cache has to be asked.
-    pub(crate) fn recall(
-        &self,
-        target: &str,
-        rights: Rights,
-        now: Mono,
-    ) -> Option<(DocumentKey, DocumentMark, Option<Arc<StoredDocument>>)> {
+    /// What is known of a target.
+    pub(crate) fn recall(&self, target: &str, rights: Rights, now: Mono) -> Option<MemoEntry> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
             let entry = places.get_mut(place(target, rights))?.as_mut()?;
             if !entry.is_for(self, target, rights) {
@@ -75,11 +79,11 @@ impl TargetMemo {
             let asks =
                 entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
             let document = if asks { None } else { entry.document.upgrade() };
-            Some((
-                entry.key.clone(),
-                entry.mark,
-                document.filter(|document| !document.is_withdrawn()),
-            ))
+            Some(MemoEntry {
+                key: entry.key.clone(),
+                mark: entry.mark,
+                document: document.filter(|document| !document.is_withdrawn()),
+            })
         })
     }
 
@@ -88,7 +92,7 @@ impl TargetMemo {
         &self,
         request: &ParsedRequest<'_>,
         rights: Rights,
-        (key, mark): (&DocumentKey, DocumentMark),
+        key: &DocumentKey,
         document: &Arc<StoredDocument>,
         now: Mono,
     ) {
@@ -100,26 +104,21 @@ impl TargetMemo {
             match place {
                 Some(entry) if entry.is_for(self, target, rights) => {
                     entry.document = Arc::downgrade(document);
-                    (entry.looked_up, entry.uses) = (now, 0);
+                    entry.looked_up = now;
+                    entry.uses = 0;
                 }
                 _ if target.len() <= MAX_LENGTH
                     && has_only_known_parameters(request.query, key) =>
                 {
-                    let document = Arc::downgrade(document);
-                    let generation = self.generation;
-                    let target = target.into();
-                    let key = key.clone();
-                    let looked_up = now;
-                    let uses = 0;
                     *place = Some(ResolvedEntry {
-                        generation,
+                        generation: self.generation,
                         rights,
-                        target,
-                        key,
-                        mark,
-                        document,
-                        looked_up,
-                        uses,
+                        target: target.into(),
+                        key: key.clone(),
+                        mark: DocumentMark::of(key),
+                        document: Arc::downgrade(document),
+                        looked_up: now,
+                        uses: 0,
                     });
                 }
                 _ => {}
@@ -141,12 +140,14 @@ fn place(target: &str, rights: Rights) -> usize {
 }
 
 fn has_only_known_parameters(query: Option<&str>, key: &DocumentKey) -> bool {
+    let Some(query) = query else {
+        return true;
+    };
     let takes = key.route.endpoint().takes;
-    let is_known = |pair: &str| {
+    query.split('&').all(|pair| {
         let name = pair.split_once('=').map_or(pair, |(name, _)| name);
         takes.iter().any(|param| param.name() == name)
-    };
-    query.is_none_or(|query| query.split('&').all(is_known))
+    })
 }
 
 #[cfg(test)]
@@ -157,8 +158,6 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
-    use crate::gateway::request::credentials::Credentials;
-    use crate::gateway::request::request_headers::RequestHeaders;
     use crate::gateway::stages::parse::{ReceivedRequest, parse};
 
     const PAID: Rights = Rights::PAID;
@@ -173,16 +172,7 @@ mod tests {
     }
 
     fn parsed(head: &Parts) -> ParsedRequest<'_> {
-        let headers = RequestHeaders::of(&head.headers);
-        let credentials = Credentials::of(headers);
-        parse(ReceivedRequest {
-            head,
-            headers,
-            has_body: false,
-            credentials,
-            called: None,
-        })
-        .unwrap()
+        parse(ReceivedRequest::new(head, false)).unwrap()
     }
 
     fn remember(
@@ -191,18 +181,12 @@ mod tests {
         key: &DocumentKey,
         document: &Arc<StoredDocument>,
     ) {
-        memo.remember(
-            &parsed(&head(target)),
-            PAID,
-            (key, DocumentMark::of(key)),
-            document,
-            Mono::default(),
-        );
+        memo.remember(&parsed(&head(target)), PAID, key, document, Mono::default());
     }
 
     fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
         memo.recall(target, PAID, Mono::default())
-            .and_then(|(.., document)| document)
+            .and_then(|entry| entry.document)
     }
 
     #[test]
@@ -213,11 +197,11 @@ mod tests {
         let target = "/api/v1/models/model-1";
         let document = stored(&key);
         remember(&memo, target, &key, &document);
-        let (known, mark, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
+        let known = memo.recall(target, PAID, Mono::default()).unwrap();
         assert!(
-            known == key
-                && mark == DocumentMark::of(&key)
-                && Arc::ptr_eq(&recalled.unwrap(), &document)
+            known.key == key
+                && known.mark == DocumentMark::of(&key)
+                && Arc::ptr_eq(&known.document.unwrap(), &document)
         );
         assert!(memo.recall(target, Rights::FREE, Mono::default()).is_none());
         assert!(
@@ -291,7 +275,7 @@ mod tests {
         let key = key(1);
         let target = "/api/v1/models/model-1";
         let document = stored(&key);
-        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().2.is_some();
+        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().document.is_some();
         let later = Mono::default().plus(LOOKUP_INTERVAL);
         remember(&memo, target, &key, &document);
         assert!(is_remembered(Mono::default()) && !is_remembered(later));

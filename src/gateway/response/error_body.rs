@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use crate::gateway::refusal::{Refusal, whole_seconds};
-use crate::gateway::service_notice::ServiceNotice;
+use crate::gateway::refusal::whole_seconds;
+use crate::gateway::{Refusal, ServiceNotice};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::ErrorCode;
@@ -75,61 +75,48 @@ pub(crate) fn render(
 fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     let row = refusal.code().row();
     if let Some(rule) = refusal.rule() {
-        append(
-            body,
-            &[
-                ",\"type\":\"",
-                REGISTRY,
-                "quota-exceeded\",\"title\":\"",
-                QUOTA_EXCEEDED,
-                "\"",
-            ],
-        );
+        registered(body, "quota-exceeded", QUOTA_EXCEEDED);
         append(body, &[",\"violated-policies\":[\"", rule.name(), "\"]"]);
     } else if row.code == ErrorCode::Overloaded {
-        append(
-            body,
-            &[
-                ",\"type\":\"",
-                REGISTRY,
-                "temporary-reduced-capacity\",\"title\":\"",
-            ],
-        );
-        append(body, &[REDUCED_CAPACITY, "\""]);
+        registered(body, "temporary-reduced-capacity", REDUCED_CAPACITY);
     } else {
-        append(
-            body,
-            &[",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"],
-        );
+        let own = [",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"];
+        append(body, &own);
         append_string(body, row.title);
     }
 }
 
+/// Writes a registered kind of problem.
+fn registered(body: &mut Vec<u8>, kind: &str, title: &str) {
+    let members = [
+        ",\"type\":\"",
+        REGISTRY,
+        kind,
+        "\",\"title\":\"",
+        title,
+        "\"",
+    ];
+    append(body, &members);
+}
+
 /// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
-    let name = status.rule.name();
-    let reset = status.reset.rfc3339();
-    let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
     append(
         body,
         &[
             ",\"limit\":{\"name\":\"",
-            name,
+            status.rule.name(),
             "\",\"quota\":",
-            quota.format(status.limit),
-        ],
-    );
-    append(
-        body,
-        &[",\"remaining\":", remaining.format(status.remaining)],
-    );
-    append(
-        body,
-        &[
+            itoa::Buffer::new().format(status.limit),
+            ",\"remaining\":",
+            itoa::Buffer::new().format(status.remaining),
             ",\"window_seconds\":",
-            window.format(status.rule.window_seconds()),
+            itoa::Buffer::new().format(status.rule.window_seconds()),
+            ",\"reset_at\":\"",
+            &status.reset.rfc3339(),
+            "\",\"retry_after\":",
+            itoa::Buffer::new().format(whole_seconds(status.wait)),
+            "}",
         ],
     );
-    append(body, &[",\"reset_at\":\"", &reset, "\",\"retry_after\":"]);
-    append(body, &[wait.format(whole_seconds(status.wait)), "}"]);
 }

@@ -18,7 +18,7 @@ pub(crate) struct PageReply {
 }
 
 impl PageReply {
-    pub(crate) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(page: Arc<Page>, headers: &HeaderMap) -> Self {
         let encoding = negotiate(headers.get_all(ACCEPT_ENCODING).iter());
         let not_modified = is_current(headers, &page.choose(encoding).etag);
         Self {

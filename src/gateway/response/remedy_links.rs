@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode};
 
-use crate::gateway::refusal::Refusal;
+use crate::gateway::Refusal;
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
 
@@ -23,6 +23,18 @@ pub(crate) struct RemedyLink {
     pub(crate) header: HeaderValue,
 }
 
+impl RemedyLink {
+    /// `None` if the address is not a valid header value.
+    fn new(member: &'static str, url: String, relation: &str, other: &str) -> Option<Self> {
+        let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
+        Some(Self {
+            member,
+            url,
+            header,
+        })
+    }
+}
+
 impl RemedyLinks {
     /// The public address of the service without a path, empty if it is unknown; then those of sign-up and larger plans,
     /// and the link that every response has.
@@ -32,22 +44,14 @@ impl RemedyLinks {
         upgrade: Option<String>,
         of_every_response: Option<&HeaderValue>,
     ) -> Self {
-        let other = of_every_response.and_then(|link| link.to_str().ok());
-        let other = other.map(|link| format!(", {link}")).unwrap_or_default();
-        let link = |member, url: Option<String>, relation: &str| {
-            let url = url?;
-            let header =
-                HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
-            Some(RemedyLink {
-                member,
-                url,
-                header,
-            })
+        let other = match of_every_response.and_then(|link| link.to_str().ok()) {
+            Some(link) => format!(", {link}"),
+            None => String::new(),
         };
         Self {
             root: root.to_owned(),
-            sign_up: link(SIGN_UP, sign_up, "help"),
-            upgrade: link(UPGRADE, upgrade, "payment"),
+            sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help", &other)),
+            upgrade: upgrade.and_then(|url| RemedyLink::new(UPGRADE, url, "payment", &other)),
         }
     }
 

@@ -15,6 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::gateway::request::request_id::REQUEST_ID;
+use scoregate_base::routes::headers::VARY_BY_KEY;
 
 /// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ const FIELDS: [(HeaderName, &str); 23] = [
     (HeaderName::from_static("x-ratelimit-resource"), "day"),
     (HeaderName::from_static("ratelimit"), ""),
     (HeaderName::from_static("ratelimit-policy"), ""),
-    (VARY, "Accept-Encoding, Authorization, X-API-Key"),
+    (VARY, VARY_BY_KEY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REQUEST_ID, ""),
     (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
@@ -107,22 +108,17 @@ impl HeaderFieldSet {
         }
     }
 
-    fn usual(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
-        let present = FIELDS
-            .into_iter()
-            .enumerate()
-            .filter(move |(at, _)| is_in(*at));
-        present.map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
-    }
-
     /// A map of these fields with their usual values.
     fn template(self) -> HeaderMap {
         TEMPLATES.with_borrow_mut(|kept| {
             if let Some((_, fields)) = kept.iter().find(|(known, _)| *known == self) {
                 return fields.clone();
             }
-            let fields: HeaderMap = self.usual().collect();
+            let present = FIELDS.into_iter().enumerate();
+            let present = present.filter(|(at, _)| (self.0 >> at) & 1 == 1);
+            let fields: HeaderMap = present
+                .map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
+                .collect();
             if kept.len() < MAX_TEMPLATES {
                 kept.push((self, fields.clone()));
             }
@@ -172,8 +168,7 @@ impl HeadWriter<'_> {
     #[inline]
     pub(crate) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.next(field) {
-            // Usual values are static: there is nothing to drop, and not trying to is less code for every field.
-            std::mem::forget(std::mem::replace(place, value));
+            *place = value;
         }
     }
 

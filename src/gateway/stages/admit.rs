@@ -1,25 +1,22 @@
 //! Stage 4: checks the caller's budget. One decision takes a minute token and holds a day unit, or takes nothing.
 //!
-//! Dropping a hold returns it. Only a 200 keeps it; every other end, a disconnect included, gives it back. The guard,
-//! which limits refusals, is here too. How balances work is in `limits`.
+//! Dropping a hold returns it. Only a 200 keeps it; every other end, a disconnect included, gives it back. How balances
+//! work is in `limits`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::accounts::{Account, Leases};
-use crate::gateway::guard::AddressGuard;
-use crate::gateway::refusal::Refusal;
-use crate::gateway::request::exchange::Peer;
+use crate::accounts::{
+    Account, AdmissionEnd, AdmissionStep, Leases, Shortage, UnitSupply, charged_day,
+};
+use crate::gateway::Refusal;
 use scoregate_base::clock::{Day, Now};
-use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
+use scoregate_base::limits::LeaseAvailability;
 
 use super::authenticate::Caller;
 
-/// Maximum number of ledger calls that a request waits for.
+/// Maximum number of ledger calls that a request waits for. Each brings units, which other requests may take.
 const MAX_LEASES: u32 = 32;
-
-/// No unit can be had until the ledger is reachable again.
-const NO_UNITS: Refusal = Refusal::LedgerUnavailable { token_in: None };
 
 /// The result of admission.
 #[derive(Debug)]
@@ -33,7 +30,7 @@ pub(crate) enum Admission<'a> {
 #[derive(Debug)]
 pub(crate) struct HeldUnit<'a> {
     account: &'a Account,
-    pub(crate) day: Day,
+    day: Day,
     kept: bool,
 }
 
@@ -45,9 +42,11 @@ pub(crate) struct TakenToken<'a> {
 }
 
 impl HeldUnit<'_> {
-    /// Keeps the unit: a document was delivered.
-    pub(crate) fn keep(mut self) {
-        self.kept = true;
+    /// Charges the unit for a response. Returns the day that is charged, if any.
+    pub(crate) fn deliver(mut self, is_unchanged: bool) -> Option<Day> {
+        let charged = charged_day(self.day, is_unchanged);
+        self.kept = charged.is_some();
+        charged
     }
 
     pub(crate) fn give_token_back(&self) {
@@ -69,76 +68,20 @@ impl TakenToken<'_> {
     }
 }
 
-/// The next step after a verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionStep {
-    /// Admission ends.
-    End(AdmissionEnd),
-    /// More is leased, and the request decided again.
-    Lease,
-    /// Units of grace are reserved, and the request decided again.
-    Reserve,
-    /// The request is decided again with what may be used without the ledger.
-    WithoutLedger,
-}
-
-/// The end of admission.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionEnd {
-    /// A unit of the day is held.
-    Hold(Day),
-    /// No unit can be had for this reason.
-    Revalidate(Refusal),
-    Refuse(Refusal),
-}
-
-impl AdmissionStep {
-    pub(crate) fn of(
-        verdict: AdmissionVerdict,
-        ledger: LeaseAvailability,
-        is_unreachable: impl FnOnce() -> bool,
-    ) -> Self {
-        Self::End(match verdict {
-            AdmissionVerdict::Admitted { day, .. } | AdmissionVerdict::OnGrace { day } => {
-                AdmissionEnd::Hold(day)
-            }
-            AdmissionVerdict::RevalidateOnly => {
-                AdmissionEnd::Revalidate(Refusal::Limited(LimitRule::Day))
-            }
-            AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(NO_UNITS),
-            // The share of the minute may be used up and not the limit.
-            AdmissionVerdict::Refused(LimitRule::Minute)
-                if ledger == LeaseAvailability::Reachable && is_unreachable() =>
-            {
-                return Self::WithoutLedger;
-            }
-            AdmissionVerdict::Refused(rule) => AdmissionEnd::Refuse(Refusal::Limited(rule)),
-            AdmissionVerdict::NoToken { wait } => {
-                AdmissionEnd::Refuse(Refusal::LedgerUnavailable {
-                    token_in: Some(wait),
-                })
-            }
-            AdmissionVerdict::NoUnits => AdmissionEnd::Refuse(NO_UNITS),
-            AdmissionVerdict::LeaseFirst => return Self::Lease,
-            AdmissionVerdict::ReserveFirst => return Self::Reserve,
-        })
-    }
-}
-
-impl AdmissionEnd {
-    /// The result for this account, in which the unit or the token is taken.
-    pub(crate) fn result(self, account: &Account) -> Result<Admission<'_>, Refusal> {
-        match self {
-            Self::Hold(day) => Ok(Admission::ToFetch(HeldUnit {
+impl<'a> Admission<'a> {
+    /// The end of admission for this account, in which the unit or the token is taken.
+    pub(crate) fn new(end: AdmissionEnd, account: &'a Account) -> Result<Self, Refusal> {
+        match end {
+            AdmissionEnd::Hold { day, .. } => Ok(Self::ToFetch(HeldUnit {
                 account,
                 day,
                 kept: false,
             })),
-            Self::Revalidate(without_unit) => Ok(Admission::ToRevalidate(TakenToken {
+            AdmissionEnd::Revalidate(shortage) => Ok(Self::ToRevalidate(TakenToken {
                 account,
-                without_unit,
+                without_unit: shortage.into(),
             })),
-            Self::Refuse(refusal) => Err(refusal),
+            AdmissionEnd::Refuse(shortage) => Err(shortage.into()),
         }
     }
 }
@@ -153,19 +96,10 @@ pub(crate) async fn admit<'a>(
 ) -> Result<Admission<'a>, Refusal> {
     let mut ledger = LeaseAvailability::Reachable;
     for _ in 0..MAX_LEASES {
-        let verdict = decide(leases.gateways(), caller, conditional, now, ledger);
-        match AdmissionStep::of(verdict, ledger, || leases.is_unreachable()) {
+        match decide(leases, leases.gateways(), caller, conditional, now, ledger) {
             AdmissionStep::End(end) => {
-                if let AdmissionVerdict::Admitted { runs_low: true, .. } = verdict {
-                    leases.lease_ahead(&caller.account);
-                }
-                if let AdmissionVerdict::OnGrace { .. } = verdict {
-                    leases.delivers_on_grace();
-                }
-                if let AdmissionEnd::Refuse(Refusal::LedgerUnavailable { .. }) = end {
-                    leases.refused();
-                }
-                return end.result(&caller.account);
+                follow_up(leases, caller, &end);
+                return Admission::new(end, &caller.account);
             }
             AdmissionStep::WithoutLedger => ledger = leases.without_ledger(&caller.account),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
@@ -183,60 +117,34 @@ pub(crate) async fn admit<'a>(
         }
     }
     leases.refused();
-    Err(NO_UNITS)
+    Err(Shortage::Units.into())
+}
+
+/// Leases more units if few are left, and counts what the unreachable ledger causes.
+fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
+    match end {
+        AdmissionEnd::Hold { supply, .. } => match supply {
+            UnitSupply::Sufficient => {}
+            UnitSupply::Low => leases.lease_ahead(&caller.account),
+            UnitSupply::Grace => leases.delivers_on_grace(),
+        },
+        AdmissionEnd::Refuse(Shortage::Units | Shortage::Token { .. }) => leases.refused(),
+        AdmissionEnd::Refuse(Shortage::Limit(_)) | AdmissionEnd::Revalidate(_) => {}
+    }
 }
 
 /// Decides on a request of one of `gateways` and changes its account, and nothing else.
 pub(crate) fn decide(
+    leases: &Leases,
     gateways: Option<NonZeroU32>,
     caller: &Caller,
     conditional: bool,
     now: Now,
     ledger: LeaseAvailability,
-) -> AdmissionVerdict {
+) -> AdmissionStep {
     let limits = caller.account.terms().limits;
-    caller
-        .account
-        .state()
-        .admit(&limits, gateways, now, conditional, ledger)
-}
-
-/// Replaces a refusal by a 429 if the caller has had too many refusals.
-pub(crate) fn guarded(
-    refusal: Refusal,
-    guard: &AddressGuard,
-    caller: Option<&Caller>,
-    peer: Peer,
-    now: Now,
-) -> Refusal {
-    if refusal.costs_guard_token() && !take_guard_token(guard, caller, peer, now) {
-        return Refusal::TooManyRefusals;
-    }
-    refusal
-}
-
-/// Takes the bytes of a page from the allowance of the address.
-pub(crate) fn take_page(
-    guard: &AddressGuard,
-    bytes: usize,
-    peer: Peer,
-    now: Now,
-) -> Result<(), Refusal> {
-    guard
-        .take_page(peer.address, bytes, now)
-        .map_err(|retry_after| Refusal::TooManyPages { retry_after })
-}
-
-/// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
-/// `false` if none is left.
-pub(crate) fn take_guard_token(
-    guard: &AddressGuard,
-    caller: Option<&Caller>,
-    peer: Peer,
-    now: Now,
-) -> bool {
-    let Some(caller) = caller else {
-        return guard.take(peer.address, now);
-    };
-    caller.account.state().take_guard(&caller.limits, now)
+    let mut state = caller.account.state();
+    let verdict = state.admit(&limits, gateways, now, conditional, ledger);
+    drop(state);
+    AdmissionStep::of(verdict, ledger, leases.is_unreachable())
 }

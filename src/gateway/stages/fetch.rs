@@ -4,13 +4,12 @@
 //! `documents`; the form of the document is chosen in `respond`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::cache::{Freshness, StoredDocument};
 use crate::documents::{
     DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
 };
-use crate::gateway::refusal::Refusal;
+use crate::gateway::Refusal;
 use crate::instruments::CacheOutcome;
 use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::{Mono, Now};
@@ -30,8 +29,12 @@ pub(crate) struct Served {
 
 impl Served {
     /// A fresh document, found without a fetch.
-    pub(crate) fn hit(found: FoundDocument) -> Self {
-        Self::found(found, CacheOutcome::Hit)
+    pub(crate) fn hit(found: &FoundDocument) -> Self {
+        Self {
+            stored: Arc::clone(&found.stored),
+            due: found.due,
+            outcome: CacheOutcome::Hit,
+        }
     }
 
     fn found(found: FoundDocument, outcome: CacheOutcome) -> Self {
@@ -40,11 +43,6 @@ impl Served {
             due: found.due,
             outcome,
         }
-    }
-
-    /// Time since the backend confirmed the document.
-    pub(crate) fn age(&self, now: Now) -> Duration {
-        now.mono.since(self.stored.confirmed)
     }
 
     fn fetched(stored: Arc<StoredDocument>, outcome: CacheOutcome) -> Self {
@@ -72,13 +70,16 @@ pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> D
     if target.names_a_key {
         return DocumentSource::Nowhere(Refusal::ModelNotFound);
     }
-    match found.map(|found| (found.verdict, found)) {
-        None | Some((Freshness::Expired, _)) => DocumentSource::Fetch(None),
-        Some((Freshness::Fresh, found)) => DocumentSource::Store(Served::hit(found)),
-        Some((Freshness::StaleWhileRevalidate, found)) => {
+    let Some(found) = found else {
+        return DocumentSource::Fetch(None);
+    };
+    match found.verdict {
+        Freshness::Fresh => DocumentSource::Store(Served::found(found, CacheOutcome::Hit)),
+        Freshness::StaleWhileRevalidate => {
             DocumentSource::Store(Served::found(found, CacheOutcome::Stale))
         }
-        Some((Freshness::StaleIfError, found)) => DocumentSource::Fetch(Some(found)),
+        Freshness::StaleIfError => DocumentSource::Fetch(Some(found)),
+        Freshness::Expired => DocumentSource::Fetch(None),
     }
 }
 
@@ -119,6 +120,14 @@ pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
     Ok(Served::found(found, outcome))
 }
 
+/// The stored document, as a use of it.
+pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+    if let Some(found) = &found {
+        found.stored.used();
+    }
+    stored_only(found)
+}
+
 /// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
 pub(crate) async fn fetch(
     engine: &DocumentEngine,
@@ -155,7 +164,6 @@ pub(crate) async fn fetch(
 
 /// The refusal for a request without a document.
 fn refusal(why: &WaitError) -> Refusal {
-    let unavailable = |retry_after| Refusal::UpstreamUnavailable { retry_after };
     let failure = match why {
         WaitError::Fetch(FetchError::NoSuchModel) => return Refusal::ModelNotFound,
         WaitError::TimedOut => return Refusal::UpstreamTimeout,
@@ -167,11 +175,12 @@ fn refusal(why: &WaitError) -> Refusal {
         }
         WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };
-    match failure {
-        UpstreamFailure::Timeout(_) => Refusal::UpstreamTimeout,
-        UpstreamFailure::Invalid(_) => Refusal::UpstreamInvalid,
-        UpstreamFailure::ErrorStatus { retry_after, .. } => unavailable(*retry_after),
-        UpstreamFailure::CircuitOpen(wait) => unavailable(Some(*wait)),
-        UpstreamFailure::Unreachable(_) | UpstreamFailure::QueueFull => unavailable(None),
-    }
+    let retry_after = match failure {
+        UpstreamFailure::Timeout(_) => return Refusal::UpstreamTimeout,
+        UpstreamFailure::Invalid(_) => return Refusal::UpstreamInvalid,
+        UpstreamFailure::ErrorStatus { retry_after, .. } => *retry_after,
+        UpstreamFailure::CircuitOpen(wait) => Some(*wait),
+        UpstreamFailure::Unreachable(_) | UpstreamFailure::QueueFull => None,
+    };
+    Refusal::UpstreamUnavailable { retry_after }
 }

@@ -4,6 +4,8 @@ pub(super) mod admit;
 pub(super) mod authenticate;
 pub(super) mod charge;
 pub(super) mod fetch;
+pub(super) mod find_page;
+pub(super) mod guard;
 pub(super) mod me;
 pub(super) mod parse;
 pub(super) mod resolve;

@@ -6,12 +6,13 @@ use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 use crate::cache::{ContentCoding, negotiate};
 use crate::documents::FoundDocument;
 use crate::gateway::plan_gap::PlanGap;
-use crate::gateway::refusal::Refusal;
 use crate::gateway::request::request_headers::RequestHeaders;
+use crate::gateway::{Gateway, Refusal, TargetMemo};
+use scoregate_base::clock::Mono;
 use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::{Rights, Tier};
-use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, decode_query};
+use scoregate_base::routes::{DocumentKey, ModelId, Route, RouteMatch, decode_query};
 
 use super::parse::ParsedRequest;
 
@@ -28,37 +29,48 @@ pub(crate) struct ResolvedTarget {
     pub(crate) names_a_key: bool,
 }
 
+/// What a caller asks for.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// `/me`.
+    Me,
+    /// A document, with the stored one if there is one.
+    Document(ResolvedTarget, Option<FoundDocument>),
+}
+
+/// How documents are looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lookup<'m> {
+    /// By the memo, then in the cache, as a use.
+    Use(&'m TargetMemo),
+    /// In the cache, without an effect on the eviction.
+    Peek,
+}
+
 impl ResolvedTarget {
     /// A document that the caller may request, as this request asks for it.
-    pub(crate) fn of(
+    fn new(
         request: &ParsedRequest<'_>,
-        (key, mark): (DocumentKey, DocumentMark),
+        key: DocumentKey,
+        mark: DocumentMark,
         form: &KeyForm,
     ) -> Self {
-        let names_a_key = key
-            .id
-            .as_ref()
-            .is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
-        let (encoding, conditional) = if request.is_tool_call {
-            (ContentCoding::ToolResult, false)
+        let names_a_key = match &key.id {
+            Some(id) => request.credentials.appear_in(id.as_str(), form),
+            None => false,
+        };
+        let encoding = if request.is_tool_call {
+            ContentCoding::ToolResult
         } else {
-            (
-                encoding(request.headers),
-                request.headers.has(&IF_NONE_MATCH),
-            )
+            encoding(request.headers)
         };
         Self {
             key,
             mark,
             encoding,
-            conditional,
+            conditional: !request.is_tool_call && request.headers.has(&IF_NONE_MATCH),
             names_a_key,
         }
-    }
-
-    /// Whether a request for this stored document does not have to wait.
-    pub(crate) fn is_ready(&self, found: &FoundDocument) -> bool {
-        found.is_fresh() && !self.names_a_key
     }
 
     /// The document, unless its name must not be logged.
@@ -67,42 +79,86 @@ impl ResolvedTarget {
     }
 }
 
-/// Finds the endpoint of a path.
-pub(crate) fn endpoint<'r>(
-    request: &ParsedRequest<'r>,
-    endpoints: &EndpointTable,
-) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
-    endpoints
-        .find(request.path)
-        .map(|found| (found.endpoint, found.raw_id))
-        .ok_or(Refusal::NotFound)
+/// Finds what a caller with these rights asks for.
+pub(crate) fn resolve(
+    gateway: &Gateway,
+    request: &ParsedRequest<'_>,
+    rights: Rights,
+    now: Mono,
+    lookup: Lookup<'_>,
+) -> Result<Wanted, Refusal> {
+    if let Lookup::Use(memo) = lookup
+        && let Some(entry) = memo.recall(request.target, rights, now)
+    {
+        let target = ResolvedTarget::new(request, entry.key, entry.mark, &gateway.form);
+        let found = match entry.document {
+            Some(stored) => Some(gateway.engine.documents.judge(&target.key, stored, now)),
+            None => find(gateway, request, rights, &target, now, lookup),
+        };
+        return Ok(Wanted::Document(target, found));
+    }
+    let route = gateway.endpoints.find(request.path);
+    let route = route.ok_or(Refusal::NotFound)?;
+    if route.endpoint.route == Route::Me {
+        return Ok(Wanted::Me);
+    }
+    let target = target(
+        request,
+        &route,
+        rights,
+        &gateway.notice.tiers,
+        &gateway.form,
+    )?;
+    let found = find(gateway, request, rights, &target, now, lookup);
+    Ok(Wanted::Document(target, found))
 }
 
-/// Finds the document of a request to an endpoint.
-pub(crate) fn resolve(
+/// The document of a request to an endpoint.
+pub(crate) fn target(
     request: &ParsedRequest<'_>,
-    endpoint: &Endpoint,
-    raw_id: Option<&str>,
-    (rights, tiers): (Rights, &[Tier]),
+    route: &RouteMatch<'_>,
+    rights: Rights,
+    tiers: &[Tier],
     form: &KeyForm,
 ) -> Result<ResolvedTarget, Refusal> {
+    let endpoint = route.endpoint;
     let bad = |bad| Refusal::BadParam(bad, rights.periods_of(endpoint.route));
-    let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
+    let id = route.raw_id.map(ModelId::from_path).transpose();
+    let id = id.map_err(bad)?;
     let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
-    let key = DocumentKey::new(
-        endpoint.route,
-        id,
-        query,
-        rights.default_period(endpoint.route),
-    );
+    let period = rights.default_period(endpoint.route);
+    let key = DocumentKey::new(endpoint.route, id, query, period);
     entitle(&key, rights, tiers)?;
     let mark = DocumentMark::of(&key);
-    Ok(ResolvedTarget::of(request, (key, mark), form))
+    Ok(ResolvedTarget::new(request, key, mark, form))
 }
 
 /// Checks whether these rights cover a document. A refusal names one of the tiers that do.
 pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
-    PlanGap::of(key, rights, tiers).map_or(Ok(()), |gap| Err(Refusal::PlanRequired(gap)))
+    match PlanGap::of(key, rights, tiers) {
+        None => Ok(()),
+        Some(gap) => Err(Refusal::PlanRequired(gap)),
+    }
+}
+
+/// The stored document, which the memo remembers.
+fn find(
+    gateway: &Gateway,
+    request: &ParsedRequest<'_>,
+    rights: Rights,
+    target: &ResolvedTarget,
+    now: Mono,
+    lookup: Lookup<'_>,
+) -> Option<FoundDocument> {
+    let documents = &gateway.engine.documents;
+    let Lookup::Use(memo) = lookup else {
+        return documents.peek(&target.key, now);
+    };
+    let found = documents.find(&target.key, now)?;
+    if !target.names_a_key {
+        memo.remember(request, rights, &target.key, &found.stored, now);
+    }
+    Some(found)
 }
 
 fn encoding(headers: RequestHeaders<'_>) -> ContentCoding {

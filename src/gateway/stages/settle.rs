@@ -3,7 +3,7 @@
 //!
 //! Does not take units or tokens; see `admit`.
 
-use crate::gateway::refusal::Refusal;
+use crate::gateway::Refusal;
 use scoregate_base::clock::Day;
 
 use super::admit::Admission;
@@ -17,10 +17,7 @@ pub(crate) fn settle<D>(
 ) -> Result<(D, Option<Day>), Refusal> {
     match (admitted, delivery) {
         (Admission::ToFetch(hold), Ok(delivery)) => {
-            let charged = (!is_unchanged(&delivery)).then_some(hold.day);
-            if charged.is_some() {
-                hold.keep();
-            }
+            let charged = hold.deliver(is_unchanged(&delivery));
             Ok((delivery, charged))
         }
         (Admission::ToFetch(hold), Err(refusal)) => {
