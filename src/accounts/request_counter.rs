@@ -30,8 +30,9 @@ const NO_ENDPOINT: &str = "none";
 /// Counts requests.
 #[derive(Default)]
 pub struct RequestCounter {
-    /// Accounts with requests since the last recording, each once.
+    /// Accounts with requests since the last recording, each once: a request locks it only if it is the first of its account.
     accounts: Mutex<Vec<Arc<Account>>>,
+    /// Locked by recordings and views, never by requests.
     totals: Mutex<RequestTotals>,
     usage: ApplicationUsage,
     evidence: EvidenceBook,

@@ -139,7 +139,7 @@ mod tests {
                 .collect();
             let held = AdmissionEnd::Hold {
                 day: now.wall.day(),
-                supply: UnitSupply::Sufficient,
+                supply: UnitSupply::Low,
             };
             let minute = Shortage::Limit(LimitRule::Minute);
             let day = Shortage::Limit(LimitRule::Day);

@@ -35,7 +35,8 @@ pub struct ConnectionApplication {
     pub requests_per_minute: u32,
 }
 
-/// The trust in the client of a connection, which only grows.
+/// The trust in the client of a connection, which only grows. Its numbers are relaxed: each is used by itself, and publishes
+/// nothing else.
 #[derive(Debug, Default)]
 pub struct ConnectionTrust {
     level: AtomicU8,

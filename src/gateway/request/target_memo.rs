@@ -18,8 +18,9 @@ use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
+/// Enough for the targets that are popular at a time, and less than 64 KiB a thread.
 const PLACES: usize = 128;
-/// Longer targets are resolved each time.
+/// Longer targets are resolved each time. Few targets without unknown parameters are.
 const MAX_LENGTH: usize = 128;
 /// The cache is asked again after so many uses or so much time: it evicts what is not used.
 const USES_PER_LOOKUP: u32 = 16;
@@ -62,6 +63,7 @@ impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
+            // Relaxed: only the number has to be unique.
             generation: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }

@@ -8,7 +8,7 @@ use http::HeaderValue;
 /// The longest value has 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of a kind that each thread keeps.
+/// Number of values of a kind that each thread keeps: more than the lifetimes, limits and midnights that are in use at a time.
 const KEPT: usize = 64;
 
 thread_local! {

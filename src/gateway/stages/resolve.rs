@@ -122,10 +122,11 @@ pub(crate) fn target(
     form: &KeyForm,
 ) -> Result<ResolvedTarget, Refusal> {
     let endpoint = route.endpoint;
-    let bad = |bad| Refusal::BadParam(bad, rights.periods_of(endpoint.route));
+    let periods = rights.periods_of(endpoint.route);
     let id = route.raw_id.map(ModelId::from_path).transpose();
-    let id = id.map_err(bad)?;
-    let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
+    let id = id.map_err(|bad| Refusal::BadParam(bad, periods))?;
+    let query = decode_query(request.query, endpoint.takes);
+    let query = query.map_err(|bad| Refusal::BadParam(bad, periods))?;
     let period = rights.default_period(endpoint.route);
     let key = DocumentKey::new(endpoint.route, id, query, period);
     entitle(&key, rights, tiers)?;
