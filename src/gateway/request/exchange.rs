@@ -80,6 +80,7 @@ impl<'g> Exchange<'g> {
     }
 
     /// Keeps who asks for what.
+    #[inline]
     pub(crate) fn identified(&mut self, identified: Identified) {
         self.caller = Some(identified.caller);
         self.target = Some(identified.target);
@@ -134,6 +135,7 @@ impl<'g> Exchange<'g> {
     }
 
     /// Records the response.
+    #[inline]
     pub(crate) fn finish(mut self, answered: &Result<Reply, Refusal>, status: StatusCode, at: Now) {
         self.is_finished = true;
         self.record(&RequestEnd {

@@ -96,18 +96,15 @@ fn number(now: Now) -> u64 {
 /// The hexadecimal digits of a number.
 fn hexadecimal(number: u64) -> [u8; 16] {
     let mut digits = [0; 16];
-    for (digit, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        digit.copy_from_slice(&[hexadecimal_digit(byte >> 4), hexadecimal_digit(byte & 0xf)]);
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
     }
     digits
 }
 
-fn hexadecimal_digit(value: u8) -> u8 {
-    if value < 10 {
-        b'0' + value
-    } else {
-        b'a' + (value - 10)
-    }
+fn digit(value: u8) -> u8 {
+    let digit = b"0123456789abcdef".get(usize::from(value));
+    digit.copied().unwrap_or_default()
 }
 
 #[cfg(test)]

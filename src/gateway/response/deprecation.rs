@@ -43,17 +43,18 @@ impl Deprecation {
     }
 
     /// Adds the headers to a response.
+    #[inline]
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        let fields = [
-            ("deprecation", &self.since),
-            ("sunset", &self.sunset),
-            ("link", &self.link),
-        ];
-        for (name, value) in fields {
-            if let Some(value) = value {
-                headers.insert(name, value.clone());
-            }
-        }
+        set(headers, "deprecation", self.since.as_ref());
+        set(headers, "sunset", self.sunset.as_ref());
+        set(headers, "link", self.link.as_ref());
+    }
+}
+
+#[inline]
+fn set(headers: &mut HeaderMap, name: &'static str, value: Option<&HeaderValue>) {
+    if let Some(value) = value {
+        headers.insert(name, value.clone());
     }
 }
 
