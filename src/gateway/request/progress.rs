@@ -33,7 +33,7 @@ pub(crate) struct Waiting<'r> {
 }
 
 impl<'r> Waiting<'r> {
-    /// Boxed: a hit, which is not one, moves less memory.
+    /// Boxed, so that the progress of a hit is small.
     pub(crate) fn continues(
         parsed: ParsedRequest<'r>,
         identified: Option<Identified>,
