@@ -130,7 +130,7 @@ impl Gateway {
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {
             self.capacity.move_to_waiting(&mut slot);
-            wait = wait.take().or_else(|| self.lease_wait(&x.span));
+            wait = wait.take().or_else(|| self.lease_wait(x.span.as_deref()));
         })
         .await;
         drop(wait);

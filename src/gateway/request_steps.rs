@@ -1,7 +1,5 @@
 //! Steps of the request path that consist of several stages.
 
-use std::sync::Arc;
-
 use crate::accounts::Charge;
 use crate::instruments::{CacheOutcome, RequestSubject};
 use scoregate_base::clock::Now;

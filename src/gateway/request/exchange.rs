@@ -154,7 +154,7 @@ impl<'g> Exchange<'g> {
             status,
             took,
             outcome: end.document.map(DocumentReply::outcome),
-            age: end.document.map(|document| document.age),
+            age: end.document.map(DocumentReply::age),
             refused: end.refusal.map(|refusal| (refusal.code(), refusal.rule())),
         });
         self.recorders.instruments.record(seen.as_ref());
@@ -184,7 +184,7 @@ impl<'g> Exchange<'g> {
             code: end.refusal.map(Refusal::code),
             key: end.refusal.and_then(Refusal::key_fault),
             outcome: end.document.map(DocumentReply::outcome),
-            age: end.document.map(|document| document.age),
+            age: end.document.map(DocumentReply::age),
             took,
         }
     }

@@ -11,7 +11,7 @@ use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::fetch::Served;
 use crate::gateway::stages::resolve::ResolvedTarget;
 use crate::instruments::CacheOutcome;
-use scoregate_base::clock::{Day, Now};
+use scoregate_base::clock::{Day, Mono, Now};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::plans::Rights;
 
@@ -43,10 +43,9 @@ pub(crate) struct DocumentReply {
     encoding: ContentCoding,
     /// The request, as evidence of use.
     pub(crate) document: DocumentUse,
-    /// Time since the backend confirmed the document.
-    pub(crate) age: Duration,
+    /// When it was served.
+    at: Mono,
     max_age: u64,
-    ttl: i64,
     /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
     pub(crate) charged: Option<Day>,
     /// Status of the minute and the day. Set by `charge`.
@@ -92,9 +91,8 @@ impl DocumentReply {
             rights: caller.rights,
             encoding: target.encoding,
             document,
-            age: now.mono.since(served.stored.confirmed),
+            at: now.mono,
             max_age: freshness::max_age(served.due, caller.spread, now.mono),
-            ttl: freshness::ttl(served.due, now.mono),
             charged: None,
             limit_statuses: None,
             served,
@@ -104,6 +102,11 @@ impl DocumentReply {
     /// Where the document is from.
     pub(crate) fn outcome(&self) -> CacheOutcome {
         self.served.outcome
+    }
+
+    /// Time since the backend confirmed the document.
+    pub(crate) fn age(&self) -> Duration {
+        self.at.since(self.served.stored.confirmed)
     }
 
     /// Whether it is the result of a call of a tool.
@@ -125,10 +128,11 @@ impl DocumentReply {
     /// `Cache-Status`.
     pub(crate) fn cache_status(&self, values: &mut HeaderValueWriter) -> HeaderValue {
         let lifetime = NumberField::TimeToLive;
+        let ttl = freshness::ttl(self.served.due, self.at);
         match self.served.outcome {
-            CacheOutcome::Hit => match u64::try_from(self.ttl) {
-                Ok(ttl) => lifetime.value(ttl),
-                Err(_) => values.text(lifetime.prefix()).number(self.ttl).value(),
+            CacheOutcome::Hit => match u64::try_from(ttl) {
+                Ok(seconds) => lifetime.value(seconds),
+                Err(_) => values.text(lifetime.prefix()).number(ttl).value(),
             },
             CacheOutcome::Miss if !self.served.stored.is_cached => {
                 HeaderValue::from_static("scoregate; fwd=miss; detail=miss")
@@ -145,7 +149,7 @@ impl DocumentReply {
             // Clients see both as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => values
                 .text(lifetime.prefix())
-                .number(self.ttl)
+                .number(ttl)
                 .text("; detail=stale")
                 .value(),
         }
