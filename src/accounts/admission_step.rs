@@ -1,4 +1,4 @@
-//! What follows from a verdict on a request. No other file reads a verdict of the path.
+//! The step that follows a verdict on a request. Nothing else reads verdicts of requests.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) enum AdmissionEnd {
     Hold {
         /// The day of the unit.
         day: Day,
-        /// What is left after it.
+        /// The supply after it.
         supply: UnitSupply,
     },
     /// A token is taken, and no unit can be had.
@@ -45,7 +45,7 @@ pub(crate) enum UnitSupply {
     Grace,
 }
 
-/// What is missing.
+/// The lack of units or tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// This limit is exhausted.

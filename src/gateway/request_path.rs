@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
 use super::request::peer::Peer;
-use super::request::progress::{Progress, Waiting};
+use super::request::progress::{RequestProgress, Waiting};
 use super::request_services::Gateway;
 use super::response::reply::Reply;
 use super::response::response_context::ResponseContext;
@@ -41,10 +41,10 @@ impl Gateway {
         let mut x = Exchange::open(&self.recorders, &self.form, started, peer, &request);
         let begun = AssertUnwindSafe(|| self.begin(request, trust, &mut x));
         let answered = match catch_unwind(begun).unwrap_or_else(|_| self.panicked()) {
-            Ok(Progress::Continues(waiting)) => {
+            Ok(RequestProgress::Continues(waiting)) => {
                 return Either::Right(Box::pin(self.wait(*waiting, trust, x)));
             }
-            Ok(Progress::Done(reply)) => Ok(reply),
+            Ok(RequestProgress::Done(reply)) => Ok(reply),
             Err(refusal) => Err(refusal),
         };
         Either::Left(ready(self.close(answered, head, x)))
@@ -94,19 +94,21 @@ impl Gateway {
         request: ReceivedRequest<'r>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<Progress<Box<Waiting<'r>>>, Refusal> {
+    ) -> Result<RequestProgress<Box<Waiting<'r>>>, Refusal> {
         let parsed = parse(request)?;
         if let Some((subject, page)) = find_page(self, &parsed, x.started.wall) {
             x.subject = subject;
             let page = within_page_bytes(page, parsed.head, &self.guard, x.peer, x.started);
-            return page.map(Progress::Done);
+            return page.map(RequestProgress::Done);
         }
         if !self.key_directory.freshness.is_current(x.started) {
             return Ok(Waiting::continues(parsed, None));
         }
         match self.identify(&parsed, trust, x)? {
-            Progress::Done(me) => Ok(Progress::Done(me)),
-            Progress::Continues(identified) => self.charge_ready(parsed, identified, trust, x),
+            RequestProgress::Done(me) => Ok(RequestProgress::Done(me)),
+            RequestProgress::Continues(identified) => {
+                self.charge_ready(parsed, identified, trust, x)
+            }
         }
     }
 
@@ -120,8 +122,8 @@ impl Gateway {
         let Waiting { parsed, identified } = waiting;
         let identified = self.identify_later(identified, &parsed, trust, x).await?;
         let identified = match identified {
-            Progress::Done(me) => return Ok(me),
-            Progress::Continues(identified) => identified,
+            RequestProgress::Done(me) => return Ok(me),
+            RequestProgress::Continues(identified) => identified,
         };
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);

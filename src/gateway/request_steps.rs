@@ -9,7 +9,7 @@ use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
-use super::request::progress::{Identified, Progress, Waiting};
+use super::request::progress::{Identified, RequestProgress, Waiting};
 use super::request_services::Gateway;
 use super::response::reply::{DocumentReply, Reply, document_use};
 use super::stages::admit::Admission;
@@ -29,7 +29,7 @@ impl Gateway {
         parsed: &ParsedRequest<'_>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<Progress<Identified>, Refusal> {
+    ) -> Result<RequestProgress<Identified>, Refusal> {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
         if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
@@ -42,7 +42,7 @@ impl Gateway {
         match resolve(self, parsed, caller.rights, x.started.mono, lookup) {
             Ok(Wanted::Document(target, found)) => {
                 x.subject = RequestSubject::Endpoint(target.key.route);
-                Ok(Progress::Continues(Identified {
+                Ok(RequestProgress::Continues(Identified {
                     caller,
                     target,
                     found,
@@ -51,7 +51,7 @@ impl Gateway {
             Ok(Wanted::Me) => {
                 x.subject = RequestSubject::Endpoint(Route::Me);
                 let caller = x.caller.insert(caller);
-                me(self, parsed.credentials.prefix(), caller, x.started).map(Progress::Done)
+                me(self, parsed.credentials.prefix(), caller, x.started).map(RequestProgress::Done)
             }
             Err(refusal) => {
                 x.caller = Some(caller);
@@ -70,9 +70,9 @@ impl Gateway {
         parsed: &ParsedRequest<'_>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<Progress<Identified>, Refusal> {
+    ) -> Result<RequestProgress<Identified>, Refusal> {
         if let Some(identified) = waiting {
-            return Ok(Progress::Continues(identified));
+            return Ok(RequestProgress::Continues(identified));
         }
         self.ensure_fresh_keys(x.started).await?;
         self.identify(parsed, trust, x)
@@ -86,7 +86,7 @@ impl Gateway {
         identified: Identified,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<Progress<Box<Waiting<'r>>>, Refusal> {
+    ) -> Result<RequestProgress<Box<Waiting<'r>>>, Refusal> {
         let Some(found) = identified.ready() else {
             return Ok(Waiting::continues(parsed, Some(identified)));
         };
@@ -114,7 +114,7 @@ impl Gateway {
                 reply.charged = day;
                 reply.limit_statuses = Some(statuses);
                 x.identified(identified);
-                Ok(Progress::Done(Reply::Document(reply)))
+                Ok(RequestProgress::Done(Reply::Document(reply)))
             }
         }
     }

@@ -4,7 +4,7 @@ use http::request::Parts;
 
 use crate::accounts::{AdmissionEnd, Charge};
 use crate::documents::{FetchError, FetchForesight, FoundDocument, WaitError};
-use crate::gateway::request::progress::{Identified, Progress};
+use crate::gateway::request::progress::{Identified, RequestProgress};
 use crate::gateway::request::request_headers::RequestHeaders;
 use crate::gateway::request::request_id::RequestId;
 use crate::gateway::response::reply::{DocumentReply, Reply, document_use};
@@ -104,8 +104,8 @@ impl Gateway {
         let decided = run.decide(request, key);
         let caller = run.known.clone();
         match decided {
-            Ok(Progress::Continues(())) => {}
-            Ok(Progress::Done(reply)) => {
+            Ok(RequestProgress::Continues(())) => {}
+            Ok(RequestProgress::Done(reply)) => {
                 run.end([""; 2], Ok(Delivery::Reply(reply)), caller.as_ref());
             }
             Err(refusal) => run.end([""; 2], Err(refusal), caller.as_ref()),
@@ -120,7 +120,7 @@ impl DryRun<'_> {
         &mut self,
         request: ReceivedRequest<'_>,
         key: &ExplainedKey,
-    ) -> Result<Progress<()>, Refusal> {
+    ) -> Result<RequestProgress<()>, Refusal> {
         let now = self.now;
         let gateway = self.gateway;
         let parsed = parse(request)?;
@@ -128,7 +128,7 @@ impl DryRun<'_> {
             let page_of = format!("{}, needs no key", parsed.path);
             self.explanation.add("parse", [("page", page_of)]);
             let page = within_page_bytes(page, self.head, &self.guard, self.peer, now);
-            return page.map(Progress::Done);
+            return page.map(RequestProgress::Done);
         }
         let is_current = gateway.key_directory.freshness.is_current(now);
         if !is_current {
@@ -141,7 +141,7 @@ impl DryRun<'_> {
             self.explanation.add("endpoint", [("name", name)]);
         }
         match resolve(gateway, &parsed, caller.rights, now.mono, Lookup::Peek)? {
-            Wanted::Me => me(gateway, &key.prefix, &caller, now).map(Progress::Done),
+            Wanted::Me => me(gateway, &key.prefix, &caller, now).map(RequestProgress::Done),
             Wanted::Document(target, found) => {
                 let identified = Identified {
                     caller,
@@ -149,7 +149,7 @@ impl DryRun<'_> {
                     found,
                 };
                 self.answer(&identified, is_current);
-                Ok(Progress::Continues(()))
+                Ok(RequestProgress::Continues(()))
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::gateway::stages::resolve::ResolvedTarget;
 
 /// The progress of a request after some stages.
 #[derive(Debug)]
-pub(crate) enum Progress<S> {
+pub(crate) enum RequestProgress<S> {
     /// It is answered.
     Done(Reply),
     /// Other stages follow.
@@ -37,8 +37,8 @@ impl<'r> Waiting<'r> {
     pub(crate) fn continues(
         parsed: ParsedRequest<'r>,
         identified: Option<Identified>,
-    ) -> Progress<Box<Self>> {
-        Progress::Continues(Box::new(Self { parsed, identified }))
+    ) -> RequestProgress<Box<Self>> {
+        RequestProgress::Continues(Box::new(Self { parsed, identified }))
     }
 }
 

@@ -50,7 +50,7 @@ struct ResolvedEntry {
     uses: u32,
 }
 
-/// What is known of a target.
+/// The facts about a target.
 #[derive(Debug)]
 pub(crate) struct MemoEntry {
     pub(crate) key: DocumentKey,
@@ -70,7 +70,7 @@ impl Default for TargetMemo {
 }
 
 impl TargetMemo {
-    /// What is known of a target.
+    /// The facts about a target.
     pub(crate) fn recall(&self, target: &str, rights: Rights, now: Mono) -> Option<MemoEntry> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
             let entry = places.get_mut(place(target, rights))?.as_mut()?;

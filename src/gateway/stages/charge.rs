@@ -1,6 +1,6 @@
 //! Stages 4 and 6 in one step, for a request whose response is ready: admits and charges it under one lock of its account.
 //!
-//! What has to wait is left to `admit` and `settle`.
+//! Requests that have to wait are left to `admit` and `settle`.
 
 use crate::accounts::{Charge, Leases};
 use scoregate_base::clock::Now;

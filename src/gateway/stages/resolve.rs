@@ -29,7 +29,7 @@ pub(crate) struct ResolvedTarget {
     pub(crate) names_a_key: bool,
 }
 
-/// What a caller asks for.
+/// The object of a request.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// `/me`.
@@ -80,7 +80,7 @@ impl ResolvedTarget {
     }
 }
 
-/// Finds what a caller with these rights asks for. Inlined, so that a hit moves the result once.
+/// Finds the object of a request with these rights. Inlined, so that a hit moves the result once.
 #[inline]
 pub(crate) fn resolve(
     gateway: &Gateway,
