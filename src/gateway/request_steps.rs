@@ -162,13 +162,9 @@ impl Gateway {
     }
 
     /// The span of the wait for units of a sampled request.
-    pub(super) fn lease_wait(&self, request: &Option<Arc<RequestSpan>>) -> Option<OpenSpan> {
+    pub(super) fn lease_wait(&self, request: Option<&RequestSpan>) -> Option<OpenSpan> {
         let now = self.clock.now();
-        Some(
-            request
-                .as_ref()?
-                .child("lease wait", TracedSpanKind::Internal, now),
-        )
+        Some(request?.child("lease wait", TracedSpanKind::Internal, now))
     }
 
     /// Settles the request and counts a refusal for lack of the ledger.
