@@ -8,7 +8,6 @@ use http::Request;
 use http::request::Parts;
 use scoregate::app;
 use scoregate::config::{read_file, resolve};
-use scoregate::gateway::cache_hit::CacheHit;
 use scoregate::gateway::{ConnectionTrust, Gateway, Peer};
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::{EndpointTable, Selection};
@@ -75,7 +74,6 @@ pub(crate) fn run() {
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
             println!("{name:<34} {took:>10.0} {:>9.2}", took / of_a_hit);
         }
-        stages(&gateway, &head(&installation.key, None), times, of_a_hit).await;
         let miss = misses(&gateway, &head(&installation.key, None), times / 50).await;
         println!(
             "{:<34} {miss:>10.0} {:>9.2}",
@@ -101,27 +99,6 @@ fn head(key: &str, tag: Option<&str>) -> Parts {
         None => request,
     };
     request.body(()).unwrap().into_parts().0
-}
-
-/// Prints the time of each stage of a hit by itself. The sum is less than the whole, which also passes values on.
-async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
-    let hit = CacheHit::of(gateway, head, PEER).await.unwrap();
-    let each = [
-        ("parse", median(times, async || hit.parse()).await),
-        (
-            "authenticate",
-            median(times, async || hit.authenticate()).await,
-        ),
-        ("resolve", median(times, async || hit.resolve()).await),
-        ("a place", median(times, async || hit.enter().await).await),
-        ("admit", median(times, async || hit.admit().await).await),
-        ("fetch", median(times, async || hit.fetch().await).await),
-        ("respond", median(times, async || hit.respond()).await),
-        ("observe", median(times, async || hit.observe()).await),
-    ];
-    for (stage, took) in each {
-        println!("  of a hit: {stage:<22} {took:>10.0} {:>9.2}", took / whole);
-    }
 }
 
 /// Nanoseconds per run, the median of several rounds.

@@ -5,15 +5,14 @@ use std::num::NonZeroU32;
 
 use tokio::sync::watch;
 
+use super::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
+use super::unrecorded_requests::{CountedRequest, UnrecordedRequests};
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
     Limits, MinuteShare, ReturnedUnits, ShareTokens,
 };
-use scoregate_store::RequestOutcome;
-
-use super::unrecorded_requests::{CountedRequest, RequestKind, UnrecordedRequests};
 
 /// The state that requests change.
 #[derive(Clone, Debug)]
@@ -30,19 +29,22 @@ pub(crate) struct AccountState {
     is_listed: bool,
 }
 
-/// A request whose response was ready, after its admission or refusal.
+/// The charge for a response that is ready.
 #[derive(Debug)]
-pub(crate) struct SettledRequest {
-    /// The rule that refused it.
-    pub(crate) refused: Option<LimitRule>,
-    /// The day that was charged with a unit.
-    pub(crate) charged: Option<Day>,
-    /// Whether to lease more units now.
-    pub(crate) runs_low: bool,
-    /// Status of the minute and the day.
-    pub(crate) statuses: [LimitStatus; 2],
-    /// Whether it is the first one counted since the last recording.
-    pub(super) is_first: bool,
+pub(crate) enum Charge {
+    /// The response is delivered.
+    Paid {
+        /// The day that was charged with a unit.
+        day: Option<Day>,
+        /// Whether to lease more units now.
+        runs_low: bool,
+        /// Status of the minute and the day.
+        statuses: [LimitStatus; 2],
+    },
+    /// A limit refuses the request.
+    Refused(LimitRule),
+    /// Units or tokens must be leased first. Nothing is taken.
+    Waits,
 }
 
 /// The state that an application in use has.
@@ -78,6 +80,11 @@ impl LeaseCall {
     pub(super) fn is_under_way(&self) -> bool {
         self.0.has_changed().is_ok()
     }
+}
+
+/// The day whose unit pays for a response, if any: a 304 keeps no unit.
+pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
+    (!is_unchanged).then_some(day)
 }
 
 impl AccountState {
@@ -118,15 +125,12 @@ impl AccountState {
         conditional: bool,
         ledger: LeaseAvailability,
     ) -> AdmissionVerdict {
-        let (verdict, may_gain) = self.decide(limits, gateways, now, conditional, ledger);
-        if may_gain && self.returned_units().may_ask(now.mono) {
-            AdmissionVerdict::LeaseFirst
-        } else {
-            verdict
-        }
+        let asks = ReturnedUnits::may_ask;
+        self.decide(limits, gateways, now, conditional, ledger, asks)
     }
 
-    /// The verdict on a request, and whether it might be another one after units were leased that other gateways returned.
+    /// The verdict on a request. If it has no unit, and leasing units that other gateways returned might help, `asks`
+    /// decides whether to lease first.
     fn decide(
         &mut self,
         limits: &Limits,
@@ -134,7 +138,8 @@ impl AccountState {
         now: Now,
         conditional: bool,
         ledger: LeaseAvailability,
-    ) -> (AdmissionVerdict, bool) {
+        asks: fn(&mut ReturnedUnits, Mono) -> bool,
+    ) -> AdmissionVerdict {
         self.open_day(now.wall.day(), limits);
         let balance = self.balance;
         let (balance, verdict) = match gateways {
@@ -144,65 +149,53 @@ impl AccountState {
             }
         };
         self.balance = balance;
-        let is_out_of_units = verdict == AdmissionVerdict::Refused(LimitRule::Day);
-        let may_gain = is_out_of_units && gateways.is_some() && balance.day.may_gain(limits.day);
-        (verdict, may_gain && ledger == LeaseAvailability::Reachable)
+        let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
+            && gateways.is_some()
+            && balance.day.may_gain(limits.day)
+            && ledger == LeaseAvailability::Reachable;
+        if may_gain && asks(self.returned_units(), now.mono) {
+            return AdmissionVerdict::LeaseFirst;
+        }
+        verdict
     }
 
-    /// Decides on a request whose response is ready, settles it and counts it: a document costs a unit, a 304 or a refusal
-    /// none. `None` if units or tokens must be leased first; then nothing is taken.
-    pub(super) fn admit_and_settle(
+    /// Decides on a request whose response is ready, and settles it. A 304 or a refusal costs no unit.
+    pub(crate) fn charge(
         &mut self,
         limits: &Limits,
         gateways: Option<NonZeroU32>,
         now: Now,
-        request: CountedRequest,
-        is_unreachable: impl FnOnce() -> bool,
-    ) -> Option<SettledRequest> {
-        let is_unchanged = request.kind.outcome == RequestOutcome::NotModified;
-        let (verdict, may_gain) = self.decide(
-            limits,
-            gateways,
-            now,
-            is_unchanged,
-            LeaseAvailability::Reachable,
-        );
-        if may_gain && self.returned_units().is_due(now.mono) {
-            return None;
-        }
-        let (refused, charged, runs_low) = match verdict {
-            AdmissionVerdict::Admitted { day, runs_low } => {
-                self.settle(day, !is_unchanged);
+        is_unchanged: bool,
+        is_unreachable: bool,
+    ) -> Charge {
+        let ledger = LeaseAvailability::Reachable;
+        // The request waits if an attempt is due, and the attempt counts when it is made.
+        let asks = |units: &mut ReturnedUnits, now| units.is_due(now);
+        let verdict = self.decide(limits, gateways, now, is_unchanged, ledger, asks);
+        let (day, runs_low) = match AdmissionStep::of(verdict, ledger, is_unreachable) {
+            AdmissionStep::End(AdmissionEnd::Hold { day, supply }) => {
+                let charged = charged_day(day, is_unchanged);
+                self.settle(day, charged.is_some());
                 // A unit that was returned need not be replaced.
-                let runs_low = runs_low && (!is_unchanged || self.runs_low(limits, now.mono));
-                (None, (!is_unchanged).then_some(day), runs_low)
+                let runs_low = supply == UnitSupply::Low
+                    && (charged.is_some() || self.runs_low(limits, now.mono));
+                (charged, runs_low)
             }
-            AdmissionVerdict::RevalidateOnly => (None, None, false),
-            // The share of the minute may be used up and not the limit.
-            AdmissionVerdict::Refused(LimitRule::Minute) if is_unreachable() => return None,
-            AdmissionVerdict::Refused(rule) => (Some(rule), None, false),
-            AdmissionVerdict::LeaseFirst
-            | AdmissionVerdict::RevalidateWithoutUnits
-            | AdmissionVerdict::OnGrace { .. }
-            | AdmissionVerdict::ReserveFirst
-            | AdmissionVerdict::NoUnits
-            | AdmissionVerdict::NoToken { .. } => return None,
+            AdmissionStep::End(AdmissionEnd::Revalidate(_)) => (None, false),
+            AdmissionStep::End(AdmissionEnd::Refuse(Shortage::Limit(rule))) => {
+                return Charge::Refused(rule);
+            }
+            AdmissionStep::End(AdmissionEnd::Refuse(Shortage::Units | Shortage::Token { .. }))
+            | AdmissionStep::Lease
+            | AdmissionStep::Reserve
+            | AdmissionStep::WithoutLedger => return Charge::Waits,
         };
-        let outcome = refused.map_or(request.kind.outcome, RequestOutcome::of_limit);
-        let kind = RequestKind {
-            outcome,
-            ..request.kind
-        };
-        let is_first = self.count_request(CountedRequest { kind, ..request });
-        let statuses =
-            [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
-        Some(SettledRequest {
-            refused,
-            charged,
+        Charge::Paid {
+            day,
             runs_low,
-            statuses,
-            is_first,
-        })
+            statuses: [LimitRule::Minute, LimitRule::Day]
+                .map(|rule| self.limit_status(rule, limits, now)),
+        }
     }
 
     pub(crate) const fn day(&self) -> DayBalance {

@@ -16,11 +16,26 @@ use parking_lot::Mutex;
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::NodeReport;
+use scoregate_base::words;
 use scoregate_store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use crate::accounts::account::Account;
 use crate::accounts::key_freshness::KeyFreshness;
 use crate::accounts::terms::TermsByTier;
+
+words! {
+    /// Why a key is refused. Only operators learn it.
+    pub enum KeyFault: word {
+        /// Not one key of the right form.
+        Malformed = "malformed",
+        /// No application has it.
+        Unknown = "unknown",
+        /// It has expired.
+        Expired = "expired",
+        /// It was revoked.
+        Revoked = "revoked",
+    }
+}
 
 /// A known key.
 #[derive(Clone, Debug)]
@@ -45,6 +60,8 @@ struct DirectoryEntry {
 struct KeyExpiry(Wall);
 
 const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
+/// The expiry of a revoked key: it stays revoked, regardless of the wall clock.
+const REVOKED: Wall = Wall::from_seconds(0);
 
 /// Hours since 1970, 0 for never: fine enough to find unused keys, coarse enough to be cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +73,8 @@ pub struct KeyDirectory {
     /// Whether it has the changes that other gateways made.
     pub freshness: Arc<KeyFreshness>,
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
+    /// Expiry of the keys that a sweep removed, so that operators can see why they are refused.
+    ended: DashMap<Digest, Wall, BuildHasherDefault<DigestHasher>>,
     /// Keys whose hour of last use changed: at most one entry per key and hour.
     used: Mutex<BTreeSet<KeyUse>>,
     /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
@@ -98,6 +117,7 @@ impl KeyDirectory {
     /// Forgets all keys. Only before requests are served.
     pub(super) fn clear(&self) {
         self.entries.clear();
+        self.ended.clear();
         self.by_expiry.lock().clear();
     }
 
@@ -107,6 +127,22 @@ impl KeyDirectory {
             account: Arc::clone(&entry.account),
             expires_at: entry.expires_at.instant(),
             used: UseHour(entry.used.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// Looks up a key that is valid now.
+    pub(crate) fn find_valid(&self, digest: &Digest, now: Wall) -> Result<KeyLookup, KeyFault> {
+        let end = match self.find(digest) {
+            Some(found) => match found.expires_at {
+                Some(end) if end <= now => Some(end),
+                Some(_) | None => return Ok(found),
+            },
+            None => self.ended.get(digest).map(|end| *end),
+        };
+        Err(match end {
+            None => KeyFault::Unknown,
+            Some(REVOKED) => KeyFault::Revoked,
+            Some(_) => KeyFault::Expired,
         })
     }
 
@@ -219,22 +255,20 @@ impl KeyDirectory {
             .iter_mut()
             .filter(|entry| !stored.contains(entry.key()))
         {
-            entry.expires_at = KeyExpiry(Wall::default());
-            self.by_expiry
-                .lock()
-                .insert((Wall::default(), *entry.key()));
+            entry.expires_at = KeyExpiry(REVOKED);
+            self.by_expiry.lock().insert((REVOKED, *entry.key()));
         }
     }
 
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {
-        // A revoked key stays revoked, regardless of the wall clock.
-        let expires_at = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
+        let expires_at = key.revoked_at.map(|_| REVOKED).or(key.expires_at);
         let used = key.last_used_at.map_or(UseHour(0), UseHour::of);
         let entry = DirectoryEntry {
             account,
             expires_at: expires_at.map_or(NEVER, KeyExpiry),
             used: AtomicU32::new(used.0),
         };
+        self.ended.remove(&key.digest);
         let before = self.entries.insert(key.digest, entry);
         // The store learns of uses late, so the value in memory wins.
         if let Some(before) = before
@@ -271,12 +305,13 @@ impl KeyDirectory {
             std::mem::replace(&mut *by_expiry, later)
         };
         let is_retained = |(_, digest): &(Wall, Digest)| {
-            let is_removed = self.entries.remove_if(digest, is_removable).is_some();
-            !is_removed
-                && self
-                    .entries
-                    .get(digest)
-                    .is_some_and(|entry| is_expired(entry.value()))
+            if let Some((_, removed)) = self.entries.remove_if(digest, is_removable) {
+                self.ended.insert(*digest, removed.expires_at.0);
+                return false;
+            }
+            self.entries
+                .get(digest)
+                .is_some_and(|entry| is_expired(entry.value()))
         };
         self.without_keys
             .lock()

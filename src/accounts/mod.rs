@@ -4,6 +4,7 @@
 
 mod account;
 mod account_state;
+mod admission_step;
 mod application_usage;
 mod changes;
 mod delivered_units;
@@ -33,7 +34,8 @@ mod unrecorded_requests;
 mod usage_counts;
 
 pub use account::Account;
-pub(crate) use account_state::SettledRequest;
+pub(crate) use account_state::{Charge, charged_day};
+pub(crate) use admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
 pub use application_usage::{ApplicationUse, RemainingAllowance};
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection,
@@ -43,12 +45,13 @@ pub use changes::{
     Registrar, RegistrarError, StoreMonitor,
 };
 pub use key_directory::KeyDirectory;
+pub use key_directory::KeyFault;
 pub(crate) use key_directory::KeyLookup;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leasing::{Leases, LedgerCalls, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::{CatalogueSize, NodeReporter};
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};
-pub(crate) use unrecorded_requests::DocumentUse;
+pub(crate) use unrecorded_requests::{CountedRequest, DocumentUse, RequestKind};
 pub use usage_counts::{CountedRequests, RequestCounts};
 pub(crate) use usage_counts::{UsageCounts, minute_of};

@@ -13,17 +13,14 @@ use parking_lot::Mutex;
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
-use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreResult};
+use scoregate_store::{EvidenceStore, RequestStore, RequestTotal, StoreResult};
 
 use super::account::Account;
-use super::account_state::SettledRequest;
 use super::application_usage::{ApplicationUsage, ApplicationUse};
 use super::delivered_units::is_open;
 use super::evidence_book::EvidenceBook;
-use super::leasing::Leases;
-use super::unrecorded_requests::{CountedRequest, DocumentUse, RequestKind};
+use super::unrecorded_requests::{CountedRequest, RequestKind};
 
 /// Number of totals per store call.
 const AT_ONCE: usize = 1_000;
@@ -33,8 +30,9 @@ const NO_ENDPOINT: &str = "none";
 /// Counts requests.
 #[derive(Default)]
 pub struct RequestCounter {
-    /// Accounts with requests since the last recording, each once.
+    /// Accounts with requests since the last recording, each once: a request locks it only if it is the first of its account.
     accounts: Mutex<Vec<Arc<Account>>>,
+    /// Locked by recordings and views, never by requests.
     totals: Mutex<RequestTotals>,
     usage: ApplicationUsage,
     evidence: EvidenceBook,
@@ -53,62 +51,12 @@ struct RequestTotals {
 type TotalKey = (ApplicationId, RequestKind);
 
 impl RequestCounter {
-    /// Counts a request that began on `day`, ended at `at`, and may have `waited` for a document. Costs one lock of the
-    /// account.
-    pub(crate) fn count(
-        &self,
-        account: &Arc<Account>,
-        (day, endpoint, outcome): (Day, Option<Route>, RequestOutcome),
-        document: Option<DocumentUse>,
-        waited: bool,
-        at: Now,
-    ) {
-        let kind = RequestKind {
-            day,
-            endpoint,
-            outcome,
-        };
-        let is_first = account.state().count_request(CountedRequest {
-            kind,
-            document,
-            waited,
-            at,
-        });
+    /// Counts a request. Costs one lock of the account.
+    pub(crate) fn count(&self, account: &Arc<Account>, request: CountedRequest) {
+        let is_first = account.state().count_request(request);
         if is_first {
-            self.list(account);
+            self.accounts.lock().push(Arc::clone(account));
         }
-    }
-
-    /// Decides on a request whose response is ready, settles it and counts it in its account, under one lock. `None` if it has
-    /// to wait.
-    pub(crate) fn admit_and_settle(
-        account: &Account,
-        limits: &Limits,
-        leases: &Leases,
-        now: Now,
-        endpoint: Route,
-        document: DocumentUse,
-    ) -> Option<SettledRequest> {
-        let outcome = if document.is_unchanged {
-            RequestOutcome::NotModified
-        } else {
-            RequestOutcome::Ok
-        };
-        let kind = RequestKind {
-            day: now.wall.day(),
-            endpoint: Some(endpoint),
-            outcome,
-        };
-        let request = CountedRequest {
-            kind,
-            document: Some(document),
-            waited: false,
-            at: now,
-        };
-        let is_unreachable = || leases.is_unreachable();
-        account
-            .state()
-            .admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)
     }
 
     /// Records where a request of an application came from.
@@ -127,17 +75,6 @@ impl RequestCounter {
     /// Advice for the owner of an application, by the requests of the current hour that were taken so far.
     pub(crate) fn advice(&self, account: &Account, now: Wall) -> Vec<String> {
         self.evidence.advice(account.id, HourEvidence::hour_of(now))
-    }
-
-    /// Lists the account of a settled request for the next recording.
-    pub(crate) fn list_settled(&self, account: &Arc<Account>, settled: &SettledRequest) {
-        if settled.is_first {
-            self.list(account);
-        }
-    }
-
-    fn list(&self, account: &Arc<Account>) {
-        self.accounts.lock().push(Arc::clone(account));
     }
 
     /// Adds the requests that accounts counted since the last call to the totals.
@@ -280,7 +217,9 @@ mod tests {
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
     use scoregate_base::plans::standard_tiers;
-    use scoregate_store::{RequestList, RequestQuery, StoreError, StoreFuture, StoredApplication};
+    use scoregate_store::{
+        RequestList, RequestOutcome, RequestQuery, StoreError, StoreFuture, StoredApplication,
+    };
 
     const TODAY: Day = Day::from_number(20_413);
     const OK: RequestOutcome = RequestOutcome::Ok;
@@ -347,7 +286,19 @@ mod tests {
         day: Day,
         kind: (Option<Route>, RequestOutcome),
     ) {
-        counter.count(account, (day, kind.0, kind.1), None, false, Now::default());
+        let (endpoint, outcome) = kind;
+        let kind = RequestKind {
+            day,
+            endpoint,
+            outcome,
+        };
+        let request = CountedRequest {
+            kind,
+            document: None,
+            waited: false,
+            at: Now::default(),
+        };
+        counter.count(account, request);
     }
 
     fn day(after: u32) -> Day {

@@ -6,24 +6,8 @@ use scoregate_base::clock::Now;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, Limits,
 };
-use scoregate_store::RequestOutcome;
 
-use super::account_state::AccountState;
-use super::unrecorded_requests::{CountedRequest, RequestKind};
-
-fn counted(outcome: RequestOutcome, at: Now) -> CountedRequest {
-    let kind = RequestKind {
-        day: at.wall.day(),
-        endpoint: None,
-        outcome,
-    };
-    CountedRequest {
-        kind,
-        document: None,
-        waited: false,
-        at,
-    }
-}
+use super::account_state::{AccountState, Charge};
 
 #[test]
 fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {
@@ -37,23 +21,17 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
     let gateways = NonZeroU32::new(2);
     let day = now.wall.day();
     let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
-    let request = counted(RequestOutcome::Ok, now);
     for _ in 0..2 {
-        assert!(
-            state
-                .admit_and_settle(&limits, gateways, now, request, || false)
-                .is_none()
-        );
+        let charge = state.charge(&limits, gateways, now, false, false);
+        assert!(matches!(charge, Charge::Waits), "{charge:?}");
     }
     let waiting = state.admit(&limits, gateways, now, false, LeaseAvailability::Reachable);
     assert_eq!(waiting, AdmissionVerdict::LeaseFirst);
     // The next attempt is due a second later.
-    let refused = state
-        .admit_and_settle(&limits, gateways, now, request, || false)
-        .unwrap();
-    assert_eq!(
-        (refused.refused, refused.charged),
-        (Some(LimitRule::Day), None)
+    let charge = state.charge(&limits, gateways, now, false, false);
+    assert!(
+        matches!(charge, Charge::Refused(LimitRule::Day)),
+        "{charge:?}"
     );
 }
 
@@ -70,13 +48,24 @@ fn unchanged_responses_alone_lease_no_units_ahead() {
     let mut balance = AccountBalance::opened(&limits, day, 0);
     balance.day = balance.day.grant(day, 1, 0, 1);
     let mut state = AccountState::new("one", balance);
-    let mut runs_low = |outcome| {
-        let request = counted(outcome, now);
-        state
-            .admit_and_settle(&limits, None, now, request, || false)
-            .unwrap()
-            .runs_low
-    };
-    assert!(!runs_low(RequestOutcome::NotModified) && !runs_low(RequestOutcome::NotModified));
-    assert!(runs_low(RequestOutcome::Ok));
+    let mut charge = |is_unchanged| state.charge(&limits, None, now, is_unchanged, false);
+    for _ in 0..2 {
+        let unchanged = charge(true);
+        assert!(
+            matches!(
+                unchanged,
+                Charge::Paid {
+                    day: None,
+                    runs_low: false,
+                    ..
+                }
+            ),
+            "{unchanged:?}"
+        );
+    }
+    let delivered = charge(false);
+    assert!(
+        matches!(delivered, Charge::Paid { day: Some(charged), runs_low: true, .. } if charged == day),
+        "{delivered:?}"
+    );
 }

@@ -7,7 +7,7 @@ use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::plans::standard_tiers;
 
-use super::key_directory::KeyDirectory;
+use super::key_directory::{KeyDirectory, KeyFault};
 use super::sample::stored;
 use super::terms::TermsByTier;
 
@@ -156,4 +156,35 @@ fn a_drain_reports_units_that_a_change_of_limits_returned() {
         (1, 5, 5, 5)
     );
     assert_eq!(key_directory.drain(), (Vec::new(), 0));
+}
+
+#[test]
+fn the_reason_why_a_key_is_refused_is_known_before_and_after_a_sweep() {
+    let key_directory = KeyDirectory::default();
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    let mut application = stored("pro", &["expired", "revoked", "valid"]);
+    application.keys[0].expires_at = Some(Wall::from_seconds(10));
+    application.keys[1].revoked_at = Some(Wall::from_seconds(5));
+    key_directory.apply(&application, &terms, Day::default());
+    let now = Now {
+        wall: Wall::from_seconds(10),
+        ..Now::default()
+    };
+    let fault = |key| key_directory.find_valid(&Digest::of(key), now.wall).err();
+    for left in [1, 1] {
+        assert_eq!(
+            ["expired", "revoked", "valid", "nobody"].map(fault),
+            [
+                Some(KeyFault::Expired),
+                Some(KeyFault::Revoked),
+                None,
+                Some(KeyFault::Unknown)
+            ]
+        );
+        key_directory.sweep(now);
+        assert_eq!(key_directory.len(), left);
+    }
+    application.keys[0].expires_at = None;
+    key_directory.apply(&application, &terms, Day::default());
+    assert_eq!(fault("expired"), None);
 }

@@ -12,12 +12,12 @@ use super::usage_counts::{RequestCounts, minute_of};
 
 /// A kind of request. Each is counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct RequestKind {
+pub(crate) struct RequestKind {
     /// The day on which the request began.
-    pub(super) day: Day,
+    pub(crate) day: Day,
     /// The endpoint; `None` for other paths.
-    pub(super) endpoint: Option<Route>,
-    pub(super) outcome: RequestOutcome,
+    pub(crate) endpoint: Option<Route>,
+    pub(crate) outcome: RequestOutcome,
 }
 
 /// A request for a document that was found.
@@ -33,12 +33,13 @@ pub(crate) struct DocumentUse {
 
 /// A request to count.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CountedRequest {
-    pub(super) kind: RequestKind,
-    pub(super) document: Option<DocumentUse>,
+pub(crate) struct CountedRequest {
+    pub(crate) kind: RequestKind,
+    pub(crate) document: Option<DocumentUse>,
     /// Whether it waited for the backend.
-    pub(super) waited: bool,
-    pub(super) at: Now,
+    pub(crate) waited: bool,
+    /// When it ended.
+    pub(crate) at: Now,
 }
 
 /// Requests of one kind in a minute.
@@ -167,42 +168,17 @@ impl KindCount {
         u64::from(self.requests)
     }
 
-    /// The requests as an operator sees them, and their minute. `/me` delivers no document.
+    /// The requests as an operator sees them, and their minute.
     pub(super) fn requests_of_minute(&self) -> (RequestCounts, u64) {
-        let requests = self.requests();
-        let none = RequestCounts::default();
-        let counted = match self.kind.outcome {
-            RequestOutcome::Ok if self.kind.endpoint == Some(Route::Me) => none,
-            RequestOutcome::Ok => RequestCounts {
-                delivered: requests,
-                waited: u64::from(self.waited),
-                ..none
-            },
-            RequestOutcome::NotModified => RequestCounts {
-                unchanged: requests,
-                ..none
-            },
-            RequestOutcome::RateLimited | RequestOutcome::QuotaExceeded => RequestCounts {
-                limited: requests,
-                ..none
-            },
-            RequestOutcome::ClientError => RequestCounts {
-                client_errors: requests,
-                ..none
-            },
-            RequestOutcome::ServerError => RequestCounts {
-                failed: requests,
-                ..none
-            },
-            RequestOutcome::Disconnected => none,
-        };
-        (
-            RequestCounts {
-                requests,
-                ..counted
-            },
-            self.minute,
-        )
+        let mut counts = RequestCounts::with_outcome(self.kind.outcome, self.requests());
+        if self.kind.endpoint == Some(Route::Me) {
+            // `/me` delivers no document.
+            counts.delivered = 0;
+        }
+        if counts.delivered > 0 {
+            counts.waited = u64::from(self.waited);
+        }
+        (counts, self.minute)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::{Mono, Now};
+use scoregate_store::RequestOutcome;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
@@ -46,6 +47,25 @@ pub(crate) struct UsageCounts {
 }
 
 impl RequestCounts {
+    /// Requests with this outcome.
+    pub(crate) fn with_outcome(outcome: RequestOutcome, requests: u64) -> Self {
+        let mut counts = Self {
+            requests,
+            ..Self::default()
+        };
+        match outcome {
+            RequestOutcome::Ok => counts.delivered = requests,
+            RequestOutcome::NotModified => counts.unchanged = requests,
+            RequestOutcome::RateLimited | RequestOutcome::QuotaExceeded => {
+                counts.limited = requests;
+            }
+            RequestOutcome::ClientError => counts.client_errors = requests,
+            RequestOutcome::ServerError => counts.failed = requests,
+            RequestOutcome::Disconnected => {}
+        }
+        counts
+    }
+
     fn add(&mut self, more: &Self) {
         self.requests += more.requests;
         self.delivered += more.delivered;

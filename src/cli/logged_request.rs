@@ -17,7 +17,7 @@ const MAX_LINE: usize = 65_536;
 /// The fields of a line by the stage that decided them.
 const STAGES: [(&str, &[&str]); 4] = [
     ("request", &["client", "mcp", "trace_id"]),
-    ("application", &["application"]),
+    ("application", &["application", "key"]),
     ("document", &["endpoint", "document", "outcome", "age_ms"]),
     (
         "answer",

@@ -1,7 +1,7 @@
 //! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches.
 //!
 //! Stored, replaced and removed documents are noted in [`ChangedKeys`] for the disk mirror. How a request uses a
-//! document is decided in `gateway::fetch`.
+//! document is decided in `gateway::stages::fetch`.
 
 #[cfg(test)]
 #[path = "tests_of_cached_documents.rs"]

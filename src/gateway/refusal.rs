@@ -6,10 +6,12 @@
 
 use std::time::Duration;
 
+use crate::accounts::{KeyFault, Shortage};
 use scoregate_base::limits::{LimitRule, LimitStatus};
 use scoregate_base::plans::{PeriodSet, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param};
+use scoregate_store::RequestOutcome;
 
 use super::plan_gap::{PlanGap, allowed};
 
@@ -28,8 +30,8 @@ pub enum Refusal {
     TunnelRefused,
     /// No key where keys are expected.
     KeyMissing(MisplacedKey),
-    /// The key is unknown, expired or revoked. The caller does not learn which.
-    KeyInvalid,
+    /// The key is not valid. The caller does not learn why.
+    KeyInvalid(KeyFault),
     /// No endpoint has this path.
     NotFound,
     /// The value of a parameter is not allowed for a caller who may use these periods.
@@ -127,37 +129,52 @@ struct RefusalTraits {
     closes: bool,
 }
 
+impl RefusalTraits {
+    const fn new(
+        code: ErrorCode,
+        fault: Responsibility,
+        costs_guard_token: bool,
+        closes: bool,
+    ) -> Self {
+        Self {
+            code,
+            fault,
+            costs_guard_token,
+            closes,
+        }
+    }
+}
+
 impl Refusal {
     /// The table of refusals: the only place that decides about a new reason.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
-        let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, costs_guard_token: asks_the_guard, closes };
         // code                    responsible      guard  closes
         match self {
-            Self::BadRequest(_)              => nature(ErrorCode::BadRequest,          Responsibility::Caller,   true,  true),
-            Self::UriTooLong                 => nature(ErrorCode::UriTooLong,          Responsibility::Caller,   true,  true),
-            Self::HeadersTooLarge            => nature(ErrorCode::HeadersTooLarge,     Responsibility::Caller,   true,  true),
-            Self::MethodNotAllowed           => nature(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  false),
-            Self::TunnelRefused              => nature(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  true),
-            Self::KeyMissing(_)              => nature(ErrorCode::ApiKeyRequired,      Responsibility::Caller,   true,  false),
-            Self::KeyInvalid                 => nature(ErrorCode::InvalidApiKey,       Responsibility::Caller,   true,  false),
-            Self::NotFound                   => nature(ErrorCode::NotFound,            Responsibility::Caller,   true,  false),
-            Self::BadParam(bad, _)           => nature(bad.param.code(),          Responsibility::Caller,   true,  false),
-            Self::PlanRequired(gap)          => nature(gap.code(),                Responsibility::Caller,   true,  false),
-            Self::Limited(LimitRule::Day)         => nature(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
-            Self::Limited(LimitRule::Minute)      => nature(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
+            Self::BadRequest(_)              => RefusalTraits::new(ErrorCode::BadRequest,          Responsibility::Caller,   true,  true),
+            Self::UriTooLong                 => RefusalTraits::new(ErrorCode::UriTooLong,          Responsibility::Caller,   true,  true),
+            Self::HeadersTooLarge            => RefusalTraits::new(ErrorCode::HeadersTooLarge,     Responsibility::Caller,   true,  true),
+            Self::MethodNotAllowed           => RefusalTraits::new(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  false),
+            Self::TunnelRefused              => RefusalTraits::new(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  true),
+            Self::KeyMissing(_)              => RefusalTraits::new(ErrorCode::ApiKeyRequired,      Responsibility::Caller,   true,  false),
+            Self::KeyInvalid(_)              => RefusalTraits::new(ErrorCode::InvalidApiKey,       Responsibility::Caller,   true,  false),
+            Self::NotFound                   => RefusalTraits::new(ErrorCode::NotFound,            Responsibility::Caller,   true,  false),
+            Self::BadParam(bad, _)           => RefusalTraits::new(bad.param.code(),          Responsibility::Caller,   true,  false),
+            Self::PlanRequired(gap)          => RefusalTraits::new(gap.code(),                Responsibility::Caller,   true,  false),
+            Self::Limited(LimitRule::Day)         => RefusalTraits::new(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
+            Self::Limited(LimitRule::Minute)      => RefusalTraits::new(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
             Self::Limited(LimitRule::Guard)
-            | Self::TooManyRefusals          => nature(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
-            Self::TooManyPages { .. }        => nature(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, false),
+            | Self::TooManyRefusals          => RefusalTraits::new(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
+            Self::TooManyPages { .. }        => RefusalTraits::new(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, false),
             Self::ModelNotFound
-            | Self::ModelUnlisted { .. }     => nature(ErrorCode::ModelNotFound,       Responsibility::Caller,   false, false),
-            Self::UpstreamInvalid            => nature(ErrorCode::UpstreamInvalid,     Responsibility::Upstream, false, false),
-            Self::UpstreamUnavailable { .. } => nature(ErrorCode::UpstreamUnavailable, Responsibility::Upstream, false, false),
-            Self::UpstreamTimeout            => nature(ErrorCode::UpstreamTimeout,     Responsibility::Upstream, false, false),
+            | Self::ModelUnlisted { .. }     => RefusalTraits::new(ErrorCode::ModelNotFound,       Responsibility::Caller,   false, false),
+            Self::UpstreamInvalid            => RefusalTraits::new(ErrorCode::UpstreamInvalid,     Responsibility::Upstream, false, false),
+            Self::UpstreamUnavailable { .. } => RefusalTraits::new(ErrorCode::UpstreamUnavailable, Responsibility::Upstream, false, false),
+            Self::UpstreamTimeout            => RefusalTraits::new(ErrorCode::UpstreamTimeout,     Responsibility::Upstream, false, false),
             Self::LedgerUnavailable { .. }
             | Self::KeysOutdated
-            | Self::Overloaded               => nature(ErrorCode::Overloaded,          Responsibility::Us,       false, false),
-            Self::Internal                   => nature(ErrorCode::InternalError,       Responsibility::Us,       false, false),
+            | Self::Overloaded               => RefusalTraits::new(ErrorCode::Overloaded,          Responsibility::Us,       false, false),
+            Self::Internal                   => RefusalTraits::new(ErrorCode::InternalError,       Responsibility::Us,       false, false),
         }
     }
 
@@ -169,6 +186,23 @@ impl Refusal {
     /// The party that has to act.
     pub fn responsibility(&self) -> Responsibility {
         self.traits().fault
+    }
+
+    /// The outcome of the request, as it is counted for its application.
+    pub(super) fn outcome(&self) -> RequestOutcome {
+        match (self.rule(), self.responsibility()) {
+            (Some(rule), _) => RequestOutcome::of_limit(rule),
+            (None, Responsibility::Caller) => RequestOutcome::ClientError,
+            (None, Responsibility::Upstream | Responsibility::Us) => RequestOutcome::ServerError,
+        }
+    }
+
+    /// Why the key is refused, if it is.
+    pub(super) fn key_fault(&self) -> Option<KeyFault> {
+        if let Self::KeyInvalid(fault) = self {
+            return Some(*fault);
+        }
+        None
     }
 
     /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
@@ -197,7 +231,7 @@ impl Refusal {
             self,
             Self::ModelUnlisted { .. }
                 | Self::KeyMissing(_)
-                | Self::KeyInvalid
+                | Self::KeyInvalid(_)
                 | Self::PlanRequired(_)
         )
     }
@@ -239,23 +273,7 @@ impl Refusal {
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
             Self::PlanRequired(gap) => gap.message(tiers),
             Self::KeyMissing(misplaced) => misplaced.message(),
-            Self::Limited(LimitRule::Day) => {
-                let quota = limit_status.limit;
-                let reset = limit_status.reset.rfc3339();
-                let plural = plural(quota);
-                let mut digits = itoa::Buffer::new();
-                let quota = digits.format(quota);
-                [
-                    "Wait until ",
-                    &reset,
-                    ". The daily quota of ",
-                    quota,
-                    " request",
-                    plural,
-                    " is spent.",
-                ]
-                .concat()
-            }
+            Self::Limited(LimitRule::Day) => day_is_spent(limit_status),
             Self::Limited(LimitRule::Minute) => used_up(limit_status, " request"),
             Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
                 used_up(limit_status, " refused request")
@@ -276,7 +294,7 @@ impl Refusal {
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
             | Self::TunnelRefused
-            | Self::KeyInvalid
+            | Self::KeyInvalid(_)
             | Self::NotFound
             | Self::ModelNotFound
             | Self::UpstreamInvalid
@@ -286,6 +304,18 @@ impl Refusal {
             | Self::KeysOutdated
             | Self::Overloaded
             | Self::Internal => self.code().row().message(),
+        }
+    }
+}
+
+impl From<Shortage> for Refusal {
+    fn from(shortage: Shortage) -> Self {
+        match shortage {
+            Shortage::Limit(rule) => Self::Limited(rule),
+            Shortage::Units => Self::LedgerUnavailable { token_in: None },
+            Shortage::Token { wait } => Self::LedgerUnavailable {
+                token_in: Some(wait),
+            },
         }
     }
 }
@@ -321,18 +351,28 @@ impl HttpViolation {
 
 /// Concatenated: such refusals are frequent under attack, and pieces cost a fraction of formatted text.
 fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
-    let [limit, wait] = &mut [itoa::Buffer::new(); 2];
-    let limit = limit.format(limit_status.limit);
-    let wait = wait.format(whole_seconds(limit_status.wait));
-    let plural = plural(limit_status.limit);
     [
         "Wait ",
-        wait,
+        itoa::Buffer::new().format(whole_seconds(limit_status.wait)),
         " s. The limit of ",
-        limit,
+        itoa::Buffer::new().format(limit_status.limit),
         noun,
-        plural,
+        plural(limit_status.limit),
         " a minute is used up.",
+    ]
+    .concat()
+}
+
+/// Concatenated for the same reason.
+fn day_is_spent(limit_status: &LimitStatus) -> String {
+    [
+        "Wait until ",
+        &limit_status.reset.rfc3339(),
+        ". The daily quota of ",
+        itoa::Buffer::new().format(limit_status.limit),
+        " request",
+        plural(limit_status.limit),
+        " is spent.",
     ]
     .concat()
 }

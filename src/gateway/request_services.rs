@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::Response;
+use http::request::Parts;
+use http_body_util::Full;
+
 use crate::accounts::{KeyDirectory, Leases};
 use crate::documents::DocumentEngine;
+
 use crate::pages::Pages;
 use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
@@ -14,10 +20,13 @@ use scoregate_base::routes::EndpointTable;
 use super::concurrency_limit::ConcurrencyLimit;
 use super::guard::AddressGuard;
 use super::observation::recorders::RequestRecorders;
+use super::request::connection_trust::ConnectionTrust;
+use super::request::peer::Peer;
+use super::request::target_memo::TargetMemo;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
 use super::service_notice::ServiceNotice;
-use super::target_memo::TargetMemo;
+use super::stages::parse::{ReceivedRequest, is_well_formed};
 
 /// Everything a request may need. Built once by `app`.
 pub struct Gateway {
@@ -53,4 +62,43 @@ pub struct Gateway {
     pub deprecation: Deprecation,
     /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
+}
+
+impl Gateway {
+    /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
+    pub fn handle<'r>(
+        &'r self,
+        head: &'r Parts,
+        has_body: bool,
+        peer: Peer,
+        trust: &'r ConnectionTrust,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
+        self.serve(ReceivedRequest::new(head, has_body), peer, trust)
+    }
+
+    /// Answers a call of a tool by the result of a GET of `target`. Its head is valid.
+    pub fn call<'r>(
+        &'r self,
+        head: &'r Parts,
+        target: &'r str,
+        mut peer: Peer,
+        trust: &'r ConnectionTrust,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
+        peer.is_tool_call = true;
+        self.serve(ReceivedRequest::of_tool(head, target), peer, trust)
+    }
+
+    /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
+    /// API may be a POST with a body.
+    pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
+        is_well_formed(head, has_body)
+    }
+
+    /// Removes expired documents and keys. Called every few seconds.
+    pub fn sweep(&self) {
+        self.engine.sweep();
+        self.key_directory.sweep(self.clock.now());
+        self.recorders.instruments.keys(self.key_directory.len());
+        self.capacity.update_gauges();
+    }
 }

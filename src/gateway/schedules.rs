@@ -13,25 +13,23 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
 use crate::accounts::{
-    Account, DocumentUse, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter,
-    SpawnLedgerWork, TermsByTier,
+    Charge, KeyDirectory, Leases, LedgerCalls, LedgerWork, SpawnLedgerWork, TermsByTier,
 };
+use crate::gateway::stages::admit::{Admission, admit};
+use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::charge::charge;
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{DayTotals, NodeTotals};
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
+use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
     StoreError, StoreFuture, StoredApplication,
 };
 
-use super::admit::{Admission, admit};
-use super::authenticate::Caller;
-use super::charge::{ChargedRequest, charge};
 use super::refusal::Refusal;
 
 const SCHEDULES: usize = 1_500;
@@ -136,12 +134,10 @@ struct ScheduleState {
     ledger: Arc<SingleLedger>,
     leases: Arc<Leases>,
     key_directory: KeyDirectory,
-    account: Arc<Account>,
     terms: TermsByTier,
     clock: Clock,
     manual: ManualClock,
     calls: Arc<Mutex<Vec<JoinHandle<()>>>>,
-    counter: RequestCounter,
     /// Units delivered, by day.
     delivered: Mutex<BTreeMap<Day, u64>>,
 }
@@ -154,7 +150,6 @@ impl ScheduleState {
         let terms = TermsByTier::new(&standard_tiers(), 60);
         let day = BEFORE_MIDNIGHT.day();
         assert!(key_directory.apply(&with_quota(quota), &terms, day));
-        let account = key_directory.find(&Digest::of(KEY)).unwrap().account;
         let ledger = Arc::new(SingleLedger::default());
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let begun = Arc::clone(&calls);
@@ -165,72 +160,49 @@ impl ScheduleState {
         let ledger_calls =
             LedgerCalls::new(shared, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS));
         let leases = Arc::new(Leases::of(ledger_calls));
-        let (counter, delivered) = Default::default();
         Self {
             ledger,
             leases,
             key_directory,
-            account,
             terms,
             clock,
             manual,
             calls,
-            counter,
-            delivered,
+            delivered: Mutex::default(),
         }
     }
 
     /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
     async fn request(&self, is_delivered: bool, is_ready: bool) {
-        let terms = self.account.terms();
-        let rights = terms.rights;
-        let tier = terms.tier;
-        let limits = terms.limits;
-        drop(terms);
-        let account = Arc::clone(&self.account);
-        let caller = Caller {
-            account,
-            rights,
-            tier,
-            limits,
-            expires_at: None,
-            spread: 0,
-        };
+        let digest = Digest::of(KEY);
+        let found = self.key_directory.find(&digest).unwrap();
+        let caller = Caller::new(found, &digest);
         if is_ready {
-            let now = self.clock.now();
-            let mark = DocumentMark::of(&DocumentKey::list_of_models());
-            let document = DocumentUse {
-                mark,
-                bytes: 1,
-                is_conditional: false,
-                is_unchanged: !is_delivered,
-            };
-            let charged = charge(
-                &self.leases,
-                &self.counter,
-                &caller,
-                Route::Models,
-                document,
-                now,
-            );
-            if let Some(ChargedRequest { result, .. }) = charged {
-                if let Ok(Some(day)) = result {
-                    *self.delivered.lock().unwrap().entry(day).or_default() += 1;
+            match charge(&self.leases, &caller, !is_delivered, self.clock.now()) {
+                Charge::Paid { day, runs_low, .. } => {
+                    if runs_low {
+                        self.leases.lease_ahead(&caller.account);
+                    }
+                    return self.delivered(day);
                 }
-                return;
+                Charge::Refused(_) => return,
+                Charge::Waits => {}
             }
         }
         match admit(&self.leases, &caller, false, self.clock.now(), || {}).await {
             Ok(Admission::ToFetch(hold)) => {
                 yield_now().await;
-                if is_delivered {
-                    *self.delivered.lock().unwrap().entry(hold.day).or_default() += 1;
-                    hold.keep();
-                }
+                self.delivered(hold.deliver(!is_delivered));
             }
             Ok(Admission::ToRevalidate(_)) => panic!("nobody asked to look"),
             Err(Refusal::Limited(_) | Refusal::LedgerUnavailable { .. }) => {}
             Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn delivered(&self, day: Option<Day>) {
+        if let Some(day) = day {
+            *self.delivered.lock().unwrap().entry(day).or_default() += 1;
         }
     }
 

@@ -24,8 +24,6 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/store/src/embedded/tests/upkeep.rs", TO_SPLIT),
     ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
     ("src/cli/top/frame.rs", TO_SPLIT),
-    ("src/gateway/explanation/dry_run.rs", TO_SPLIT),
-    ("src/gateway/parse.rs", TO_SPLIT),
     ("src/pages/docs/tests.rs", TO_SPLIT),
     ("src/pages/openapi/tests.rs", TO_SPLIT),
     ("tests/suite/administration/side_port_keys.rs", TO_SPLIT),

@@ -4,4 +4,6 @@
 
 mod dry_run;
 pub(super) mod explained;
+mod facts;
+mod outcomes;
 mod possible_admission;

@@ -1,12 +1,10 @@
 //! The ends that the admission of a request can have: one, unless it waits for the ledger.
 
-use crate::accounts::Leases;
+use crate::accounts::{AdmissionEnd, AdmissionStep, Leases, Shortage};
+use crate::gateway::stages::admit::decide;
+use crate::gateway::stages::authenticate::Caller;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
-
-use crate::gateway::admit::{AdmissionEnd, AdmissionStep, decide};
-use crate::gateway::authenticate::Caller;
-use crate::gateway::refusal::Refusal;
 
 /// An end of admission.
 #[derive(Debug)]
@@ -26,34 +24,26 @@ const SHARED: &str = "other gateways use the rest";
 impl PossibleAdmission {
     /// All ends, the one with the ledger first. Takes nothing.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
-        let gateways = leases.gateways();
         let reachable = LeaseAvailability::Reachable;
-        let mut undecided = vec![("", gateways, caller.on_a_copy(), reachable)];
+        let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];
         let mut ends = Vec::new();
         let mut refused = Vec::new();
         while let Some((condition, sharing, caller, ledger)) = undecided.pop() {
-            let verdict = decide(sharing, &caller, conditional, now, ledger);
+            let step = decide(leases, sharing, &caller, conditional, now, ledger);
             let without_ledger = leases.without_ledger(&caller.account);
-            match AdmissionStep::of(verdict, ledger, || leases.is_unreachable()) {
+            match step {
                 AdmissionStep::End(end) => ends.push(Self {
                     condition,
                     caller,
                     end,
                 }),
                 AdmissionStep::WithoutLedger => {
-                    undecided.push((condition, sharing, caller, without_ledger))
+                    undecided.push((condition, sharing, caller, without_ledger));
                 }
                 AdmissionStep::Lease if condition == GRANTED => {}
                 AdmissionStep::Lease => {
                     if sharing.is_some() {
-                        refused.extend([LimitRule::Minute, LimitRule::Day].map(|rule| {
-                            let end = AdmissionEnd::Refuse(Refusal::Limited(rule));
-                            Self {
-                                condition: SHARED,
-                                caller: caller.on_a_copy(),
-                                end,
-                            }
-                        }));
+                        refused.extend(Self::all_refused(&caller));
                     }
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
@@ -62,20 +52,37 @@ impl PossibleAdmission {
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {
-                    let LeaseAvailability::Unreachable { grace, since } = ledger else {
-                        continue;
-                    };
-                    let reserved = caller.on_a_copy();
-                    reserved.account.reserve_in_full(grace);
-                    let none = LeaseAvailability::Unreachable { grace: 0, since };
-                    undecided.push((UNREACHABLE, sharing, caller, none));
-                    undecided.push((RESERVED, sharing, reserved, ledger));
+                    let (without, with) = reservations(&caller, ledger);
+                    undecided.push((UNREACHABLE, sharing, caller, without));
+                    undecided.push((RESERVED, sharing, with, ledger));
                 }
             }
         }
         ends.append(&mut refused);
         ends
     }
+
+    /// The refusals if other gateways use what is left.
+    fn all_refused(caller: &Caller) -> [Self; 2] {
+        [LimitRule::Minute, LimitRule::Day].map(|rule| Self {
+            condition: SHARED,
+            caller: caller.on_a_copy(),
+            end: AdmissionEnd::Refuse(Shortage::Limit(rule)),
+        })
+    }
+}
+
+/// The ledger if no unit of grace can be reserved, and the caller with all reserved.
+fn reservations(caller: &Caller, ledger: LeaseAvailability) -> (LeaseAvailability, Caller) {
+    let reserved = caller.on_a_copy();
+    let without = match ledger {
+        LeaseAvailability::Reachable => ledger,
+        LeaseAvailability::Unreachable { grace, since } => {
+            reserved.account.reserve_in_full(grace);
+            LeaseAvailability::Unreachable { grace: 0, since }
+        }
+    };
+    (without, reserved)
 }
 
 #[cfg(test)]
@@ -88,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::accounts::sample::stored;
-    use crate::accounts::{KeyDirectory, LedgerCalls, TermsByTier};
+    use crate::accounts::{KeyDirectory, LedgerCalls, TermsByTier, UnitSupply};
     use crate::instruments::Instruments;
     use scoregate_base::clock::{Clock, Wall};
     use scoregate_base::keys::Digest;
@@ -106,7 +113,7 @@ mod tests {
         let digest = Digest::of("a key");
         let terms = TermsByTier::new(&standard_tiers(), 60);
         assert!(keys.apply(&stored("pro", &["a key"]), &terms, now.wall.day()));
-        let caller = Caller::of(keys.find(&digest).unwrap(), &digest);
+        let caller = Caller::new(keys.find(&digest).unwrap(), &digest);
         let instruments =
             Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
         let instruments = Arc::new(instruments);
@@ -130,18 +137,17 @@ mod tests {
                 .iter()
                 .map(|one| (one.condition, one.end.clone()))
                 .collect();
-            let without_ledger = Refusal::LedgerUnavailable { token_in: None };
+            let held = AdmissionEnd::Hold {
+                day: now.wall.day(),
+                supply: UnitSupply::Low,
+            };
+            let minute = Shortage::Limit(LimitRule::Minute);
+            let day = Shortage::Limit(LimitRule::Day);
             let expected = [
-                (GRANTED, AdmissionEnd::Hold(now.wall.day())),
-                (UNREACHABLE, AdmissionEnd::Refuse(without_ledger)),
-                (
-                    SHARED,
-                    AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Minute)),
-                ),
-                (
-                    SHARED,
-                    AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Day)),
-                ),
+                (GRANTED, held),
+                (UNREACHABLE, AdmissionEnd::Refuse(Shortage::Units)),
+                (SHARED, AdmissionEnd::Refuse(minute)),
+                (SHARED, AdmissionEnd::Refuse(day)),
             ];
             assert_eq!(ends, expected[..number]);
         }

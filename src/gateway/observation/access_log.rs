@@ -12,6 +12,9 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 
+use crate::accounts::KeyFault;
+use crate::gateway::Responsibility;
+use crate::gateway::request::request_id::RequestId;
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
@@ -20,9 +23,6 @@ use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineFields};
 use scoregate_observe::telemetry::per_thread::PerThread;
 use scoregate_observe::telemetry::trace::TraceContext;
-
-use crate::gateway::refusal::Responsibility;
-use crate::gateway::request_id::RequestId;
 
 /// Which requests are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +44,22 @@ pub struct AccessLog {
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct AccessRecord {
-    pub(in crate::gateway) started: Wall,
-    pub(in crate::gateway) id: RequestId,
-    pub(in crate::gateway) trace: Option<TraceContext>,
-    pub(in crate::gateway) client: IpAddr,
-    pub(in crate::gateway) is_tool_call: bool,
-    pub(in crate::gateway) application: Option<ApplicationId>,
+pub(crate) struct AccessRecord {
+    pub(crate) started: Wall,
+    pub(crate) id: RequestId,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) client: IpAddr,
+    pub(crate) is_tool_call: bool,
+    pub(crate) application: Option<ApplicationId>,
     /// Day of the charged unit; `None` if the request was not charged.
-    pub(in crate::gateway) day: Option<Day>,
-    pub(in crate::gateway) endpoint: &'static str,
-    pub(in crate::gateway) document: Option<DocumentKey>,
+    pub(crate) day: Option<Day>,
+    pub(crate) endpoint: &'static str,
+    pub(crate) document: Option<DocumentKey>,
     /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
-    pub(in crate::gateway) code: Option<ErrorCode>,
+    pub(crate) code: Option<ErrorCode>,
+    /// Why the key was refused.
+    pub(crate) key: Option<KeyFault>,
     pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,
     pub(crate) took: Duration,
@@ -103,7 +105,7 @@ impl AccessLog {
     }
 
     /// Logs a finished request if it is selected. The line is built only then.
-    pub(in crate::gateway) fn record(
+    pub(crate) fn record(
         &self,
         fault: Option<Responsibility>,
         took: Duration,
@@ -123,7 +125,6 @@ impl AccessLog {
 
 impl AccessRecord {
     fn fields(&self) -> LineFields {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         vec![
             ("at", json!(self.started.rfc3339())),
             ("status", json!(self.status.map(|status| status.as_u16()))),
@@ -138,11 +139,9 @@ impl AccessRecord {
             ),
             ("outcome", json!(self.outcome.map(CacheOutcome::as_str))),
             ("code", json!(self.code.map(|code| code.row().word))),
-            (
-                "duration_us",
-                json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX)),
-            ),
-            ("age_ms", json!(self.age.map(milliseconds))),
+            ("key", json!(self.key)),
+            ("duration_us", json!(number(self.took.as_micros()))),
+            ("age_ms", json!(self.age.map(|age| number(age.as_millis())))),
             (
                 "application",
                 json!(self.application.map(|id| id.to_string())),
@@ -154,6 +153,10 @@ impl AccessRecord {
             ("trace_id", json!(self.trace.as_ref().map(TraceContext::id))),
         ]
     }
+}
+
+fn number(units: u128) -> u64 {
+    u64::try_from(units).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

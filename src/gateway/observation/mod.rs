@@ -2,6 +2,5 @@
 
 pub(super) mod access_log;
 pub(super) mod recorders;
-pub(super) mod request_outcome;
 pub(super) mod request_span;
 pub(super) mod usage;

@@ -19,21 +19,21 @@ const DISCONNECTED: &str = "client_disconnected";
 
 /// A finished request.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct TracedRequest<'x> {
-    pub(in crate::gateway) is_encrypted: bool,
-    pub(in crate::gateway) subject: RequestSubject,
-    pub(in crate::gateway) document: Option<&'x DocumentKey>,
+pub(crate) struct TracedRequest<'x> {
+    pub(crate) is_encrypted: bool,
+    pub(crate) subject: RequestSubject,
+    pub(crate) document: Option<&'x DocumentKey>,
     /// `None` if the client disconnected before the response.
-    pub(in crate::gateway) status: Option<StatusCode>,
-    pub(in crate::gateway) code: Option<ErrorCode>,
-    pub(in crate::gateway) outcome: Option<CacheOutcome>,
-    pub(in crate::gateway) application: Option<ApplicationId>,
-    pub(in crate::gateway) request_id: &'x str,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) code: Option<ErrorCode>,
+    pub(crate) outcome: Option<CacheOutcome>,
+    pub(crate) application: Option<ApplicationId>,
+    pub(crate) request_id: &'x str,
 }
 
 impl TracedRequest<'_> {
     /// Records the span.
-    pub(in crate::gateway) fn end(&self, span: &RequestSpan, ended: Mono) {
+    pub(crate) fn end(&self, span: &RequestSpan, ended: Mono) {
         let has_failed = self.status.is_none_or(|status| status.is_server_error());
         span.end(
             ended,
@@ -56,57 +56,56 @@ impl TracedRequest<'_> {
             .map_or(method.into(), |route| format!("{method} {route}").into())
     }
 
+    fn path_and_query(&self) -> [Option<String>; 2] {
+        let Some(document) = self.document else {
+            return [None, None];
+        };
+        let address = document.address();
+        match address.split_once('?') {
+            Some((path, query)) => [Some(path.to_owned()), Some(query.to_owned())],
+            None => [Some(address), None],
+        }
+    }
+
     fn attributes(
         &self,
         method: &'static str,
         has_failed: bool,
     ) -> Vec<(&'static str, SpanAttribute)> {
         let scheme = if self.is_encrypted { "https" } else { "http" };
-        let mut attributes: Vec<(&'static str, SpanAttribute)> = vec![
-            ("http.request.method", method.into()),
-            ("url.scheme", scheme.into()),
-        ];
-        let mut add = |name, value: Option<SpanAttribute>| {
-            attributes.extend(value.map(|value| (name, value)));
-        };
-        add("http.route", self.route().map(Into::into));
-        let address = self.document.map(DocumentKey::address);
-        if let Some(address) = &address {
-            let (path, query) = address.split_once('?').unwrap_or((address, ""));
-            add("url.path", Some(path.to_owned().into()));
-            add(
-                "url.query",
-                (!query.is_empty()).then(|| query.to_owned().into()),
-            );
-        }
-        add(
-            "http.response.status_code",
-            self.status.map(|status| status.as_u16().into()),
-        );
+        let [path, query] = self.path_and_query();
         let code = self.code.map(|code| code.row().word);
-        add("scoregate.error_code", code.map(Into::into));
-        add(
-            "error.type",
-            has_failed.then(|| code.unwrap_or(DISCONNECTED).into()),
-        );
-        add(
-            "scoregate.cache",
-            self.outcome.map(|outcome| outcome.as_str().into()),
-        );
-        add(
-            "scoregate.application",
-            self.application.map(|id| id.to_string().into()),
-        );
-        add(
-            "scoregate.request_id",
-            Some(self.request_id.to_owned().into()),
-        );
-        attributes
+        let failure = has_failed.then(|| code.unwrap_or(DISCONNECTED));
+        let status = self.status.map(|status| status.as_u16());
+        let application = self.application.map(|id| id.to_string());
+        let attributes = [
+            ("http.request.method", Some(method.into())),
+            ("url.scheme", Some(scheme.into())),
+            ("http.route", self.route().map(Into::into)),
+            ("url.path", path.map(Into::into)),
+            ("url.query", query.map(Into::into)),
+            ("http.response.status_code", status.map(Into::into)),
+            ("scoregate.error_code", code.map(Into::into)),
+            ("error.type", failure.map(Into::into)),
+            (
+                "scoregate.cache",
+                self.outcome.map(|outcome| outcome.as_str().into()),
+            ),
+            ("scoregate.application", application.map(Into::into)),
+            (
+                "scoregate.request_id",
+                Some(self.request_id.to_owned().into()),
+            ),
+        ];
+        let present = attributes.into_iter();
+        present
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
     }
 }
 
 /// The methods of the API; all others are refused before a span begins.
-pub(in crate::gateway) fn method(method: &Method) -> &'static str {
+pub(crate) fn method(method: &Method) -> &'static str {
     if *method == Method::HEAD {
         "HEAD"
     } else {

@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::{CountedRequests, RequestCounts, UsageCounts, minute_of};
+use crate::gateway::Refusal;
 use scoregate_base::clock::{Now, Wall};
-use scoregate_base::limits::{LimitRule, network};
+use scoregate_base::limits::network;
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
-
-use crate::gateway::refusal::Responsibility;
+use scoregate_store::RequestOutcome;
 
 /// Usage statistics.
 pub struct UsageTracker {
@@ -44,34 +44,19 @@ impl UsageTracker {
     }
 
     /// Counts a refused request.
-    pub(in crate::gateway) fn count(
-        &self,
-        address: IpAddr,
-        refused: (Responsibility, Option<LimitRule>),
-        now: Now,
-    ) {
-        let mut limited = 0;
-        let mut client_errors = 0;
-        let mut failed = 0;
-        match refused {
-            (_, Some(_)) => limited = 1,
-            (Responsibility::Caller, None) => client_errors = 1,
-            (Responsibility::Us | Responsibility::Upstream, None) => failed = 1,
-        }
-        let one = RequestCounts {
-            requests: 1,
-            limited,
-            client_errors,
-            failed,
-            ..RequestCounts::default()
+    pub(crate) fn count(&self, address: IpAddr, refusal: &Refusal, now: Now) {
+        // The guard is a limit for an address.
+        let outcome = match refusal.rule() {
+            Some(_) => RequestOutcome::RateLimited,
+            None => refusal.outcome(),
         };
-        let step = |counts: &mut UsageCounts| counts.add(&one, minute_of(now.mono));
+        let one = RequestCounts::with_outcome(outcome, 1);
         self.unauthenticated.count(
             era(now),
             network(address),
             1,
             |_| UsageCounts::default(),
-            step,
+            |counts: &mut UsageCounts| counts.add(&one, minute_of(now.mono)),
         );
     }
 

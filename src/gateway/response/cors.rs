@@ -11,9 +11,10 @@ use http::header::{
     HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use scoregate_base::routes::headers::for_scripts;
-
 use crate::gateway::refusal::whole_seconds;
+use scoregate_base::routes::headers::{
+    VARY_BY_KEY_AND_ORIGIN, VARY_FOR_ALL, VARY_FOR_ALL_BY_ORIGIN, for_scripts,
+};
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 /// Methods and request headers of the API.
@@ -21,11 +22,6 @@ const READING: CorsGrant = CorsGrant {
     methods: HeaderValue::from_static("GET, HEAD"),
     fields: HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id"),
 };
-/// `Vary` of responses that do not depend on a key.
-const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding, Origin");
-const VARIES: HeaderValue =
-    HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
-
 /// Methods and headers that pages of allowed origins may use.
 #[derive(Debug)]
 pub struct CorsGrant {
@@ -72,7 +68,7 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(in crate::gateway) fn write(
+    pub(crate) fn write(
         &self,
         request_headers: &HeaderMap,
         options: bool,
@@ -91,9 +87,13 @@ impl CorsPolicy {
     ) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
-            let is_for_all = headers.get(VARY).is_some_and(|by| *by == "Accept-Encoding");
-            let varies = if is_for_all { VARIES_FOR_ALL } else { VARIES };
-            headers.insert(VARY, varies);
+            let is_for_all = headers.get(VARY).is_some_and(|by| *by == VARY_FOR_ALL);
+            let varies = if is_for_all {
+                VARY_FOR_ALL_BY_ORIGIN
+            } else {
+                VARY_BY_KEY_AND_ORIGIN
+            };
+            headers.insert(VARY, HeaderValue::from_static(varies));
         }
         let Some(origin) = self.allows(request_headers) else {
             return;
@@ -212,7 +212,10 @@ mod tests {
             let before = HeaderMap::from_iter([(VARY, HeaderValue::from_static(before))]);
             added_to(before, &listed(), &[], false)
         };
-        let by_key = [("vary".into(), VARIES.to_str().unwrap().into())];
+        let by_key = [(
+            "vary".into(),
+            "Accept-Encoding, Authorization, X-API-Key, Origin".into(),
+        )];
         assert_eq!(vary("Accept-Encoding, Authorization, X-API-Key"), by_key);
         assert_eq!(
             vary("Accept-Encoding"),

@@ -16,18 +16,18 @@ pub struct Deprecation {
 impl Deprecation {
     /// Announces deprecation from one instant on, past or future, and removal at the other.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
-        let value = |text: String| HeaderValue::try_from(text).expect("a date is visible ASCII");
+        let since = deprecated_at.map(|at| format!("@{}", at.seconds()));
         Self {
-            since: deprecated_at.map(|at| value(format!("@{}", at.seconds()))),
-            sunset: sunset_at.map(|at| value(at.http_date())),
+            since: since.map(date),
+            sunset: sunset_at.map(|at| date(at.http_date())),
             link: None,
         }
     }
 
     /// Adds a link to a description; `None` if the address is not a valid header value.
     pub fn described_at(self, address: &str) -> Option<Self> {
-        let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"".contains(&byte);
-        if address.bytes().any(is_odd) {
+        let mut bytes = address.bytes();
+        if bytes.any(|byte| !byte.is_ascii_graphic() || b"<>\"".contains(&byte)) {
             return None;
         }
         let link = HeaderValue::try_from(format!("<{address}>; rel=\"deprecation\"")).ok()?;
@@ -43,16 +43,23 @@ impl Deprecation {
     }
 
     /// Adds the headers to a response.
-    pub(in crate::gateway) fn write(&self, headers: &mut HeaderMap) {
-        let mut set = |name, value: &Option<HeaderValue>| {
-            if let Some(value) = value {
-                headers.insert(name, value.clone());
-            }
-        };
-        set("deprecation", &self.since);
-        set("sunset", &self.sunset);
-        set("link", &self.link);
+    #[inline]
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        set(headers, "deprecation", self.since.as_ref());
+        set(headers, "sunset", self.sunset.as_ref());
+        set(headers, "link", self.link.as_ref());
     }
+}
+
+#[inline]
+fn set(headers: &mut HeaderMap, name: &'static str, value: Option<&HeaderValue>) {
+    if let Some(value) = value {
+        headers.insert(name, value.clone());
+    }
+}
+
+fn date(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("a date is visible ASCII")
 }
 
 #[cfg(test)]

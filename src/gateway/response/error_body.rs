@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 
+use crate::gateway::refusal::whole_seconds;
+use crate::gateway::{Refusal, ServiceNotice};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::remedy_links::RemedyLink;
-use crate::gateway::refusal::{Refusal, whole_seconds};
-use crate::gateway::service_notice::ServiceNotice;
 
 /// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
@@ -21,7 +21,7 @@ const REDUCED_CAPACITY: &str =
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(in crate::gateway) fn render(
+pub(crate) fn render(
     refusal: &Refusal,
     status: &LimitStatus,
     request_id: &str,
@@ -75,61 +75,48 @@ pub(in crate::gateway) fn render(
 fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     let row = refusal.code().row();
     if let Some(rule) = refusal.rule() {
-        append(
-            body,
-            &[
-                ",\"type\":\"",
-                REGISTRY,
-                "quota-exceeded\",\"title\":\"",
-                QUOTA_EXCEEDED,
-                "\"",
-            ],
-        );
+        registered(body, "quota-exceeded", QUOTA_EXCEEDED);
         append(body, &[",\"violated-policies\":[\"", rule.name(), "\"]"]);
     } else if row.code == ErrorCode::Overloaded {
-        append(
-            body,
-            &[
-                ",\"type\":\"",
-                REGISTRY,
-                "temporary-reduced-capacity\",\"title\":\"",
-            ],
-        );
-        append(body, &[REDUCED_CAPACITY, "\""]);
+        registered(body, "temporary-reduced-capacity", REDUCED_CAPACITY);
     } else {
-        append(
-            body,
-            &[",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"],
-        );
+        let own = [",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"];
+        append(body, &own);
         append_string(body, row.title);
     }
 }
 
+/// Writes a registered kind of problem.
+fn registered(body: &mut Vec<u8>, kind: &str, title: &str) {
+    let members = [
+        ",\"type\":\"",
+        REGISTRY,
+        kind,
+        "\",\"title\":\"",
+        title,
+        "\"",
+    ];
+    append(body, &members);
+}
+
 /// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
-    let name = status.rule.name();
-    let reset = status.reset.rfc3339();
-    let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
     append(
         body,
         &[
             ",\"limit\":{\"name\":\"",
-            name,
+            status.rule.name(),
             "\",\"quota\":",
-            quota.format(status.limit),
-        ],
-    );
-    append(
-        body,
-        &[",\"remaining\":", remaining.format(status.remaining)],
-    );
-    append(
-        body,
-        &[
+            itoa::Buffer::new().format(status.limit),
+            ",\"remaining\":",
+            itoa::Buffer::new().format(status.remaining),
             ",\"window_seconds\":",
-            window.format(status.rule.window_seconds()),
+            itoa::Buffer::new().format(status.rule.window_seconds()),
+            ",\"reset_at\":\"",
+            &status.reset.rfc3339(),
+            "\",\"retry_after\":",
+            itoa::Buffer::new().format(whole_seconds(status.wait)),
+            "}",
         ],
     );
-    append(body, &[",\"reset_at\":\"", &reset, "\",\"retry_after\":"]);
-    append(body, &[wait.format(whole_seconds(status.wait)), "}"]);
 }

@@ -16,16 +16,16 @@ struct AcceptedForms {
 
 /// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name at an
 /// equal one.
-pub(in crate::gateway) fn prefers_problem(headers: &HeaderMap) -> bool {
+pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
-    let lines = headers
-        .iter()
-        .filter(|(name, _)| **name == ACCEPT)
-        .filter_map(|(_, line)| line.to_str().ok());
-    lines
-        .flat_map(|line| line.split(','))
-        .for_each(|range| accepted.add(range));
+    for (name, line) in headers {
+        if *name != ACCEPT {
+            continue;
+        }
+        let ranges = line.to_str().unwrap_or_default().split(',');
+        ranges.for_each(|range| accepted.add(range));
+    }
     accepted.prefers_problem()
 }
 
@@ -49,10 +49,14 @@ impl AcceptedForms {
     }
 
     fn prefers_problem(&self) -> bool {
-        let weight = |named: Option<u16>| named.or(self.application).or(self.any).unwrap_or(0);
-        let json = weight(self.json);
-        let problem = weight(self.problem);
+        let json = self.weight(self.json);
+        let problem = self.weight(self.problem);
         problem > json || (problem > 0 && problem == json && self.problem.is_some())
+    }
+
+    /// The weight of a form, which its name states or a range that covers it.
+    fn weight(&self, named: Option<u16>) -> u16 {
+        named.or(self.application).or(self.any).unwrap_or(0)
     }
 }
 

@@ -8,7 +8,7 @@ use http::HeaderValue;
 /// The longest value has 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of a kind that each thread keeps.
+/// Number of values of a kind that each thread keeps: more than the lifetimes, limits and midnights that are in use at a time.
 const KEPT: usize = 64;
 
 thread_local! {
@@ -19,7 +19,7 @@ thread_local! {
 
 /// A header value that is one number after a constant text, and that many responses share.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::gateway) enum NumberField {
+pub(crate) enum NumberField {
     /// The number alone.
     Plain,
     /// `Cache-Control` of a document.
@@ -32,7 +32,7 @@ impl NumberField {
     const ALL: usize = Self::TimeToLive as usize + 1;
 
     /// The constant text before the number.
-    pub(in crate::gateway) const fn prefix(self) -> &'static str {
+    pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::MaxAge => "private, max-age=",
@@ -41,7 +41,7 @@ impl NumberField {
     }
 
     /// The value. For numbers that most responses have.
-    pub(in crate::gateway) fn value(self, number: u64) -> HeaderValue {
+    pub(crate) fn value(self, number: u64) -> HeaderValue {
         FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
             Some(kept) => kept.get(self.prefix(), number),
             None => written(self.prefix(), number),
@@ -90,7 +90,7 @@ fn written(prefix: &str, number: u64) -> HeaderValue {
 
 /// A header value under construction: a few of our own words and numbers.
 #[derive(Debug)]
-pub(in crate::gateway) struct HeaderValueWriter {
+pub(crate) struct HeaderValueWriter {
     bytes: [u8; CAPACITY],
     length: usize,
 }
@@ -107,7 +107,7 @@ impl Default for HeaderValueWriter {
 impl HeaderValueWriter {
     /// Appends text.
     #[inline]
-    pub(in crate::gateway) fn text(&mut self, words: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, words: &str) -> &mut Self {
         let end = self.length + words.len();
         let place = self
             .bytes
@@ -120,12 +120,12 @@ impl HeaderValueWriter {
 
     /// Appends a number.
     #[inline]
-    pub(in crate::gateway) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
+    pub(crate) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.text(itoa::Buffer::new().format(number))
     }
 
     /// The text appended since the last value.
-    pub(in crate::gateway) fn value(&mut self) -> HeaderValue {
+    pub(crate) fn value(&mut self) -> HeaderValue {
         let written = self
             .bytes
             .get(..std::mem::take(&mut self.length))

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::gateway::Refusal;
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
 use super::header_values::{HeaderValueWriter, NumberField};
+use super::reply::Reply;
 use super::response_context::ResponseContext;
 use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
-use crate::gateway::refusal::Refusal;
 
 /// The fields.
-pub(in crate::gateway) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
+pub(crate) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
     HeaderField::Limit,
     HeaderField::Remaining,
     HeaderField::Reset,
@@ -22,11 +23,11 @@ pub(in crate::gateway) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
 ]);
 
 /// The limit headers of a response.
-pub(in crate::gateway) struct LimitHeaders {
+pub(crate) struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
-    pub(in crate::gateway) reported: LimitStatus,
+    pub(crate) reported: LimitStatus,
     /// Time until the next minute token of the caller.
-    pub(in crate::gateway) next_token: Duration,
+    pub(crate) next_token: Duration,
     scope: LimitScope,
 }
 
@@ -41,58 +42,45 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    pub(in crate::gateway) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
-        let hit = refusal.and_then(Refusal::rule);
-        let started = at.started;
-        let now = at.now;
+    pub(crate) fn new(at: &ResponseContext<'_>, answered: &Result<Reply, Refusal>) -> Self {
+        let hit = answered.as_ref().err().and_then(Refusal::rule);
         let Some(caller) = at.caller else {
-            let limit_status = at.guard.limit_status(at.peer.address, now);
-            let reported = if hit.is_some() {
-                limit_status.as_hit(started, now)
-            } else {
-                limit_status
-            };
+            let mut reported = at.guard.limit_status(at.peer.address, at.now);
+            if hit.is_some() {
+                reported = reported.as_hit(at.started, at.now);
+            }
             return Self {
                 reported,
                 next_token: Duration::ZERO,
                 scope: LimitScope::Address,
             };
         };
-        let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
-        // They describe the moment of sending, also at midnight.
-        let known = at
-            .limit_statuses
-            .filter(|_| now.wall.day() == started.wall.day());
-        let [mut minute, mut day, mut reported] = match (known, rule) {
-            (Some([minute, day]), LimitRule::Minute) => [*minute, *day, *minute],
-            (Some([minute, day]), LimitRule::Day) => [*minute, *day, *day],
-            (None, _) | (_, LimitRule::Guard) => {
-                caller.account.limit_statuses(rule, &terms.limits, now)
+        let [mut minute, mut day, mut reported] = match charged_statuses(answered, at) {
+            Some([minute, day]) => [minute, day, day],
+            None => {
+                caller
+                    .account
+                    .limit_statuses(hit.unwrap_or(LimitRule::Day), &terms.limits, at.now)
             }
         };
         if let Some(rule) = hit {
-            reported = reported.as_hit(started, now);
+            reported = reported.as_hit(at.started, at.now);
             match rule {
                 LimitRule::Minute => minute = reported,
                 LimitRule::Day => day = reported,
                 LimitRule::Guard => {}
             }
         }
-        let policy = terms.policy.clone();
         Self {
             reported,
             next_token: minute.wait,
-            scope: LimitScope::Application([minute, day], policy),
+            scope: LimitScope::Application([minute, day], terms.policy.clone()),
         }
     }
 
     /// Sets the fields.
-    pub(in crate::gateway) fn write(
-        self,
-        head: &mut HeadWriter<'_>,
-        values: &mut HeaderValueWriter,
-    ) {
+    pub(crate) fn write(self, head: &mut HeadWriter<'_>, values: &mut HeaderValueWriter) {
         head.put(
             HeaderField::Limit,
             NumberField::Plain.value(self.reported.limit.into()),
@@ -130,6 +118,18 @@ impl LimitHeaders {
         };
         head.put(HeaderField::Policy, policy);
     }
+}
+
+/// Status of the minute and the day, if `charge` read it on the day of sending: headers describe the moment of sending.
+fn charged_statuses(
+    answered: &Result<Reply, Refusal>,
+    at: &ResponseContext<'_>,
+) -> Option<[LimitStatus; 2]> {
+    let document = answered.as_ref().ok()?.document()?;
+    if at.now.wall.day() != at.started.wall.day() {
+        return None;
+    }
+    document.limit_statuses
 }
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.

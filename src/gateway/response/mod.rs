@@ -8,5 +8,6 @@ pub(super) mod header_values;
 pub(super) mod limit_headers;
 pub(super) mod page_reply;
 pub(super) mod remedy_links;
+pub(super) mod reply;
 pub(super) mod response_context;
 pub(super) mod response_head;

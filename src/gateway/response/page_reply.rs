@@ -11,14 +11,14 @@ use crate::pages::Page;
 
 /// A page that needs no key, in the encoding for one client.
 #[derive(Debug)]
-pub(in crate::gateway) struct PageReply {
-    pub(in crate::gateway) page: Arc<Page>,
+pub(crate) struct PageReply {
+    pub(crate) page: Arc<Page>,
     encoding: ContentCoding,
-    pub(in crate::gateway) not_modified: bool,
+    pub(crate) not_modified: bool,
 }
 
 impl PageReply {
-    pub(in crate::gateway) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(page: Arc<Page>, headers: &HeaderMap) -> Self {
         let encoding = negotiate(headers.get_all(ACCEPT_ENCODING).iter());
         let not_modified = is_current(headers, &page.choose(encoding).etag);
         Self {
@@ -29,12 +29,12 @@ impl PageReply {
     }
 
     /// Its bytes and their headers.
-    pub(in crate::gateway) fn representation(&self) -> &Representation {
+    pub(crate) fn representation(&self) -> &Representation {
         self.page.choose(self.encoding)
     }
 
     /// The bytes that a GET sends.
-    pub(in crate::gateway) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         if self.not_modified {
             0
         } else {

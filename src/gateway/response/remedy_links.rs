@@ -2,10 +2,9 @@
 
 use http::{HeaderValue, StatusCode};
 
+use crate::gateway::Refusal;
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
-
-use crate::gateway::refusal::Refusal;
 
 /// The addresses, as far as they are configured.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +16,23 @@ pub struct RemedyLinks {
 
 /// An address with the member of the body that states it.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct RemedyLink {
-    pub(in crate::gateway) member: &'static str,
-    pub(in crate::gateway) url: String,
+pub(crate) struct RemedyLink {
+    pub(crate) member: &'static str,
+    pub(crate) url: String,
     /// The value of `Link`, that of the deprecation included.
-    pub(in crate::gateway) header: HeaderValue,
+    pub(crate) header: HeaderValue,
+}
+
+impl RemedyLink {
+    /// `None` if the address is not a valid header value.
+    fn new(member: &'static str, url: String, relation: &str, other: &str) -> Option<Self> {
+        let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
+        Some(Self {
+            member,
+            url,
+            header,
+        })
+    }
 }
 
 impl RemedyLinks {
@@ -33,22 +44,14 @@ impl RemedyLinks {
         upgrade: Option<String>,
         of_every_response: Option<&HeaderValue>,
     ) -> Self {
-        let other = of_every_response.and_then(|link| link.to_str().ok());
-        let other = other.map(|link| format!(", {link}")).unwrap_or_default();
-        let link = |member, url: Option<String>, relation: &str| {
-            let url = url?;
-            let header =
-                HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
-            Some(RemedyLink {
-                member,
-                url,
-                header,
-            })
+        let other = match of_every_response.and_then(|link| link.to_str().ok()) {
+            Some(link) => format!(", {link}"),
+            None => String::new(),
         };
         Self {
             root: root.to_owned(),
-            sign_up: link(SIGN_UP, sign_up, "help"),
-            upgrade: link(UPGRADE, upgrade, "payment"),
+            sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help", &other)),
+            upgrade: upgrade.and_then(|url| RemedyLink::new(UPGRADE, url, "payment", &other)),
         }
     }
 
@@ -58,7 +61,7 @@ impl RemedyLinks {
     }
 
     /// The address for a caller with this refusal.
-    pub(in crate::gateway) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
+    pub(crate) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
         let status = refusal.code().row().status;
         if status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();

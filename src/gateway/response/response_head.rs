@@ -14,11 +14,12 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::gateway::request_id::REQUEST_ID;
+use crate::gateway::request::request_id::REQUEST_ID;
+use scoregate_base::routes::headers::VARY_BY_KEY;
 
 /// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum HeaderField {
+pub(crate) enum HeaderField {
     ContentType,
     ContentLength,
     ContentEncoding,
@@ -65,7 +66,7 @@ const FIELDS: [(HeaderName, &str); 23] = [
     (HeaderName::from_static("x-ratelimit-resource"), "day"),
     (HeaderName::from_static("ratelimit"), ""),
     (HeaderName::from_static("ratelimit-policy"), ""),
-    (VARY, "Accept-Encoding, Authorization, X-API-Key"),
+    (VARY, VARY_BY_KEY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REQUEST_ID, ""),
     (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
@@ -81,10 +82,10 @@ thread_local! {
 
 /// A set of fields, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::gateway) struct HeaderFieldSet(u32);
+pub(crate) struct HeaderFieldSet(u32);
 
 impl HeaderFieldSet {
-    pub(in crate::gateway) const fn of(fields: &[HeaderField]) -> Self {
+    pub(crate) const fn of(fields: &[HeaderField]) -> Self {
         let mut set = Self(0);
         let mut rest = fields;
         while let [first, others @ ..] = rest {
@@ -94,26 +95,17 @@ impl HeaderFieldSet {
         set
     }
 
-    pub(in crate::gateway) const fn and(self, other: Self) -> Self {
+    pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// With a field, if `is_present`.
-    pub(in crate::gateway) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
+    pub(crate) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
         if is_present {
             Self(self.0 | field.bit())
         } else {
             self
         }
-    }
-
-    fn usual(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
-        let present = FIELDS
-            .into_iter()
-            .enumerate()
-            .filter(move |(at, _)| is_in(*at));
-        present.map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
     }
 
     /// A map of these fields with their usual values.
@@ -122,7 +114,11 @@ impl HeaderFieldSet {
             if let Some((_, fields)) = kept.iter().find(|(known, _)| *known == self) {
                 return fields.clone();
             }
-            let fields: HeaderMap = self.usual().collect();
+            let present = FIELDS.into_iter().enumerate();
+            let present = present.filter(|(at, _)| (self.0 >> at) & 1 == 1);
+            let fields: HeaderMap = present
+                .map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
+                .collect();
             if kept.len() < MAX_TEMPLATES {
                 kept.push((self, fields.clone()));
             }
@@ -138,19 +134,19 @@ impl HeaderField {
 }
 
 /// A head whose last fields are known.
-pub(in crate::gateway) struct HeadStart<'m> {
+pub(crate) struct HeadStart<'m> {
     map: &'m mut HeaderMap,
     last: HeaderFieldSet,
 }
 
 impl<'m> HeadStart<'m> {
     /// The head will be in `map`.
-    pub(in crate::gateway) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
+    pub(crate) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
         Self { map, last }
     }
 
     /// Begins the head with its first fields.
-    pub(in crate::gateway) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
+    pub(crate) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
         let fields = first.and(self.last);
         *self.map = fields.template();
         HeadWriter {
@@ -161,7 +157,7 @@ impl<'m> HeadStart<'m> {
 }
 
 /// Sets the values of a map that has a set of fields.
-pub(in crate::gateway) struct HeadWriter<'m> {
+pub(crate) struct HeadWriter<'m> {
     values: ValuesMut<'m, HeaderValue>,
     /// Fields without a value.
     unset: HeaderFieldSet,
@@ -170,16 +166,15 @@ pub(in crate::gateway) struct HeadWriter<'m> {
 impl HeadWriter<'_> {
     /// Sets the next field. All must be set, in the order of [`HeaderField`].
     #[inline]
-    pub(in crate::gateway) fn put(&mut self, field: HeaderField, value: HeaderValue) {
+    pub(crate) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.next(field) {
-            // Usual values are static: there is nothing to drop, and not trying to is less code for every field.
-            std::mem::forget(std::mem::replace(place, value));
+            *place = value;
         }
     }
 
     /// Leaves the next field at its usual value.
     #[inline]
-    pub(in crate::gateway) fn keep(&mut self, field: HeaderField) {
+    pub(crate) fn keep(&mut self, field: HeaderField) {
         self.next(field);
     }
 
@@ -194,7 +189,7 @@ impl HeadWriter<'_> {
     }
 
     /// Ends the head.
-    pub(in crate::gateway) fn finish(self) {
+    pub(crate) fn finish(self) {
         debug_assert!(
             self.unset.0 == 0,
             "fields without a value: {:b}",

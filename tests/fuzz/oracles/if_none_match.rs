@@ -2,7 +2,7 @@
 //! value is an asterisk. The oracle looks for the tag at every position.
 
 use http::{HeaderMap, HeaderValue};
-use scoregate::gateway::cache_hit;
+use scoregate::gateway::lab;
 
 const TAG: &str = "\"abc-br\"";
 
@@ -19,7 +19,7 @@ pub fn check(bytes: &[u8]) {
         .iter()
         .any(|value| matches(value.as_bytes()));
     assert_eq!(
-        cache_hit::is_current(&headers, &HeaderValue::from_static(TAG)),
+        lab::is_current(&headers, &HeaderValue::from_static(TAG)),
         expected,
         "{headers:?}"
     );

@@ -2,14 +2,12 @@
 //! `X-API-Key`. The program must find the same key, or return the same error, as a literal reading of the contract.
 
 use http::{HeaderMap, HeaderValue};
-use scoregate::gateway::cache_hit;
+use scoregate::gateway::lab;
 use scoregate_base::routes::codes::ErrorCode;
 
 /// Fails if the program finds another key or returns another error.
 pub fn check(bytes: &[u8]) {
-    let mut headers = HeaderMap::new();
-    let mut tokens = Vec::new();
-    let mut keys = Vec::new();
+    let (mut headers, mut tokens, mut keys) = (HeaderMap::new(), Vec::new(), Vec::new());
     for line in bytes.split(|byte| *byte == b'\n').take(8) {
         let Some((header, value)) = line.split_first() else {
             continue;
@@ -29,7 +27,7 @@ pub fn check(bytes: &[u8]) {
             _ => {}
         }
     }
-    let found = cache_hit::key(&headers)
+    let found = lab::key(&headers)
         .map(str::to_owned)
         .map_err(|refusal| refusal.code());
     assert_eq!(found, expected(&tokens, &keys), "{headers:?}");

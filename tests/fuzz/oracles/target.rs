@@ -3,7 +3,7 @@
 //! same document only if they do so in the oracle.
 
 use http::{Request, Uri};
-use scoregate::gateway::cache_hit;
+use scoregate::gateway::lab;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
@@ -38,8 +38,8 @@ pub fn check(bytes: &[u8]) {
                 .header("host", "a")
                 .body(())
                 .unwrap();
-            let found = cache_hit::document(&request.into_parts().0, rights)
-                .map_err(|refusal| refusal.code());
+            let found =
+                lab::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());
             let expected = read(target, is_paid);
             let shown = String::from_utf8_lossy(target);
             assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
@@ -214,8 +214,7 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
 
 /// Percent-decodes once; `None` if any escape is invalid.
 fn decoded(text: &str, plus_is_space: bool) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, after @ ..] = rest {
         rest = after;
         match (first, after) {

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
+use scoregate_base::keys::KeyForm;
+
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
 /// Every request is logged.
 const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")];
@@ -82,6 +84,43 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
     );
     assert!(!bad.contains_key("day") && !page.contains_key("day"));
     assert!(!bad.contains_key("document") && !bad.contains_key("trace_id"));
+}
+
+#[tokio::test]
+async fn why_a_key_is_refused_is_logged_and_explained_but_not_answered() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &ALL);
+    let client = ProgramClient::to(program.public()).await;
+    let keys = Keys(directory.path());
+    let (application, revoked) = keys.create("pro");
+    keys.run(&["revoke", &application]).with(0);
+    let unknown = KeyForm::new("sg_live", false).mint().unwrap();
+    let sent = [revoked.as_str(), unknown.expose(), "sg_live_nobody"];
+    let mut bodies = Vec::new();
+    for key in sent {
+        let refused = client.get("/api/v1/models", key).send().await;
+        assert_eq!(refused.status, 401);
+        let mut body = refused.json();
+        body["request_id"].take();
+        bodies.push(body);
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    let data_dir = directory.path().to_str().unwrap();
+    let request = "GET /api/v1/models";
+    let explain = [
+        "explain",
+        "--app",
+        &application,
+        request,
+        "--data-dir",
+        data_dir,
+    ];
+    let explained = run(&explain).with(0).out;
+    assert!(explained.contains("revoked"), "{explained}");
+    let out = program.stop().with(0).out;
+    let lines = out.lines().filter(|line| !line.contains("endpoint=page"));
+    let logged: Vec<_> = lines.map(|line| fields(line)["key"]).collect();
+    assert_eq!(logged, ["revoked", "unknown", "malformed"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! API keys: the format of a key and its digest. Texts about applications.
 //!
-//! Pure. Keys are stored in `store` and looked up in `gateway::authenticate`.
+//! Pure. Keys are stored in `store` and looked up in `gateway::stages::authenticate`.
 
 mod digest;
 mod form;

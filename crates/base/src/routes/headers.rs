@@ -1,7 +1,27 @@
 //! The table of response headers: name, scope, format, meaning.
 //!
 //! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
-//! written in `gateway::respond`.
+//! written in `gateway::stages::respond`.
+
+macro_rules! by_encoding {
+    () => {
+        "Accept-Encoding"
+    };
+}
+macro_rules! by_key {
+    () => {
+        concat!(by_encoding!(), ", Authorization, X-API-Key")
+    };
+}
+
+/// `Vary` of responses that are the same for all callers.
+pub const VARY_FOR_ALL: &str = by_encoding!();
+/// `Vary` of the other responses.
+pub const VARY_BY_KEY: &str = by_key!();
+/// [`VARY_FOR_ALL`] if only listed origins may read responses.
+pub const VARY_FOR_ALL_BY_ORIGIN: &str = concat!(by_encoding!(), ", Origin");
+/// [`VARY_BY_KEY`] if only listed origins may read responses.
+pub const VARY_BY_KEY_AND_ORIGIN: &str = concat!(by_key!(), ", Origin");
 
 /// A response header of the data API.
 #[derive(Debug)]
@@ -72,8 +92,8 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Id of this request, for bug reports. You can send your own id in this header: 8 to 64 letters, digits, dots, underscores or hyphens." },
     Header { name: "Date", on: HeaderScope::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
         meaning: "Time when the response was sent." },
-    Header { name: "Vary", on: HeaderScope::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key", "Accept-Encoding, Authorization, X-API-Key, Origin"]),
-        example: "Accept-Encoding, Authorization, X-API-Key",
+    Header { name: "Vary", on: HeaderScope::Every, always: true, value: Words(&[VARY_BY_KEY, VARY_BY_KEY_AND_ORIGIN]),
+        example: VARY_BY_KEY,
         meaning: "Responses depend on the key and on the accepted encodings; on `Origin` too if only listed origins may read them in a browser." },
     Header { name: "Cache-Control", on: HeaderScope::Every, always: true, value: Pattern("^(private, max-age=[0-9]+|private, no-store|no-store)$"),
         example: "private, max-age=1840",

@@ -1,7 +1,7 @@
 //! The parameters: their values, their only spelling, and the error for any other.
 //!
 //! Exact and case-sensitive after one percent-decoding. Entitlement, which depends on the caller, is in
-//! `gateway::resolve`.
+//! `gateway::stages::resolve`.
 
 use std::borrow::Cow;
 

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, KeyDirectory, KeyLookup};
+use crate::accounts::{Account, KeyDirectory, KeyFault, KeyLookup};
+use crate::documents::FetchPriority;
+use crate::gateway::{MisplacedKey, Refusal};
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::keys::{Digest, KeyForm};
 use scoregate_base::limits::Limits;
 use scoregate_base::plans::{Rights, TierIndex};
 use scoregate_base::routes::query_names;
+use scoregate_observe::telemetry::trace::TraceContext;
+use scoregate_observe::traces::RequestSpan;
 
 use super::parse::ParsedRequest;
-use super::refusal::{MisplacedKey, Refusal};
 
 /// Names of query parameters, in lower case, in which other APIs accept keys.
 const KEY_PARAMETERS: [&str; 8] = [
@@ -30,18 +33,18 @@ const KEY_PARAMETERS: [&str; 8] = [
 /// The application of a request, and its terms at the time of the request. Copied: all applications of a tier share their
 /// terms, and threads that count references to them would contend.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
-    pub(super) account: Arc<Account>,
-    pub(super) rights: Rights,
-    pub(super) tier: TierIndex,
-    pub(super) limits: Limits,
+pub(crate) struct Caller {
+    pub(crate) account: Arc<Account>,
+    pub(crate) rights: Rights,
+    pub(crate) tier: TierIndex,
+    pub(crate) limits: Limits,
     /// When the key expires.
-    pub(super) expires_at: Option<Wall>,
+    pub(crate) expires_at: Option<Wall>,
     /// A number fixed per key; spreads clients over time.
-    pub(super) spread: u64,
+    pub(crate) spread: u64,
 }
 
-pub(super) fn authenticate(
+pub(crate) fn authenticate(
     request: &ParsedRequest<'_>,
     form: &KeyForm,
     key_directory: &KeyDirectory,
@@ -52,50 +55,45 @@ pub(super) fn authenticate(
         .key()?
         .ok_or_else(|| Refusal::KeyMissing(misplaced(request)))?;
     if !form.fits(key) {
-        return Err(Refusal::KeyInvalid);
+        return Err(Refusal::KeyInvalid(KeyFault::Malformed));
     }
     let digest = Digest::of(key);
-    let found = find(&digest, key_directory, now)?;
+    let found = key_directory
+        .find_valid(&digest, now.wall)
+        .map_err(Refusal::KeyInvalid)?;
     key_directory.mark_used(&digest, &found, now.wall);
-    Ok(Caller::of(found, &digest))
-}
-
-/// Finds a key that has not expired. A revoked key has.
-pub(super) fn find(
-    digest: &Digest,
-    key_directory: &KeyDirectory,
-    now: Now,
-) -> Result<KeyLookup, Refusal> {
-    let found = key_directory.find(digest).filter(|found| {
-        found
-            .expires_at
-            .is_none_or(|expires_at| expires_at > now.wall)
-    });
-    found.ok_or(Refusal::KeyInvalid)
+    Ok(Caller::new(found, &digest))
 }
 
 impl Caller {
-    pub(super) fn of(found: KeyLookup, digest: &Digest) -> Self {
+    pub(crate) fn new(found: KeyLookup, digest: &Digest) -> Self {
         let terms = found.account.terms();
-        let rights = terms.rights;
-        let tier = terms.tier;
-        let limits = terms.limits;
-        drop(terms);
-        let account = found.account;
-        let expires_at = found.expires_at;
-        let spread = digest.spread();
         Self {
-            account,
-            rights,
-            tier,
-            limits,
-            expires_at,
-            spread,
+            rights: terms.rights,
+            tier: terms.tier,
+            limits: terms.limits,
+            expires_at: found.expires_at,
+            spread: digest.spread(),
+            account: found.account,
         }
     }
 
+    /// The priority of its fetches.
+    pub(crate) fn fetch_priority<'t>(
+        &self,
+        trace: Option<&'t TraceContext>,
+        span: Option<&'t Arc<RequestSpan>>,
+    ) -> FetchPriority<'t> {
+        FetchPriority::caller(self.account.id, self.rights.is_paid(), trace, span)
+    }
+
+    /// Takes a token of the guard of its application. Returns `false` if there is none.
+    pub(crate) fn take_guard_token(&self, now: Now) -> bool {
+        self.account.state().take_guard(&self.limits, now)
+    }
+
     /// The same caller with a copy of the account, on which steps can be tried without an effect.
-    pub(super) fn on_a_copy(&self) -> Self {
+    pub(crate) fn on_a_copy(&self) -> Self {
         Self {
             account: Arc::new(self.account.copied()),
             ..self.clone()
@@ -105,14 +103,15 @@ impl Caller {
 
 /// Where a request without a key may have put it. Reads only the names of query parameters.
 fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
-    let names = request.query.into_iter().flat_map(query_names);
-    let is_for_keys = |name: &str| {
-        KEY_PARAMETERS
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known))
-    };
-    if names.into_iter().any(|name| is_for_keys(&name)) {
+    let mut names = request.query.into_iter().flat_map(query_names);
+    if names.any(|name| is_for_keys(&name)) {
         return MisplacedKey::Query;
     }
     request.credentials.misplaced()
+}
+
+fn is_for_keys(name: &str) -> bool {
+    KEY_PARAMETERS
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
 }

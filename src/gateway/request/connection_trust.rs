@@ -8,11 +8,10 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 use crate::accounts::Account;
+use crate::gateway::stages::authenticate::Caller;
 use scoregate_base::clock::Wall;
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
-
-use super::authenticate::Caller;
 
 /// The level of trust in a client. Each level includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +35,8 @@ pub struct ConnectionApplication {
     pub requests_per_minute: u32,
 }
 
-/// The trust in the client of a connection, which only grows.
+/// The trust in the client of a connection, which only grows. Its numbers are relaxed: each is used by itself, and publishes
+/// nothing else.
 #[derive(Debug, Default)]
 pub struct ConnectionTrust {
     level: AtomicU8,
@@ -82,7 +82,7 @@ impl ConnectionTrust {
     }
 
     /// Records the key of a caller. After the first one this costs one load.
-    pub(super) fn authenticated(&self, caller: &Caller) {
+    pub(crate) fn authenticated(&self, caller: &Caller) {
         if self.level() == TrustLevel::Anonymous {
             let requests_per_minute = caller.limits.minute;
             self.record_key(ConnectionApplication {
@@ -93,7 +93,7 @@ impl ConnectionTrust {
     }
 
     /// Whether the origin of a request has to be recorded: the first of an application from an address within some minutes.
-    pub(super) fn is_new_origin(&self, account: &Arc<Account>, address: IpAddr, now: Wall) -> bool {
+    pub(crate) fn is_new_origin(&self, account: &Arc<Account>, address: IpAddr, now: Wall) -> bool {
         let address = match address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
@@ -109,7 +109,7 @@ impl ConnectionTrust {
     }
 
     /// Records that a request of this caller was admitted. After the first one this costs one load.
-    pub(super) fn admitted(&self, caller: &Caller) {
+    pub(crate) fn admitted(&self, caller: &Caller) {
         if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
             self.record_admission();
         }

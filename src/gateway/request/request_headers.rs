@@ -7,25 +7,25 @@ use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Static, so that the name is parsed once.
-pub(super) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The first two values of a field.
-pub(super) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
+pub(crate) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RequestHeaders<'r> {
+pub(crate) struct RequestHeaders<'r> {
     map: &'r HeaderMap,
     /// One bit per length of a name; one bit for all lengths from 63 on.
     lengths: u64,
     /// Size of all fields as HTTP/1.1 text.
     size: usize,
-    pub(super) host: FirstTwo<'r>,
-    pub(super) authorization: FirstTwo<'r>,
-    pub(super) api_key: FirstTwo<'r>,
+    pub(crate) host: FirstTwo<'r>,
+    pub(crate) authorization: FirstTwo<'r>,
+    pub(crate) api_key: FirstTwo<'r>,
 }
 
 impl<'r> RequestHeaders<'r> {
-    pub(super) fn of(map: &'r HeaderMap) -> Self {
+    pub(crate) fn new(map: &'r HeaderMap) -> Self {
         let [host, authorization, api_key] = [[None; 2]; 3];
         let mut headers = Self {
             map,
@@ -58,28 +58,28 @@ impl<'r> RequestHeaders<'r> {
         }
     }
 
-    pub(super) fn map(&self) -> &'r HeaderMap {
+    pub(crate) fn map(&self) -> &'r HeaderMap {
         self.map
     }
 
     /// Size as HTTP/1.1 text, with one space after the colon and none after the value.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.size
     }
 
     /// `false` if the field is certainly absent.
     #[inline]
-    pub(super) fn may_have(&self, name: &HeaderName) -> bool {
+    pub(crate) fn may_have(&self, name: &HeaderName) -> bool {
         self.lengths & bit(name.as_str().len()) != 0
     }
 
-    pub(super) fn has(&self, name: &HeaderName) -> bool {
+    pub(crate) fn has(&self, name: &HeaderName) -> bool {
         self.may_have(name) && self.map.contains_key(name)
     }
 
     /// The first two values of a field.
     #[inline]
-    pub(super) fn first_two(&self, name: &HeaderName) -> FirstTwo<'r> {
+    pub(crate) fn first_two(&self, name: &HeaderName) -> FirstTwo<'r> {
         if self.may_have(name) {
             self.looked_up(name)
         } else {
@@ -111,7 +111,7 @@ mod tests {
                 HeaderValue::from_str(value).unwrap(),
             );
         }
-        let headers = RequestHeaders::of(&map);
+        let headers = RequestHeaders::new(&map);
         for (name, values) in [
             ("a", [Some("1"), None]),
             ("host", [Some("2"), Some("3")]),
@@ -150,7 +150,7 @@ mod tests {
         for value in ["5", "6", "7"] {
             map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        let headers = RequestHeaders::of(&map);
+        let headers = RequestHeaders::new(&map);
         for (kept, name) in [
             (headers.host, &HOST),
             (headers.api_key, &X_API_KEY),

@@ -6,20 +6,21 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
+use crate::accounts::KeyFault;
+use crate::gateway::{MisplacedKey, Refusal};
 use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
-use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};
 
 /// The credentials in a request's headers.
 #[derive(Debug)]
-pub(super) struct Credentials<'h> {
+pub(crate) struct Credentials<'h> {
     headers: &'h HeaderMap,
     key: Result<Option<&'h str>, Refusal>,
 }
 
 impl<'h> Credentials<'h> {
-    pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
+    pub(crate) fn new(headers: RequestHeaders<'h>) -> Self {
         Self {
             headers: headers.map(),
             key: presented(headers),
@@ -27,12 +28,12 @@ impl<'h> Credentials<'h> {
     }
 
     /// The key, if one was sent: in either header, or the same in both.
-    pub(super) fn key(&self) -> Result<Option<&'h str>, Refusal> {
+    pub(crate) fn key(&self) -> Result<Option<&'h str>, Refusal> {
         self.key.clone()
     }
 
     /// The first characters of the key, which may be shown to its owner.
-    pub(super) fn prefix(&self) -> &'h str {
+    pub(crate) fn prefix(&self) -> &'h str {
         self.key
             .as_ref()
             .ok()
@@ -42,7 +43,7 @@ impl<'h> Credentials<'h> {
     }
 
     /// Where in the headers the key may have been sent instead.
-    pub(super) fn misplaced(&self) -> MisplacedKey {
+    pub(crate) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
         if scheme.is_empty() || is_bearer(scheme) {
@@ -54,7 +55,7 @@ impl<'h> Credentials<'h> {
 
     /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
-    pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
+    pub(crate) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let values = self
             .headers
             .get_all(AUTHORIZATION)
@@ -81,14 +82,14 @@ fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
         (Some(one), Some(other)) if one == other => Ok(Some(one)),
-        (Some(_), Some(_)) => Err(Refusal::KeyInvalid),
+        (Some(_), Some(_)) => Err(Refusal::KeyInvalid(KeyFault::Malformed)),
     }
 }
 
 fn sole(values: FirstTwo<'_>) -> Result<Option<&HeaderValue>, Refusal> {
     match values {
         [value, None] => Ok(value),
-        [_, Some(_)] => Err(Refusal::KeyInvalid),
+        [_, Some(_)] => Err(Refusal::KeyInvalid(KeyFault::Malformed)),
     }
 }
 
@@ -96,7 +97,7 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
     value
         .to_str()
         .map(str::trim_ascii)
-        .map_err(|_| Refusal::KeyInvalid)
+        .map_err(|_| Refusal::KeyInvalid(KeyFault::Malformed))
 }
 
 /// The token of the Bearer scheme. Another scheme, or an empty token, is not a key.
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
-        Credentials::of(RequestHeaders::of(headers)).appear_in(text, form)
+        Credentials::new(RequestHeaders::new(headers)).appear_in(text, form)
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -151,7 +152,7 @@ mod tests {
             &[("authorization", "Basic \u{e9}"), ("x-api-key", "k1")],
         ] {
             assert_eq!(
-                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
+                Credentials::new(RequestHeaders::new(&headers(pairs))).key(),
                 Ok(Some("k1")),
                 "{pairs:?}"
             );
@@ -200,8 +201,8 @@ mod tests {
             &[("x-api-key", "k\u{e9}")],
         ] {
             assert_eq!(
-                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
-                Err(Refusal::KeyInvalid),
+                Credentials::new(RequestHeaders::new(&headers(pairs))).key(),
+                Err(Refusal::KeyInvalid(KeyFault::Malformed)),
                 "{pairs:?}"
             );
         }
@@ -212,7 +213,7 @@ mod tests {
             &[("x-api-key", "")],
         ] {
             assert_eq!(
-                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
+                Credentials::new(RequestHeaders::new(&headers(pairs))).key(),
                 Ok(None),
                 "{pairs:?}"
             );

@@ -4,34 +4,37 @@
 //! `documents`; the form of the document is chosen in `respond`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::cache::{Freshness, StoredDocument};
 use crate::documents::{
     DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
 };
+use crate::gateway::Refusal;
 use crate::instruments::CacheOutcome;
 use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::{Mono, Now};
 use scoregate_base::limits::LimitRule;
 
-use super::refusal::Refusal;
 use super::resolve::ResolvedTarget;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) stored: Arc<StoredDocument>,
+pub(crate) struct Served {
+    pub(crate) stored: Arc<StoredDocument>,
     /// When its refresh is due.
-    pub(super) due: Mono,
+    pub(crate) due: Mono,
     /// Source of the document.
     pub(crate) outcome: CacheOutcome,
 }
 
 impl Served {
     /// A fresh document, found without a fetch.
-    pub(super) fn hit(found: FoundDocument) -> Self {
-        Self::found(found, CacheOutcome::Hit)
+    pub(crate) fn hit(found: &FoundDocument) -> Self {
+        Self {
+            stored: Arc::clone(&found.stored),
+            due: found.due,
+            outcome: CacheOutcome::Hit,
+        }
     }
 
     fn found(found: FoundDocument, outcome: CacheOutcome) -> Self {
@@ -40,11 +43,6 @@ impl Served {
             due: found.due,
             outcome,
         }
-    }
-
-    /// Time since the backend confirmed the document.
-    pub(crate) fn age(&self, now: Now) -> Duration {
-        now.mono.since(self.stored.confirmed)
     }
 
     fn fetched(stored: Arc<StoredDocument>, outcome: CacheOutcome) -> Self {
@@ -58,7 +56,7 @@ impl Served {
 
 /// Where a request gets its document.
 #[derive(Debug)]
-pub(super) enum DocumentSource {
+pub(crate) enum DocumentSource {
     /// It asks for nothing and is refused.
     Nowhere(Refusal),
     /// It serves the stored document, which is refreshed in the background if it is stale.
@@ -68,22 +66,25 @@ pub(super) enum DocumentSource {
 }
 
 /// The source for this target, if this document is stored.
-pub(super) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
+pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
     if target.names_a_key {
         return DocumentSource::Nowhere(Refusal::ModelNotFound);
     }
-    match found.map(|found| (found.verdict, found)) {
-        None | Some((Freshness::Expired, _)) => DocumentSource::Fetch(None),
-        Some((Freshness::Fresh, found)) => DocumentSource::Store(Served::hit(found)),
-        Some((Freshness::StaleWhileRevalidate, found)) => {
+    let Some(found) = found else {
+        return DocumentSource::Fetch(None);
+    };
+    match found.verdict {
+        Freshness::Fresh => DocumentSource::Store(Served::found(found, CacheOutcome::Hit)),
+        Freshness::StaleWhileRevalidate => {
             DocumentSource::Store(Served::found(found, CacheOutcome::Stale))
         }
-        Some((Freshness::StaleIfError, found)) => DocumentSource::Fetch(Some(found)),
+        Freshness::StaleIfError => DocumentSource::Fetch(Some(found)),
+        Freshness::Expired => DocumentSource::Fetch(None),
     }
 }
 
 /// The document after a fetch that was made with this one stored.
-pub(super) fn fetched(
+pub(crate) fn fetched(
     fallback: Option<FoundDocument>,
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
 ) -> Result<Served, Refusal> {
@@ -100,7 +101,7 @@ pub(super) fn fetched(
 }
 
 /// The outcome of a request after a fetch with this one.
-pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
+pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
     if was_stored {
         CacheOutcome::Refreshed
     } else {
@@ -109,7 +110,7 @@ pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
 }
 
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
-pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,
@@ -119,8 +120,16 @@ pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
     Ok(Served::found(found, outcome))
 }
 
+/// The stored document, as a use of it.
+pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+    if let Some(found) = &found {
+        found.stored.used();
+    }
+    stored_only(found)
+}
+
 /// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
-pub(super) async fn fetch(
+pub(crate) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
     found: Option<FoundDocument>,
@@ -155,7 +164,6 @@ pub(super) async fn fetch(
 
 /// The refusal for a request without a document.
 fn refusal(why: &WaitError) -> Refusal {
-    let unavailable = |retry_after| Refusal::UpstreamUnavailable { retry_after };
     let failure = match why {
         WaitError::Fetch(FetchError::NoSuchModel) => return Refusal::ModelNotFound,
         WaitError::TimedOut => return Refusal::UpstreamTimeout,
@@ -167,11 +175,12 @@ fn refusal(why: &WaitError) -> Refusal {
         }
         WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };
-    match failure {
-        UpstreamFailure::Timeout(_) => Refusal::UpstreamTimeout,
-        UpstreamFailure::Invalid(_) => Refusal::UpstreamInvalid,
-        UpstreamFailure::ErrorStatus { retry_after, .. } => unavailable(*retry_after),
-        UpstreamFailure::CircuitOpen(wait) => unavailable(Some(*wait)),
-        UpstreamFailure::Unreachable(_) | UpstreamFailure::QueueFull => unavailable(None),
-    }
+    let retry_after = match failure {
+        UpstreamFailure::Timeout(_) => return Refusal::UpstreamTimeout,
+        UpstreamFailure::Invalid(_) => return Refusal::UpstreamInvalid,
+        UpstreamFailure::ErrorStatus { retry_after, .. } => *retry_after,
+        UpstreamFailure::CircuitOpen(wait) => Some(*wait),
+        UpstreamFailure::Unreachable(_) | UpstreamFailure::QueueFull => None,
+    };
+    Refusal::UpstreamUnavailable { retry_after }
 }

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::gateway::response::reply::Reply;
+use crate::gateway::{Gateway, Refusal};
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::limits::{LimitRule, LimitStatus};
 use scoregate_base::routes::API_VERSION;
@@ -50,51 +52,46 @@ struct MeAllowance {
     reset_at: String,
 }
 
-/// Facts for `/me` besides the caller.
-pub(super) struct MeContext<'a> {
-    /// The first characters of the key.
-    pub(super) key_prefix: &'a str,
-    /// The attribution notice.
-    pub(super) license: &'a str,
-    /// When the data is next expected to change.
-    pub(super) next_refresh: Option<Wall>,
-    /// Seconds between refreshes of the data.
-    pub(super) cadence_seconds: u64,
-    /// Advice for the owner.
-    pub(super) advice: Vec<String>,
-}
-
-/// Builds the body of `/me`.
-pub(super) fn describe(caller: &Caller, known: MeContext<'_>, now: Now) -> Bytes {
+/// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
+pub(crate) fn me(
+    gateway: &Gateway,
+    key_prefix: &str,
+    caller: &Caller,
+    now: Now,
+) -> Result<Reply, Refusal> {
+    if !caller.take_guard_token(now) {
+        return Err(Refusal::TooManyRefusals);
+    }
     let terms = caller.account.terms();
     let [minute, day, _] = caller
         .account
         .limit_statuses(LimitRule::Day, &terms.limits, now);
-    let name = caller.account.name();
+    let next_refresh = gateway.engine.documents.next_refresh(now.wall);
     let item = MeItem {
         application: MeApplication {
             id: caller.account.id.to_string(),
-            name: &name,
+            name: &caller.account.name(),
         },
-        key_prefix: known.key_prefix,
+        key_prefix,
         tier: &terms.tier_name,
         limits: [allowance(&minute), allowance(&day)],
         key_expires_at: caller.expires_at.map(Wall::rfc3339),
-        next_refresh_at: known.next_refresh.map(Wall::rfc3339),
-        suggested_poll_seconds: poll_seconds(&minute, &day, known.cadence_seconds),
-        advice: known.advice,
+        next_refresh_at: next_refresh.map(Wall::rfc3339),
+        suggested_poll_seconds: poll_seconds(&minute, &day, gateway.notice.cadence_seconds),
+        advice: gateway.recorders.requests.advice(&caller.account, now.wall),
     };
     let envelope = MeEnvelope {
         success: true,
         version: API_VERSION,
         generated_at: now.wall.rfc3339(),
-        license: known.license,
+        license: &gateway.notice.license,
         period: None,
         sort_by: None,
         count: 1,
         data: [item],
     };
-    Bytes::from(serde_json::to_vec(&envelope).expect("texts and numbers always make JSON"))
+    let body = serde_json::to_vec(&envelope).expect("texts and numbers always make JSON");
+    Ok(Reply::Me(Bytes::from(body)))
 }
 
 fn allowance(limit_status: &LimitStatus) -> MeAllowance {

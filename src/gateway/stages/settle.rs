@@ -3,24 +3,21 @@
 //!
 //! Does not take units or tokens; see `admit`.
 
+use crate::gateway::Refusal;
 use scoregate_base::clock::Day;
 
 use super::admit::Admission;
-use super::refusal::Refusal;
 
 /// Charges or returns what was admitted, and names the charged day, if any. Without a unit of the day only a 304 is
 /// delivered.
-pub(super) fn settle<D>(
+pub(crate) fn settle<D>(
     admitted: Admission<'_>,
     delivery: Result<D, Refusal>,
     is_unchanged: impl Fn(&D) -> bool,
 ) -> Result<(D, Option<Day>), Refusal> {
     match (admitted, delivery) {
         (Admission::ToFetch(hold), Ok(delivery)) => {
-            let charged = (!is_unchanged(&delivery)).then_some(hold.day);
-            if charged.is_some() {
-                hold.keep();
-            }
+            let charged = hold.deliver(is_unchanged(&delivery));
             Ok((delivery, charged))
         }
         (Admission::ToFetch(hold), Err(refusal)) => {

@@ -2,61 +2,79 @@
 //!
 //! Stricter than the HTTP codec. Invalid requests are refused, never repaired.
 
-use std::net::Ipv6Addr;
-
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Version};
 
-use super::credentials::Credentials;
-use super::refusal::{HttpViolation, Refusal};
-use super::request_headers::RequestHeaders;
+use crate::gateway::request::credentials::Credentials;
+use crate::gateway::request::host::{is_host, is_same_host};
+use crate::gateway::request::request_headers::RequestHeaders;
+use crate::gateway::{HttpViolation, Refusal};
 
 /// Maximum length of a request target, path and query together.
-pub(super) const MAX_TARGET: usize = 2_048;
+pub(crate) const MAX_TARGET: usize = 2_048;
 /// Maximum size of a request head, from the method to the empty line.
-pub(super) const MAX_HEAD: usize = 16_384;
+pub(crate) const MAX_HEAD: usize = 16_384;
 /// Maximum number of header fields.
-pub(super) const MAX_HEADERS: usize = 64;
-/// Leading zeros could make a host of any length.
-const MAX_PORT_DIGITS: usize = 5;
+pub(crate) const MAX_HEADERS: usize = 64;
 
-pub(super) struct ReceivedRequest<'r> {
-    pub(super) head: &'r Parts,
-    pub(super) headers: RequestHeaders<'r>,
-    pub(super) has_body: bool,
-    pub(super) credentials: Credentials<'r>,
+pub(crate) struct ReceivedRequest<'r> {
+    pub(crate) head: &'r Parts,
+    pub(crate) headers: RequestHeaders<'r>,
+    pub(crate) has_body: bool,
+    pub(crate) credentials: Credentials<'r>,
     /// The target of a call of a tool, whose head is valid.
-    pub(super) called: Option<&'r str>,
+    pub(crate) called: Option<&'r str>,
+}
+
+impl<'r> ReceivedRequest<'r> {
+    pub(crate) fn new(head: &'r Parts, has_body: bool) -> Self {
+        let headers = RequestHeaders::new(&head.headers);
+        Self {
+            head,
+            headers,
+            has_body,
+            credentials: Credentials::new(headers),
+            called: None,
+        }
+    }
+
+    /// A call of a tool, which stands for a GET of `target`.
+    pub(crate) fn of_tool(head: &'r Parts, target: &'r str) -> Self {
+        Self {
+            called: Some(target),
+            ..Self::new(head, false)
+        }
+    }
 }
 
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
-pub(super) struct ParsedRequest<'r> {
-    pub(super) head: &'r Parts,
+pub(crate) struct ParsedRequest<'r> {
+    pub(crate) head: &'r Parts,
     /// Path and query, as received.
-    pub(super) target: &'r str,
+    pub(crate) target: &'r str,
     /// As received.
-    pub(super) path: &'r str,
+    pub(crate) path: &'r str,
     /// As received.
-    pub(super) query: Option<&'r str>,
-    pub(super) headers: RequestHeaders<'r>,
-    pub(super) credentials: Credentials<'r>,
-    pub(super) method: MethodKind,
+    pub(crate) query: Option<&'r str>,
+    pub(crate) headers: RequestHeaders<'r>,
+    pub(crate) credentials: Credentials<'r>,
+    pub(crate) method: MethodKind,
     /// Whether it is a call of a tool. Its response is neither encoded nor a 304.
-    pub(super) is_tool_call: bool,
+    pub(crate) is_tool_call: bool,
 }
 
 impl ParsedRequest<'_> {
     /// The program that the client names.
-    pub(super) fn agent(&self) -> Option<&HeaderValue> {
+    pub(crate) fn agent(&self) -> Option<&HeaderValue> {
         self.headers.map().get(USER_AGENT)
     }
 }
 
 /// The request of the client, by method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MethodKind {
+pub(crate) enum MethodKind {
     /// A response, with or without its body.
     Answer,
     /// The allowed methods.
@@ -64,7 +82,7 @@ pub(super) enum MethodKind {
 }
 
 /// Checks a request's size and syntax, then its method.
-pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
+pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     if let Some(target) = request.called {
         return call(request, target);
     }
@@ -82,68 +100,60 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         valid_form(head, target)?;
     }
     one_host(head, headers, is_connect)?;
-    let wants = match head.method {
+    let method = match head.method {
         Method::GET | Method::HEAD => MethodKind::Answer,
         Method::OPTIONS => MethodKind::Options,
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    let path = head.uri.path();
-    let query = head.uri.query();
-    let method = wants;
-    let is_tool_call = false;
     Ok(ParsedRequest {
         head,
         target,
-        path,
-        query,
+        path: head.uri.path(),
+        query: head.uri.query(),
         headers,
         credentials,
         method,
-        is_tool_call,
+        is_tool_call: false,
     })
 }
 
 /// The request that corresponds to a call of a tool.
 fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedRequest<'r>, Refusal> {
-    let ReceivedRequest {
-        head,
-        headers,
-        credentials,
-        ..
-    } = request;
     if target.len() > MAX_TARGET {
         return Err(Refusal::UriTooLong);
     }
-    let (path, query) = target
-        .split_once('?')
-        .map_or((target, None), |(path, query)| (path, Some(query)));
-    let method = MethodKind::Answer;
-    let is_tool_call = true;
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
     Ok(ParsedRequest {
-        head,
+        head: request.head,
         target,
         path,
         query,
-        headers,
-        credentials,
-        method,
-        is_tool_call,
+        headers: request.headers,
+        credentials: request.credentials,
+        method: MethodKind::Answer,
+        is_tool_call: true,
     })
 }
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
 /// `Transfer-Encoding`: the codec hides a `Content-Length` beside it.
-pub(super) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
-    let headers = RequestHeaders::of(&head.headers);
+pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
+    let headers = RequestHeaders::new(&head.headers);
     let is_connect = head.method == Method::CONNECT;
     let is_framed = match head.method {
         Method::POST => !headers.has(&TRANSFER_ENCODING),
         _ => framing(headers, has_body).is_ok(),
     };
-    let is_valid =
-        |target| valid_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
-    !is_connect && is_framed && limited_target(head, headers).is_ok_and(is_valid)
+    if is_connect || !is_framed {
+        return false;
+    }
+    limited_target(head, headers).is_ok_and(|target| {
+        valid_form(head, target).is_ok() && one_host(head, headers, false).is_ok()
+    })
 }
 
 /// The request target, if target and head are not too large.
@@ -224,90 +234,13 @@ fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Resu
     }
 }
 
-/// Whether a valid host and an authority are equal. Letters may be in any case, and the default port of the scheme may be
-/// absent (RFC 9110, 4.2.3).
-fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
-    let default_port = if scheme == Some("https") { 443 } else { 80 };
-    let parts = |host: &str| {
-        let (name, port) = host
-            .rsplit_once(':')
-            .filter(|(_, port)| is_port(port.as_bytes()))
-            .unwrap_or((host, ""));
-        (
-            name.to_ascii_lowercase(),
-            port.parse::<u16>().unwrap_or(default_port),
-        )
-    };
-    host == authority.as_bytes()
-        || std::str::from_utf8(host).is_ok_and(|host| parts(host) == parts(authority))
-}
-
-/// A name or an address, with or without a port. No user information, list, escape or zone: a proxy in front of us
-/// must have read the same host.
-fn is_host(host: &[u8]) -> bool {
-    let (is_known, rest) = match host {
-        [b'[', address @ ..] => {
-            let end = address
-                .iter()
-                .position(|byte| *byte == b']')
-                .unwrap_or(address.len());
-            let (address, rest) = address.split_at(end);
-            let address = std::str::from_utf8(address)
-                .ok()
-                .and_then(|text| text.parse::<Ipv6Addr>().ok());
-            (
-                address.is_some() && !rest.is_empty(),
-                rest.get(1..).unwrap_or_default(),
-            )
-        }
-        name => {
-            let end = name
-                .iter()
-                .position(|byte| OF_A_NAME.get(usize::from(*byte)) != Some(&true))
-                .unwrap_or(name.len());
-            (end > 0, name.get(end..).unwrap_or_default())
-        }
-    };
-    is_known && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
-}
-
-/// Whether a byte may be in a name (RFC 3986, 3.2.2), which has no escapes here.
-#[expect(clippy::indexing_slicing, reason = "every byte is an index")]
-const OF_A_NAME: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < u8::MAX {
-        table[byte as usize] = matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b'+' | b';' | b'=');
-        byte += 1;
-    }
-    table
-};
-
-/// The port after a colon may be empty.
-fn is_port(port: &[u8]) -> bool {
-    let number = port.iter().try_fold(0_u32, |number, digit| {
-        let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
-        Some(number.saturating_mul(10).saturating_add(digit))
-    });
-    port.len() <= MAX_PORT_DIGITS && number.is_some_and(|number| u16::try_from(number).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::Request;
 
     fn method_kind(head: &Parts) -> Result<MethodKind, Refusal> {
-        let headers = RequestHeaders::of(&head.headers);
-        let credentials = Credentials::of(headers);
-        parse(ReceivedRequest {
-            head,
-            headers,
-            has_body: false,
-            credentials,
-            called: None,
-        })
-        .map(|parsed| parsed.method)
+        parse(ReceivedRequest::new(head, false)).map(|parsed| parsed.method)
     }
 
     fn parsed(
@@ -342,8 +275,8 @@ mod tests {
                 .header("content-length", "9")
                 .header("host", "a");
             let (head, ()) = request.body(()).unwrap().into_parts();
-            let headers = RequestHeaders::of(&head.headers);
-            let credentials = Credentials::of(headers);
+            let headers = RequestHeaders::new(&head.headers);
+            let credentials = Credentials::new(headers);
             let call = ReceivedRequest {
                 head: &head,
                 headers,

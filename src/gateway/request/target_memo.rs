@@ -12,15 +12,15 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
+use crate::gateway::stages::parse::ParsedRequest;
 use scoregate_base::clock::Mono;
 use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
-use super::parse::ParsedRequest;
-
+/// Enough for the targets that are popular at a time, and less than 64 KiB a thread.
 const PLACES: usize = 128;
-/// Longer targets are resolved each time.
+/// Longer targets are resolved each time. Few targets without unknown parameters are.
 const MAX_LENGTH: usize = 128;
 /// The cache is asked again after so many uses or so much time: it evicts what is not used.
 const USES_PER_LOOKUP: u32 = 16;
@@ -50,23 +50,28 @@ struct ResolvedEntry {
     uses: u32,
 }
 
+/// The facts about a target.
+#[derive(Debug)]
+pub(crate) struct MemoEntry {
+    pub(crate) key: DocumentKey,
+    pub(crate) mark: DocumentMark,
+    /// Its document, unless the cache has to be asked.
+    pub(crate) document: Option<Arc<StoredDocument>>,
+}
+
 impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
+            // Relaxed: only the number has to be unique.
             generation: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
 
 impl TargetMemo {
-    /// The key of a target, and its document unless the cache has to be asked.
-    pub(super) fn recall(
-        &self,
-        target: &str,
-        rights: Rights,
-        now: Mono,
-    ) -> Option<(DocumentKey, DocumentMark, Option<Arc<StoredDocument>>)> {
+    /// The facts about a target.
+    pub(crate) fn recall(&self, target: &str, rights: Rights, now: Mono) -> Option<MemoEntry> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
             let entry = places.get_mut(place(target, rights))?.as_mut()?;
             if !entry.is_for(self, target, rights) {
@@ -76,20 +81,20 @@ impl TargetMemo {
             let asks =
                 entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
             let document = if asks { None } else { entry.document.upgrade() };
-            Some((
-                entry.key.clone(),
-                entry.mark,
-                document.filter(|document| !document.is_withdrawn()),
-            ))
+            Some(MemoEntry {
+                key: entry.key.clone(),
+                mark: entry.mark,
+                document: document.filter(|document| !document.is_withdrawn()),
+            })
         })
     }
 
     /// Remembers the document of a target, as found in the cache. Text of unknown parameters is not kept.
-    pub(super) fn remember(
+    pub(crate) fn remember(
         &self,
         request: &ParsedRequest<'_>,
         rights: Rights,
-        (key, mark): (&DocumentKey, DocumentMark),
+        key: &DocumentKey,
         document: &Arc<StoredDocument>,
         now: Mono,
     ) {
@@ -101,26 +106,21 @@ impl TargetMemo {
             match place {
                 Some(entry) if entry.is_for(self, target, rights) => {
                     entry.document = Arc::downgrade(document);
-                    (entry.looked_up, entry.uses) = (now, 0);
+                    entry.looked_up = now;
+                    entry.uses = 0;
                 }
                 _ if target.len() <= MAX_LENGTH
                     && has_only_known_parameters(request.query, key) =>
                 {
-                    let document = Arc::downgrade(document);
-                    let generation = self.generation;
-                    let target = target.into();
-                    let key = key.clone();
-                    let looked_up = now;
-                    let uses = 0;
                     *place = Some(ResolvedEntry {
-                        generation,
+                        generation: self.generation,
                         rights,
-                        target,
-                        key,
-                        mark,
-                        document,
-                        looked_up,
-                        uses,
+                        target: target.into(),
+                        key: key.clone(),
+                        mark: DocumentMark::of(key),
+                        document: Arc::downgrade(document),
+                        looked_up: now,
+                        uses: 0,
                     });
                 }
                 _ => {}
@@ -142,12 +142,14 @@ fn place(target: &str, rights: Rights) -> usize {
 }
 
 fn has_only_known_parameters(query: Option<&str>, key: &DocumentKey) -> bool {
+    let Some(query) = query else {
+        return true;
+    };
     let takes = key.route.endpoint().takes;
-    let is_known = |pair: &str| {
+    query.split('&').all(|pair| {
         let name = pair.split_once('=').map_or(pair, |(name, _)| name);
         takes.iter().any(|param| param.name() == name)
-    };
-    query.is_none_or(|query| query.split('&').all(is_known))
+    })
 }
 
 #[cfg(test)]
@@ -158,9 +160,7 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
-    use crate::gateway::credentials::Credentials;
-    use crate::gateway::parse::{ReceivedRequest, parse};
-    use crate::gateway::request_headers::RequestHeaders;
+    use crate::gateway::stages::parse::{ReceivedRequest, parse};
 
     const PAID: Rights = Rights::PAID;
 
@@ -174,16 +174,7 @@ mod tests {
     }
 
     fn parsed(head: &Parts) -> ParsedRequest<'_> {
-        let headers = RequestHeaders::of(&head.headers);
-        let credentials = Credentials::of(headers);
-        parse(ReceivedRequest {
-            head,
-            headers,
-            has_body: false,
-            credentials,
-            called: None,
-        })
-        .unwrap()
+        parse(ReceivedRequest::new(head, false)).unwrap()
     }
 
     fn remember(
@@ -192,18 +183,12 @@ mod tests {
         key: &DocumentKey,
         document: &Arc<StoredDocument>,
     ) {
-        memo.remember(
-            &parsed(&head(target)),
-            PAID,
-            (key, DocumentMark::of(key)),
-            document,
-            Mono::default(),
-        );
+        memo.remember(&parsed(&head(target)), PAID, key, document, Mono::default());
     }
 
     fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
         memo.recall(target, PAID, Mono::default())
-            .and_then(|(.., document)| document)
+            .and_then(|entry| entry.document)
     }
 
     #[test]
@@ -214,11 +199,11 @@ mod tests {
         let target = "/api/v1/models/model-1";
         let document = stored(&key);
         remember(&memo, target, &key, &document);
-        let (known, mark, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
+        let known = memo.recall(target, PAID, Mono::default()).unwrap();
         assert!(
-            known == key
-                && mark == DocumentMark::of(&key)
-                && Arc::ptr_eq(&recalled.unwrap(), &document)
+            known.key == key
+                && known.mark == DocumentMark::of(&key)
+                && Arc::ptr_eq(&known.document.unwrap(), &document)
         );
         assert!(memo.recall(target, Rights::FREE, Mono::default()).is_none());
         assert!(
@@ -292,7 +277,7 @@ mod tests {
         let key = key(1);
         let target = "/api/v1/models/model-1";
         let document = stored(&key);
-        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().2.is_some();
+        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().document.is_some();
         let later = Mono::default().plus(LOOKUP_INTERVAL);
         remember(&memo, target, &key, &document);
         assert!(is_remembered(Mono::default()) && !is_remembered(later));

@@ -15,10 +15,10 @@ use super::credentials::Credentials;
 use super::request_headers::RequestHeaders;
 
 /// The header of the id, in requests and responses.
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 #[derive(Clone, Debug)]
-pub(super) enum RequestId {
+pub(crate) enum RequestId {
     /// Sent by the caller.
     Given(HeaderValue),
     /// Generated: hexadecimal digits.
@@ -28,21 +28,24 @@ pub(super) enum RequestId {
 impl RequestId {
     /// The caller's id if it is well formed and contains no key, else a new one: the id is repeated in logs and error
     /// bodies, where a key must not appear.
-    pub(super) fn of(
+    pub(crate) fn new(
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
         form: &KeyForm,
         now: Now,
     ) -> Self {
-        let holds_one =
-            |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
         match headers.first_two(&REQUEST_ID) {
-            [Some(id), None] if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
+            [Some(id), None]
+                if is_well_formed(id)
+                    && !credentials.appear_in(id.to_str().unwrap_or_default(), form) =>
+            {
+                Self::Given(id.clone())
+            }
             _ => Self::Fresh(hexadecimal(number(now))),
         }
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         let text = match self {
             Self::Given(id) => id.as_bytes(),
             Self::Fresh(id) => id,
@@ -50,7 +53,7 @@ impl RequestId {
         std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
     }
 
-    pub(super) fn value(&self) -> HeaderValue {
+    pub(crate) fn value(&self) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
             Self::Fresh(id) => HeaderValue::from_bytes(id).expect("hexadecimal digits are visible"),
@@ -80,6 +83,7 @@ fn number(now: Now) -> u64 {
     let (next, left) = match OWN.get() {
         (_, 0) => {
             let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
+            // Relaxed: only the number has to be unique.
             let blocks = BLOCKS.fetch_add(1, Ordering::Relaxed);
             (first.wrapping_add(blocks.wrapping_mul(BLOCK)), BLOCK)
         }
@@ -91,18 +95,16 @@ fn number(now: Now) -> u64 {
 
 /// The hexadecimal digits of a number.
 fn hexadecimal(number: u64) -> [u8; 16] {
-    const fn alternating(bits: u32) -> u128 {
-        u128::MAX / ((1 << bits) + 1)
+    let mut digits = [0; 16];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
     }
-    let mut digits = u128::from(number);
-    // Moves halves apart until each byte has one digit, without a loop over the bytes.
-    digits = (digits | digits << 32) & const { alternating(32) };
-    digits = (digits | digits << 16) & const { alternating(16) };
-    digits = (digits | digits << 8) & const { alternating(8) };
-    digits = (digits | digits << 4) & const { alternating(4) };
-    let each = const { u128::MAX / 0xff };
-    let letters = ((digits + each * 6) >> 4) & each;
-    (digits + each * u128::from(b'0') + letters * u128::from(b'a' - b'0' - 10)).to_be_bytes()
+    digits
+}
+
+fn digit(value: u8) -> u8 {
+    let digit = b"0123456789abcdef".get(usize::from(value));
+    digit.copied().unwrap_or_default()
 }
 
 #[cfg(test)]

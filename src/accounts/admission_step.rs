@@ -1,0 +1,98 @@
+//! The step that follows a verdict on a request. Nothing else reads verdicts of requests.
+
+use std::time::Duration;
+
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
+
+/// The next step after a verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AdmissionStep {
+    /// Admission ends.
+    End(AdmissionEnd),
+    /// More is leased, and the request decided again.
+    Lease,
+    /// Units of grace are reserved, and the request decided again.
+    Reserve,
+    /// The request is decided again with what may be used without the ledger.
+    WithoutLedger,
+}
+
+/// The end of admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AdmissionEnd {
+    /// A token is taken and a unit of the day is held.
+    Hold {
+        /// The day of the unit.
+        day: Day,
+        /// The supply after it.
+        supply: UnitSupply,
+    },
+    /// A token is taken, and no unit can be had.
+    Revalidate(Shortage),
+    /// Nothing is taken.
+    Refuse(Shortage),
+}
+
+/// The supply of units after an admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitSupply {
+    /// Enough.
+    Sufficient,
+    /// More units should be leased now.
+    Low,
+    /// The ledger is unreachable: the unit is one of grace.
+    Grace,
+}
+
+/// The lack of units or tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// This limit is exhausted.
+    Limit(LimitRule),
+    /// The ledger is unreachable, and no unit can be had.
+    Units,
+    /// The ledger is unreachable, and this gateway's share of the minute is used up.
+    Token {
+        /// Time until the next token of the share.
+        wait: Duration,
+    },
+}
+
+impl AdmissionStep {
+    pub(crate) fn of(
+        verdict: AdmissionVerdict,
+        ledger: LeaseAvailability,
+        is_unreachable: bool,
+    ) -> Self {
+        Self::End(match verdict {
+            AdmissionVerdict::Admitted { day, runs_low } => {
+                let supply = if runs_low {
+                    UnitSupply::Low
+                } else {
+                    UnitSupply::Sufficient
+                };
+                AdmissionEnd::Hold { day, supply }
+            }
+            AdmissionVerdict::OnGrace { day } => AdmissionEnd::Hold {
+                day,
+                supply: UnitSupply::Grace,
+            },
+            AdmissionVerdict::RevalidateOnly => {
+                AdmissionEnd::Revalidate(Shortage::Limit(LimitRule::Day))
+            }
+            AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(Shortage::Units),
+            // The share of the minute may be used up and not the limit.
+            AdmissionVerdict::Refused(LimitRule::Minute)
+                if ledger == LeaseAvailability::Reachable && is_unreachable =>
+            {
+                return Self::WithoutLedger;
+            }
+            AdmissionVerdict::Refused(rule) => AdmissionEnd::Refuse(Shortage::Limit(rule)),
+            AdmissionVerdict::NoToken { wait } => AdmissionEnd::Refuse(Shortage::Token { wait }),
+            AdmissionVerdict::NoUnits => AdmissionEnd::Refuse(Shortage::Units),
+            AdmissionVerdict::LeaseFirst => return Self::Lease,
+            AdmissionVerdict::ReserveFirst => return Self::Reserve,
+        })
+    }
+}

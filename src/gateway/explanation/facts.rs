@@ -1,0 +1,118 @@
+//! The decisions of the stages, as an explanation states them.
+
+use crate::accounts::KeyFault;
+use crate::cache::freshness::ttl;
+use crate::documents::{FetchError, FetchForesight, FoundDocument};
+use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::resolve::ResolvedTarget;
+use scoregate_base::clock::Wall;
+use scoregate_base::limits::LimitStatus;
+use scoregate_base::routes::DocumentKey;
+
+use super::dry_run::DryRun;
+use super::explained::ExplainedKey;
+use super::outcomes::statuses;
+
+impl DryRun<'_> {
+    pub(super) fn explain_key(&mut self, key: &ExplainedKey, fault: Option<KeyFault>) {
+        let state = fault.map_or("valid", KeyFault::word);
+        let facts = [("prefix", key.prefix.clone()), ("state", state.into())];
+        self.explanation.add("key", facts);
+    }
+
+    pub(super) fn explain_caller(&mut self, caller: &Caller) {
+        let terms = caller.account.terms();
+        let leases = &self.gateway.leases;
+        let expires_at = caller.expires_at.map_or("never".into(), Wall::rfc3339);
+        let application = [
+            ("id", caller.account.id.to_string()),
+            ("name", caller.account.name().into()),
+            ("tier", terms.tier_name.to_string()),
+            ("key expires", expires_at),
+        ];
+        self.explanation.add("application", application);
+        let statuses = statuses(caller, self.now);
+        let unspent = caller.account.state().day().unspent();
+        let ledger = if leases.is_unreachable() {
+            "does not answer"
+        } else {
+            "answers, as far as known"
+        };
+        let supply = [
+            ("units leased", unspent.to_string()),
+            ("ledger", ledger.into()),
+        ];
+        self.explanation
+            .add("limits before", statuses.iter().map(limit).chain(supply));
+    }
+
+    pub(super) fn explain_document(
+        &mut self,
+        target: &ResolvedTarget,
+        found: Option<&FoundDocument>,
+    ) {
+        let shown = target
+            .named()
+            .map_or("not shown: it contains a key".into(), DocumentKey::address);
+        let mut facts = vec![
+            ("address", shown),
+            ("conditional", target.conditional.to_string()),
+        ];
+        match found {
+            None => facts.push(("cache", "not stored".into())),
+            Some(FoundDocument {
+                stored,
+                due,
+                verdict,
+            }) => facts.extend([
+                ("cache", verdict.as_str().into()),
+                ("data of", stored.document.generated_at().rfc3339()),
+                ("confirmed", self.now.wall_at(stored.confirmed).rfc3339()),
+                (
+                    "refresh due",
+                    format!(
+                        "{}, in {} s",
+                        self.now.wall_at(*due).rfc3339(),
+                        ttl(*due, self.now.mono)
+                    ),
+                ),
+            ]),
+        }
+        self.explanation.add("document", facts);
+    }
+
+    /// The request that the backend would get, and the knowledge about its answer.
+    pub(super) fn explain_fetch(&mut self, target: &ResolvedTarget, found: Option<&FoundDocument>) {
+        if target.names_a_key || found.is_some_and(FoundDocument::is_fresh) {
+            return;
+        }
+        let fetcher = &self.gateway.engine.fetcher;
+        let stored = found.map(|found| &*found.stored);
+        let foreseen = match self.foresight(target, found) {
+            FetchForesight::Known(Ok(_)) => "not asked: a document was stored a moment ago".into(),
+            FetchForesight::Known(Err(FetchError::Backend(failure))) => {
+                format!("not asked: {failure}")
+            }
+            FetchForesight::Known(Err(_)) => "not asked: it does not have the model".into(),
+            FetchForesight::Joined => "asked already".into(),
+            FetchForesight::OneByOne => "asked one at a time: the model is not listed".into(),
+            FetchForesight::Open => "asked".into(),
+        };
+        let breaker = fetcher.status().condition.breaker.as_str().to_owned();
+        let facts = [("state", foreseen), ("circuit breaker", breaker)];
+        let question = fetcher
+            .question(&target.key, stored)
+            .into_iter()
+            .map(|line| ("request", line));
+        self.explanation
+            .add("backend", facts.into_iter().chain(question));
+    }
+}
+
+fn limit(status: &LimitStatus) -> (&'static str, String) {
+    let left = format!("{} of {} left", status.remaining, status.limit);
+    (
+        status.rule.name(),
+        format!("{left}, all at {}", status.reset.rfc3339()),
+    )
+}

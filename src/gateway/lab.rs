@@ -1,0 +1,38 @@
+//! Access to single stages for the fuzz targets in `tests/fuzz/`: parsers of untrusted bytes.
+//!
+//! Not a stable interface: it changes with the stages.
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+
+use crate::cache;
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::Rights;
+use scoregate_base::routes::{DocumentKey, EndpointTable};
+
+use super::refusal::{MisplacedKey, Refusal};
+use super::request::credentials::Credentials;
+use super::request::request_headers::RequestHeaders;
+use super::stages::parse::{ReceivedRequest, parse};
+use super::stages::resolve;
+
+/// Resolves the requested document.
+pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
+    let request = parse(ReceivedRequest::new(head, false))?;
+    let endpoints = EndpointTable::default();
+    let route = endpoints.find(request.path).ok_or(Refusal::NotFound)?;
+    let form = KeyForm::new("sg_live", false);
+    resolve::target(&request, &route, rights, &[], &form).map(|target| target.key)
+}
+
+/// The key in the headers.
+pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
+    Credentials::new(RequestHeaders::new(headers))
+        .key()?
+        .ok_or(Refusal::KeyMissing(MisplacedKey::Nowhere))
+}
+
+/// Whether a copy with this tag would get a 304.
+pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    cache::is_current(headers, etag)
+}

@@ -1,0 +1,56 @@
+//! How far a request is.
+
+use crate::documents::FoundDocument;
+use crate::gateway::response::reply::Reply;
+use crate::gateway::stages::authenticate::Caller;
+use crate::gateway::stages::parse::ParsedRequest;
+use crate::gateway::stages::resolve::ResolvedTarget;
+
+/// The progress of a request after some stages.
+#[derive(Debug)]
+pub(crate) enum RequestProgress<S> {
+    /// It is answered.
+    Done(Reply),
+    /// Other stages follow.
+    Continues(S),
+}
+
+/// A request of a known caller for a document.
+#[derive(Debug)]
+pub(crate) struct Identified {
+    pub(crate) caller: Caller,
+    pub(crate) target: ResolvedTarget,
+    /// The stored document.
+    pub(crate) found: Option<FoundDocument>,
+}
+
+/// A request that has to wait. Nothing is taken from its caller.
+#[derive(Debug)]
+pub(crate) struct Waiting<'r> {
+    pub(crate) parsed: ParsedRequest<'r>,
+    /// `None` if changes of keys have to be read first.
+    pub(crate) identified: Option<Identified>,
+}
+
+impl<'r> Waiting<'r> {
+    /// Boxed, so that the progress of a hit is small.
+    pub(crate) fn continues(
+        parsed: ParsedRequest<'r>,
+        identified: Option<Identified>,
+    ) -> RequestProgress<Box<Self>> {
+        RequestProgress::Continues(Box::new(Self { parsed, identified }))
+    }
+}
+
+impl Identified {
+    /// The stored document, if the request does not have to wait for another one.
+    pub(crate) fn ready(&self) -> Option<&FoundDocument> {
+        let found = self.found.as_ref()?;
+        (found.is_fresh() && !self.target.names_a_key).then_some(found)
+    }
+
+    /// Whether it can be answered without the backend.
+    pub(crate) fn is_servable(&self) -> bool {
+        self.found.as_ref().is_some_and(FoundDocument::is_servable)
+    }
+}

@@ -1,0 +1,189 @@
+//! Steps of the request path that consist of several stages.
+
+use crate::accounts::Charge;
+use crate::instruments::{CacheOutcome, RequestSubject};
+use scoregate_base::clock::Now;
+use scoregate_base::routes::Route;
+use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
+
+use super::refusal::Refusal;
+use super::request::connection_trust::ConnectionTrust;
+use super::request::exchange::Exchange;
+use super::request::progress::{Identified, RequestProgress, Waiting};
+use super::request_services::Gateway;
+use super::response::reply::{DocumentReply, Reply, document_use};
+use super::stages::admit::Admission;
+use super::stages::authenticate::{Caller, authenticate};
+use super::stages::charge::charge;
+use super::stages::fetch::Served;
+use super::stages::me::me;
+use super::stages::parse::ParsedRequest;
+use super::stages::resolve::{Lookup, ResolvedTarget, Wanted, entitle, resolve};
+use super::stages::settle::settle;
+
+impl Gateway {
+    /// Authenticates the caller and finds what it asks for. Answers `/me`. Inlined for the same reason as `resolve`.
+    #[inline]
+    pub(super) fn identify(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<RequestProgress<Identified>, Refusal> {
+        let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
+        trust.authenticated(&caller);
+        if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
+            let agent = parsed.agent();
+            let requests = &self.recorders.requests;
+            requests.came_from(&caller.account, x.peer.address, agent, x.started.wall);
+        }
+        x.begin_span(parsed, &self.form);
+        let lookup = Lookup::Use(&self.memo);
+        match resolve(self, parsed, caller.rights, x.started.mono, lookup) {
+            Ok(Wanted::Document(target, found)) => {
+                x.subject = RequestSubject::Endpoint(target.key.route);
+                Ok(RequestProgress::Continues(Identified {
+                    caller,
+                    target,
+                    found,
+                }))
+            }
+            Ok(Wanted::Me) => {
+                x.subject = RequestSubject::Endpoint(Route::Me);
+                let caller = x.caller.insert(caller);
+                me(self, parsed.credentials.prefix(), caller, x.started).map(RequestProgress::Done)
+            }
+            Err(refusal) => {
+                x.caller = Some(caller);
+                if let Some(route) = self.endpoints.find(parsed.path) {
+                    x.subject = RequestSubject::Endpoint(route.endpoint.route);
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The same for a request that waits, with current keys.
+    pub(super) async fn identify_later(
+        &self,
+        waiting: Option<Identified>,
+        parsed: &ParsedRequest<'_>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<RequestProgress<Identified>, Refusal> {
+        if let Some(identified) = waiting {
+            return Ok(RequestProgress::Continues(identified));
+        }
+        self.ensure_fresh_keys(x.started).await?;
+        self.identify(parsed, trust, x)
+    }
+
+    /// Charges and answers a request whose document is ready. Any other request has to wait.
+    #[inline]
+    pub(super) fn charge_ready<'r>(
+        &self,
+        parsed: ParsedRequest<'r>,
+        identified: Identified,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<RequestProgress<Box<Waiting<'r>>>, Refusal> {
+        let Some(found) = identified.ready() else {
+            return Ok(Waiting::continues(parsed, Some(identified)));
+        };
+        let Identified { caller, target, .. } = &identified;
+        let headers = parsed.headers.map();
+        let document = document_use(&found.stored, target, caller.rights, headers);
+        match charge(&self.leases, caller, document.is_unchanged, x.started) {
+            Charge::Waits => Ok(Waiting::continues(parsed, Some(identified))),
+            Charge::Refused(rule) => {
+                x.identified(identified);
+                Err(Refusal::Limited(rule))
+            }
+            Charge::Paid {
+                day,
+                runs_low,
+                statuses,
+            } => {
+                if runs_low {
+                    self.leases.lease_ahead(&caller.account);
+                }
+                trust.admitted(caller);
+                found.stored.used();
+                let served = Served::hit(found);
+                let mut reply = DocumentReply::new(served, target, caller, document, x.started);
+                reply.charged = day;
+                reply.limit_statuses = Some(statuses);
+                x.identified(identified);
+                Ok(RequestProgress::Done(Reply::Document(reply)))
+            }
+        }
+    }
+
+    /// Waits for changes of keys made elsewhere after a pause of this process or of the store.
+    async fn ensure_fresh_keys(&self, now: Now) -> Result<(), Refusal> {
+        let ensured = self.key_directory.freshness.ensure(&self.clock, now).await;
+        ensured.map_err(|_| Refusal::KeysOutdated)
+    }
+
+    /// Checks the key again if the store has become reachable during admission: it may have been revoked meanwhile.
+    pub(super) async fn check_key_again(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        started: Now,
+    ) -> Result<(), Refusal> {
+        if self.key_directory.freshness.is_current(started) {
+            return Ok(());
+        }
+        self.ensure_fresh_keys(self.clock.now()).await?;
+        authenticate(parsed, &self.form, &self.key_directory, self.clock.now()).map(drop)
+    }
+
+    /// Returns the document in the form that the caller may see. Unless it is a cache hit, the caller is
+    /// authenticated again: the key may have been revoked or moved to another tier since admission.
+    pub(super) fn deliver(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        caller: &Caller,
+        target: &ResolvedTarget,
+        served: Served,
+        started: Now,
+    ) -> Result<DocumentReply, Refusal> {
+        let now = self.clock.later_than(started);
+        let again;
+        let mut caller = caller;
+        if served.outcome != CacheOutcome::Hit {
+            again = authenticate(parsed, &self.form, &self.key_directory, now)?;
+            entitle(&target.key, again.rights, &self.notice.tiers)?;
+            caller = &again;
+        }
+        let headers = parsed.headers.map();
+        let document = document_use(&served.stored, target, caller.rights, headers);
+        Ok(DocumentReply::new(served, target, caller, document, now))
+    }
+
+    /// The span of the wait for units of a sampled request.
+    pub(super) fn lease_wait(&self, request: Option<&RequestSpan>) -> Option<OpenSpan> {
+        let now = self.clock.now();
+        Some(request?.child("lease wait", TracedSpanKind::Internal, now))
+    }
+
+    /// Settles the request and counts a refusal for lack of the ledger.
+    pub(super) fn settle(
+        &self,
+        admitted: Admission<'_>,
+        delivery: Result<DocumentReply, Refusal>,
+    ) -> Result<Reply, Refusal> {
+        match settle(admitted, delivery, |reply| reply.document.is_unchanged) {
+            Ok((mut reply, charged)) => {
+                reply.charged = charged;
+                Ok(Reply::Document(reply))
+            }
+            Err(refusal) => {
+                if matches!(refusal, Refusal::LedgerUnavailable { .. }) {
+                    self.leases.refused();
+                }
+                Err(refusal)
+            }
+        }
+    }
+}

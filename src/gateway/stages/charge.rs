@@ -1,0 +1,19 @@
+//! Stages 4 and 6 in one step, for a request whose response is ready: admits and charges it under one lock of its account.
+//!
+//! Requests that have to wait are left to `admit` and `settle`.
+
+use crate::accounts::{Charge, Leases};
+use scoregate_base::clock::Now;
+
+use super::authenticate::Caller;
+
+/// Charges a request for a document, or for a 304 if the caller's copy is unchanged.
+pub(crate) fn charge(leases: &Leases, caller: &Caller, is_unchanged: bool, now: Now) -> Charge {
+    caller.account.state().charge(
+        &caller.limits,
+        leases.gateways(),
+        now,
+        is_unchanged,
+        leases.is_unreachable(),
+    )
+}

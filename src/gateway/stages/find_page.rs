@@ -1,0 +1,57 @@
+//! Stage 2: finds the pages and redirects that need no key.
+
+use http::Method;
+use http::request::Parts;
+
+use crate::gateway::response::page_reply::PageReply;
+use crate::gateway::response::reply::Reply;
+use crate::gateway::{AddressGuard, Gateway, Peer, Refusal};
+use crate::instruments::RequestSubject;
+use crate::pages::Pages;
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::routes::API_BASE;
+
+use super::parse::{MethodKind, ParsedRequest};
+
+/// Liveness: answers as long as the process runs.
+const HEALTH: &str = "/healthz";
+
+/// The page or redirect, or the response to OPTIONS.
+pub(crate) fn find_page(
+    gateway: &Gateway,
+    parsed: &ParsedRequest<'_>,
+    now: Wall,
+) -> Option<(RequestSubject, Reply)> {
+    if parsed.method == MethodKind::Options {
+        return Some((RequestSubject::Options, Reply::Options));
+    }
+    if parsed.path.starts_with(API_BASE) {
+        return None;
+    }
+    if parsed.path == HEALTH {
+        return Some((RequestSubject::Page, Reply::Health));
+    }
+    let status = || gateway.status.as_ref()?.find(parsed.path);
+    let reply = match gateway.pages.find(parsed.path, now).or_else(status) {
+        Some(page) => Reply::Page(PageReply::new(page, parsed.headers.map())),
+        None => Reply::Moved(Pages::moved(parsed.path)?),
+    };
+    Some((RequestSubject::Page, reply))
+}
+
+/// Refuses a page if its address got too many bytes of pages.
+pub(crate) fn within_page_bytes(
+    reply: Reply,
+    head: &Parts,
+    guard: &AddressGuard,
+    peer: Peer,
+    now: Now,
+) -> Result<Reply, Refusal> {
+    if let Reply::Page(page) = &reply
+        && head.method != Method::HEAD
+        && let Err(retry_after) = guard.take_page(peer.address, page.bytes(), now)
+    {
+        return Err(Refusal::TooManyPages { retry_after });
+    }
+    Ok(reply)
+}

@@ -1,0 +1,28 @@
+//! Before the response: limits refusals. The buckets are in `AddressGuard` and in the account.
+
+use crate::gateway::{AddressGuard, Peer, Refusal};
+use scoregate_base::clock::Now;
+
+use super::authenticate::Caller;
+
+/// Replaces a refusal by a 429 if the caller has had too many refusals. A known application has a guard of its own.
+pub(crate) fn guarded(
+    refusal: Refusal,
+    guard: &AddressGuard,
+    caller: Option<&Caller>,
+    peer: Peer,
+    now: Now,
+) -> Refusal {
+    if !refusal.costs_guard_token() {
+        return refusal;
+    }
+    let is_taken = match caller {
+        Some(caller) => caller.take_guard_token(now),
+        None => guard.take(peer.address, now),
+    };
+    if is_taken {
+        refusal
+    } else {
+        Refusal::TooManyRefusals
+    }
+}
