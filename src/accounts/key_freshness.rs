@@ -10,8 +10,9 @@ use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
 /// The change feed is read every second: an older reading means that the process was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
-/// How long a request waits for the next reading.
-const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request waits for the next reading, and how long a reading may take until it counts as failed. With the
+/// interval of readings less than [`MAX_READING_AGE`]: no request waits for a store that became unreachable.
+pub(super) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Changes of keys may be missing for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,94 +1,91 @@
-//! Whether the ledger is reachable, by the result of the last call. While it is not, no request waits for it, and one
-//! call a second tries again.
+//! Whether the ledger is reachable, by the result of the last call. While it is not, no request waits for it: a lease in
+//! the background asks whether it is back.
 //!
 //! Decisions while it is unreachable are in `limits`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use scoregate_base::clock::Mono;
 
-/// Minimum interval between attempts while it is unreachable.
-const RETRY: Duration = Duration::from_secs(1);
-/// Without requests, an attempt follows this long after it was due.
-const IDLE_RETRY: Duration = Duration::from_secs(9);
-/// Marks a reachable ledger. Monotonic time starts above it.
-const REACHABLE: u64 = 0;
+use super::account::Account;
 
-/// Reachability of the ledger.
+/// Reachability of the ledger: the failure that made it unreachable, if it is.
 #[derive(Debug, Default)]
-pub(super) struct LedgerHealth {
-    /// When the next attempt is due, in nanoseconds of monotonic time.
-    retry_at: AtomicU64,
-    /// When it was last found to be unreachable.
-    since: AtomicU64,
+pub(super) struct LedgerHealth(ArcSwapOption<LedgerFailure>);
+
+/// A failed or late call.
+#[derive(Debug)]
+pub(super) struct LedgerFailure {
+    pub(super) at: Mono,
+    /// The account that needed units last. The next attempt leases for it.
+    pub(super) account: Arc<Account>,
 }
 
 impl LedgerHealth {
     /// Whether the last call failed.
     pub(super) fn is_unreachable(&self) -> bool {
-        self.retry_at.load(Ordering::Acquire) != REACHABLE
+        self.0.load().is_some()
     }
 
-    /// Whether a call may be made now. While the ledger is unreachable this is true for one caller a second.
-    pub(super) fn may_try(&self, now: Mono) -> bool {
-        let retry_at = self.retry_at.load(Ordering::Acquire);
-        if retry_at == REACHABLE {
-            return true;
-        }
-        let next = now.plus(RETRY).nanos();
-        now.nanos() >= retry_at
-            && self
-                .retry_at
-                .compare_exchange(retry_at, next, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
-    }
-
-    /// Whether no request has made the attempt that is due, for a while.
-    pub(super) fn is_idle(&self, now: Mono) -> bool {
-        let retry_at = self.retry_at.load(Ordering::Acquire);
-        retry_at != REACHABLE && now.nanos() >= Mono::from_nanos(retry_at).plus(IDLE_RETRY).nanos()
+    /// The failure since when it is unreachable.
+    pub(super) fn failure(&self) -> Option<Arc<LedgerFailure>> {
+        self.0.load_full()
     }
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.
-    pub(super) fn failed(&self, now: Mono) -> bool {
-        let was_reachable = self
-            .retry_at
-            .swap(now.plus(RETRY).nanos(), Ordering::AcqRel)
-            == REACHABLE;
-        if was_reachable {
-            self.since.store(now.nanos(), Ordering::Release);
-        }
-        was_reachable
+    pub(super) fn failed(&self, account: &Arc<Account>, at: Mono) -> bool {
+        let account = Arc::clone(account);
+        let failure = Some(Arc::new(LedgerFailure { at, account }));
+        let none = None::<Arc<LedgerFailure>>;
+        self.0.compare_and_swap(&none, failure).is_none()
     }
 
-    /// When the ledger was last found to be unreachable.
-    pub(super) fn unreachable_since(&self) -> Mono {
-        Mono::from_nanos(self.since.load(Ordering::Acquire))
+    /// The next attempt leases for this account: those of one account may fail for a reason of its own.
+    pub(super) fn is_needed_by(&self, account: &Arc<Account>) {
+        self.0.rcu(|failure| {
+            let at = failure.as_ref()?.at;
+            let account = Arc::clone(account);
+            Some(Arc::new(LedgerFailure { at, account }))
+        });
     }
 
-    /// Records a successful call. Returns `true` if the ledger was unreachable before.
-    pub(super) fn succeeded(&self) -> bool {
-        self.is_unreachable() && self.retry_at.swap(REACHABLE, Ordering::AcqRel) != REACHABLE
+    /// Ends the failure. Returns `true` if the ledger was unreachable before.
+    pub(super) fn clear(&self) -> bool {
+        self.is_unreachable() && self.0.swap(None).is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::TermsByTier;
+    use crate::accounts::sample::stored;
+    use scoregate_base::clock::Day;
+    use scoregate_base::plans::standard_tiers;
+
+    fn account() -> Arc<Account> {
+        let stored = stored("pro", &["key"]);
+        let terms = TermsByTier::new(&standard_tiers(), 60);
+        let of_tier = terms.of("pro", stored.own).unwrap();
+        Arc::new(Account::new(&stored, of_tier, Day::default()))
+    }
 
     #[test]
-    fn while_unreachable_one_caller_per_second_retries() {
-        let reach = LedgerHealth::default();
+    fn a_failure_lasts_until_a_call_succeeds_and_the_last_account_in_need_is_next() {
+        let health = LedgerHealth::default();
+        let first = account();
+        let next = account();
         let start = Mono::from_nanos(5);
-        assert!(reach.may_try(start) && reach.may_try(start));
-        assert!(reach.failed(start) && !reach.failed(start));
-        assert!(
-            reach.is_unreachable() && !reach.may_try(start) && reach.unreachable_since() == start
-        );
-        let later = start.plus(RETRY);
-        assert!(reach.may_try(later) && !reach.may_try(later));
-        assert!(reach.succeeded() && !reach.succeeded());
-        assert!(reach.may_try(later) && reach.may_try(later));
+        health.is_needed_by(&first);
+        assert!(!health.is_unreachable() && !health.clear());
+        assert!(health.failed(&first, start));
+        assert!(!health.failed(&next, Mono::from_nanos(6)));
+        assert!(Arc::ptr_eq(&health.failure().unwrap().account, &first));
+        health.is_needed_by(&next);
+        let failure = health.failure().unwrap();
+        assert!(Arc::ptr_eq(&failure.account, &next) && failure.at == start);
+        assert!(health.clear() && !health.clear() && !health.is_unreachable());
     }
 }

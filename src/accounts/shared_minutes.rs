@@ -78,9 +78,21 @@ impl SharedMinutes {
             .change_share(|share, tokens| (tokens, share.awaits_recall(tokens, limit, now)))
     }
 
-    /// Whether any application has a share here.
-    pub(super) fn has_shares(&self) -> bool {
-        !self.holders.lock().is_empty()
+    /// An account with a share here.
+    pub(super) fn holder(&self) -> Option<Arc<Account>> {
+        self.holders.lock().values().next().cloned()
+    }
+
+    /// Reduces all shares to the parts that gateways use while the ledger is unreachable.
+    pub(super) fn reduce(&self, now: Mono) {
+        let gateways = self.gateways.map_or(1, NonZeroU32::get);
+        for account in self.holders.lock().values() {
+            let limit = account.terms().limits.minute;
+            account.state().change_share(|share, tokens| {
+                let reduced = share.reduce(tokens, limit, gateways, now);
+                (reduced, ())
+            });
+        }
     }
 
     /// Accounts whose shares should be returned: recalled ones, and those not in use.
@@ -135,5 +147,45 @@ impl SharedMinutes {
         holders
             .map(|account| Self::release(account, &mut account.state(), false, now))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::TermsByTier;
+    use crate::accounts::sample::stored;
+    use scoregate_base::clock::Day;
+    use scoregate_base::plans::standard_tiers;
+
+    #[test]
+    fn without_the_ledger_a_gateway_keeps_a_part_of_a_share() {
+        let stored = stored("pro", &["key"]);
+        let terms = TermsByTier::new(&standard_tiers(), 60)
+            .of("pro", stored.own)
+            .unwrap();
+        let limits = terms.limits;
+        let account = Arc::new(Account::new(&stored, terms, Day::default()));
+        let minutes = SharedMinutes::among(NonZeroU32::new(3).unwrap());
+        let now = Mono::from_nanos(5);
+        let report = minutes.report_if_due(&mut account.state(), &limits, now);
+        let report = report.unwrap();
+        let grant = MinuteGrant {
+            round: report.round,
+            capacity: limits.minute,
+            tokens: i64::from(limits.minute) * 1_000_000,
+            ..MinuteGrant::default()
+        };
+        minutes.apply(&account, &report, &grant, now, now);
+        let capacity = || {
+            let state = account.state();
+            state
+                .known_share()
+                .unwrap()
+                .capacity(limits.minute, now, true)
+        };
+        assert_eq!(capacity(), limits.minute);
+        minutes.reduce(now);
+        assert_eq!(capacity(), limits.minute / 3);
     }
 }

@@ -372,7 +372,7 @@ async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_a
     leases.lease(&account).await.unwrap_err();
     for _ in 0..3 {
         manual.advance(Duration::from_secs(1));
-        leases.retry_lease();
+        leases.probe();
         leases.keep_grace_share().await;
         tokio::task::yield_now().await;
     }
@@ -380,7 +380,7 @@ async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_a
     ledger.set_away(false);
     for _ in 0..15 {
         manual.advance(Duration::from_secs(1));
-        leases.retry_lease();
+        leases.probe();
         leases.keep_grace_share().await;
         tokio::task::yield_now().await;
     }

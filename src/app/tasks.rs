@@ -37,7 +37,8 @@ const PAUSES_OF_USES: u32 = 3;
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
-/// Interval between checks for claims of shares of grace that are due, and whether a failed lease is to be repeated.
+/// Interval between checks for claims of shares of grace that are due, and between questions whether an unreachable ledger
+/// is back.
 const KEEP_GRACE_EVERY: Duration = Duration::from_secs(1);
 /// Interval between deletions of outdated records of the ledger.
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
@@ -152,7 +153,7 @@ fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys
         },
     );
     background.repeat(KEEP_GRACE_EVERY, &leases, |leases| async move {
-        leases.retry_lease();
+        leases.probe();
         leases.keep_grace_share().await;
     });
     background.repeat(DELETE_OUTDATED_EVERY, &leases, |leases| async move {

@@ -218,6 +218,7 @@ impl ScheduleState {
     async fn stop(&self) {
         self.ledger.is_away.store(false, Ordering::SeqCst);
         self.manual.advance(Duration::from_secs(5));
+        self.leases.probe();
         for _ in 0..2 {
             loop {
                 let Some(call) = self.calls.lock().unwrap().pop() else {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::key_freshness::CATCH_UP_TIMEOUT;
 use crate::accounts::terms::TermsByTier;
 use crate::instruments::StoreWork;
 use scoregate_base::clock::Day;
@@ -96,7 +97,7 @@ impl DirectoryKeeper {
     /// begins; the next call continues at the same position.
     pub async fn follow_changes(&self) {
         let mut progress = self.progress.lock().await;
-        match self.apply_changes(&mut progress).await {
+        match self.apply_in_time(&mut progress).await {
             Ok(()) => {
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("change feed of the store reachable again");
@@ -111,6 +112,18 @@ impl DirectoryKeeper {
         drop(progress);
         let age = self.key_directory.freshness.age(self.changes.clock.now());
         self.changes.instruments.shared_store.changes_age(age);
+    }
+
+    /// Applies changes. A late attempt counts as failed from its deadline to its end.
+    async fn apply_in_time(&self, progress: &mut FeedProgress) -> StoreResult<()> {
+        let clock = &self.changes.clock;
+        let began = clock.now();
+        let mut applying = pin!(self.apply_changes(progress));
+        if let Ok(applied) = clock.within(CATCH_UP_TIMEOUT, &mut applying).await {
+            return applied;
+        }
+        self.key_directory.freshness.attempted(began, false);
+        applying.await
     }
 
     /// Waits for a hint that something was changed elsewhere; without hints, for ever.
@@ -342,6 +355,29 @@ mod tests {
     use crate::accounts::KeyDetails;
     use crate::accounts::changes::test_gateway::{ChangingGateway, station};
     use scoregate_base::clock::Wall;
+
+    #[tokio::test]
+    async fn no_request_waits_for_a_reading_that_is_late() {
+        let directory = TempDir::new().unwrap();
+        let data = TempDir::new().unwrap();
+        let gateway = ChangingGateway::with_copy(&directory, &data);
+        gateway.keeper.load().await.unwrap();
+        let clock = &gateway.keeper.changes.clock;
+        let freshness = &gateway.keys.freshness;
+        gateway.manual.advance(Duration::from_secs(1));
+        // A change whose write hangs.
+        let turn = gateway.keeper.changes.turn().await;
+        let mut reading = Box::pin(gateway.keeper.follow_changes());
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        gateway.manual.advance(CATCH_UP_TIMEOUT);
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        gateway.manual.advance(Duration::from_mins(1));
+        let mut request = Box::pin(freshness.ensure(clock, clock.now()));
+        assert!(futures_util::poll!(&mut request).is_ready());
+        drop(turn);
+        reading.await;
+        assert!(freshness.is_current(clock.now()));
+    }
 
     #[tokio::test]
     async fn a_gateway_follows_the_changes_of_another_one() {

@@ -51,20 +51,14 @@ impl Leases {
     /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
     /// it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
-        let LeaseCall(mut call) = self.calls.current(account).ok_or(LeaseUnavailable)?;
+        let Some(LeaseCall(mut call)) = self.calls.current(account) else {
+            self.calls.health.is_needed_by(account);
+            return Err(LeaseUnavailable);
+        };
         self.calls.instruments.lease_waits.increment(1);
-        match self
-            .calls
-            .clock
-            .within(self.calls.timeout, call.wait_for(Option::is_some))
-            .await
-        {
-            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock.now()),
-            Ok(_) => Err(LeaseUnavailable),
-            Err(_) => {
-                self.calls.failed(account, &"it did not answer in time");
-                Err(LeaseUnavailable)
-            }
+        match call.wait_for(Option::is_some).await {
+            Ok(granted) if *granted == Some(true) => Ok(self.calls.clock.now()),
+            Ok(_) | Err(_) => Err(LeaseUnavailable),
         }
     }
 
@@ -111,7 +105,7 @@ impl Leases {
     fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
         LeaseAvailability::Unreachable {
             grace,
-            since: self.calls.unreachable_since(),
+            since: self.calls.parts_since(),
         }
     }
 
@@ -160,9 +154,10 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        // Nothing is leased from here on.
-        self.calls.failed_lease.store(None);
-        let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
+        // Without a failure nothing asks whether the ledger is back, so nothing is leased from here on.
+        let was_unreachable = self.is_unreachable();
+        self.calls.health.clear();
+        let is_away = !self.return_leases(key_directory).await || was_unreachable;
         let today = self.calls.clock.now().wall.day();
         self.calls
             .grace
@@ -217,6 +212,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use super::*;
     use crate::accounts::TermsByTier;
@@ -252,6 +248,36 @@ mod tests {
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
             Box::pin(std::future::ready(Ok(Vec::new())))
         }
+    }
+
+    #[tokio::test]
+    async fn parts_of_a_minute_are_used_once_all_gateways_can_have_noticed_that_the_ledger_is_away()
+    {
+        let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let directory = KeyDirectory::default();
+        let terms = TermsByTier::new(&standard_tiers(), 60);
+        assert!(directory.apply(&stored("pro", &["key"]), &terms, clock.now().wall.day()));
+        let account = directory.find(&Digest::of("key")).unwrap().account;
+        let instruments =
+            Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+        let tasks = tokio_util::task::TaskTracker::new();
+        let calls = LedgerCalls::new(
+            Arc::new(UnreachableLedger::default()),
+            7,
+            Box::new(move |work| drop(tasks.spawn(work))),
+            clock.clone(),
+            Arc::new(instruments),
+        );
+        let timeout = Duration::from_secs(2);
+        let leases = Leases::of(calls.shared(NonZeroU32::new(3).unwrap(), timeout));
+        let failed_at = clock.mono();
+        leases.lease(&account).await.unwrap_err();
+        manual.advance(Duration::from_mins(1));
+        leases.lease(&account).await.unwrap_err();
+        let LeaseAvailability::Unreachable { since, .. } = leases.without_ledger(&account) else {
+            panic!("it is unreachable");
+        };
+        assert_eq!(since, failed_at.plus(timeout + Duration::from_secs(1)));
     }
 
     #[tokio::test]

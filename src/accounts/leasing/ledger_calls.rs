@@ -4,11 +4,10 @@
 
 use std::future::Future;
 use std::num::NonZeroU32;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
@@ -26,8 +25,11 @@ use crate::accounts::shared_minutes::SharedMinutes;
 
 use super::ledger_access::LedgerAccess;
 
-/// How long a request waits for a lease before the ledger counts as unreachable, unless configured.
+/// How long a call may take before the ledger counts as unreachable, unless configured.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A gateway with shares of minutes calls a ledger that does not answer within this time.
+const CALLS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
 /// than the timeout of a lease.
@@ -61,8 +63,6 @@ pub struct LedgerCalls {
     /// The start of this process.
     started: Mono,
     pub(super) health: LedgerHealth,
-    /// The account whose lease failed last.
-    pub(super) failed_lease: ArcSwapOption<Account>,
     pub(super) access: LedgerAccess,
     /// Units delivered on grace, and the right to deliver them.
     pub(super) grace: GraceCharges,
@@ -93,7 +93,6 @@ impl LedgerCalls {
             timeout: LEASE_TIMEOUT,
             started,
             health: LedgerHealth::default(),
-            failed_lease: ArcSwapOption::empty(),
             access: LedgerAccess::default(),
             grace: GraceCharges::default(),
             key_freshness: Arc::default(),
@@ -102,7 +101,7 @@ impl LedgerCalls {
         }
     }
 
-    /// Leases from a ledger of this many gateways, which share minute limits; requests wait for it until `timeout`.
+    /// Leases from a ledger of this many gateways, which share minute limits; a call may take `timeout`.
     pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
         self.timeout = timeout;
         self.minutes = SharedMinutes::among(gateways);
@@ -132,9 +131,15 @@ impl LedgerCalls {
             .await
     }
 
-    /// Since when the ledger is unreachable, if it is: since the start of this process at the earliest.
-    pub(super) fn unreachable_since(&self) -> Mono {
-        self.health.unreachable_since().max(self.started)
+    /// From when on no gateway uses more than its part of a minute limit, because the ledger is unreachable and every gateway
+    /// with shares has noticed it.
+    pub(super) fn parts_since(&self) -> Mono {
+        if self.key_freshness.is_copied() {
+            return self.started;
+        }
+        let failure = self.health.failure();
+        let failed_at = failure.map_or_else(|| self.clock.mono(), |failure| failure.at);
+        failed_at.plus(self.timeout + CALLS_WITHIN)
     }
 
     /// Whether the ledger cannot be used now, as far as known.
@@ -142,22 +147,20 @@ impl LedgerCalls {
         self.health.is_unreachable() || self.key_freshness.is_copied()
     }
 
-    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and the next attempt
-    /// is not due, and until the keys were read again after a start from the local copy.
+    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable, and until the keys were
+    /// read again after a start from the local copy.
     pub(super) fn current(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
-        if self.key_freshness.is_copied() {
-            return None;
-        }
+        (!self.is_unreachable()).then(|| self.attempt(account))
+    }
+
+    /// The call in flight for the account, or a new one.
+    pub(super) fn attempt(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
         let mut state = account.state();
         if let Some(call) = state.call() {
-            return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));
+            return LeaseCall::clone(call);
         }
-        let now = self.clock.now();
-        if !self.health.may_try(now.mono) {
-            return None;
-        }
-        let report = self.next_report(account, &mut state, now);
-        Some(self.begin(account, state, report))
+        let report = self.next_report(account, &mut state, self.clock.now());
+        self.begin(account, state, report)
     }
 
     /// The report that leases what the account needs next: units of the day, and a share of the minute.
@@ -199,7 +202,15 @@ impl LedgerCalls {
         let calls = Arc::clone(self);
         let account = Arc::clone(account);
         (self.spawn)(Box::pin(async move {
-            let granted = calls.exchange(&account, report).await;
+            let mut exchange = pin!(calls.exchange(&account, report));
+            let granted = match calls.clock.within(calls.timeout, &mut exchange).await {
+                Ok(granted) => granted,
+                Err(_) => {
+                    calls.failed(&account, &"it did not answer in time");
+                    ended.send_replace(Some(false));
+                    exchange.await
+                }
+            };
             // Cleared before waiters wake up, so that they can start the next call.
             account.state().end_call();
             ended.send_replace(Some(granted));
@@ -260,7 +271,7 @@ impl LedgerCalls {
         {
             Ok(reply) => {
                 self.access.leased();
-                if self.health.succeeded() {
+                if self.health.clear() {
                     self.key_freshness.require_reading();
                     self.grace.book.claim_soon();
                     self.instruments.ledger_unreachable(false);
@@ -337,8 +348,9 @@ impl LedgerCalls {
 
     /// Records that the ledger did not answer a call for the account in time, or could not write.
     pub(super) fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
-        self.failed_lease.store(Some(Arc::clone(account)));
-        if self.health.failed(self.clock.now().mono) {
+        let now = self.clock.mono();
+        if self.health.failed(account, now) {
+            self.minutes.reduce(now);
             self.instruments.ledger_unreachable(true);
             tracing::error!(
                 %reason,

@@ -1,7 +1,9 @@
-//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, a failed
-//! lease is repeated, units of tomorrow are leased, and outdated records are deleted.
+//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, an
+//! unreachable ledger is asked whether it is back, units of tomorrow are leased, and outdated records are deleted.
 
 use std::num::NonZeroU32;
+use std::pin::pin;
+use std::time::Duration;
 
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::shared_minutes::SharedMinutes;
@@ -12,20 +14,25 @@ use super::leases::Leases;
 
 /// Number of batches of outdated records that are deleted in one turn.
 const BATCHES: u32 = 200;
+/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable. With the interval of
+/// these readings less than `CALLS_WITHIN`.
+const RECALLED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Leases {
     /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
     /// idle ones. Called several times a second.
     pub async fn return_unused(&self, key_directory: &KeyDirectory) {
-        self.return_outdated(key_directory);
-        self.return_shares().await;
+        if !self.is_unreachable() {
+            self.return_outdated(key_directory);
+            self.return_shares().await;
+        }
     }
 
     fn return_outdated(&self, key_directory: &KeyDirectory) {
         for (account, units) in key_directory.take_changed() {
             let now = self.calls.clock.now();
             let mut state = account.state();
-            if state.call().is_some() || !self.calls.health.may_try(now.mono) {
+            if state.call().is_some() {
                 drop(state);
                 key_directory.list_changed(account, units);
                 continue;
@@ -46,20 +53,29 @@ impl Leases {
     }
 
     async fn return_shares(&self) {
-        if !self.calls.minutes.has_shares() || self.calls.health.is_unreachable() {
+        let Some(holder) = self.calls.minutes.holder() else {
             return;
-        }
-        let recalled = match self.calls.ledger.recalled(self.calls.node).await {
+        };
+        let mut reading = pin!(self.calls.ledger.recalled(self.calls.node));
+        let recalled = match self.calls.clock.within(RECALLED_WITHIN, &mut reading).await {
+            Ok(recalled) => recalled,
+            Err(_) => {
+                self.lease_ahead(&holder);
+                reading.await
+            }
+        };
+        let recalled = match recalled {
             Ok(recalled) => recalled.into_iter().collect(),
             Err(error) => {
                 tracing::debug!(%error, "recalled shares of minutes cannot be read");
+                self.lease_ahead(&holder);
                 return;
             }
         };
         let now = self.calls.clock.now();
         for account in self.calls.minutes.to_return(&recalled, now.mono) {
             let mut state = account.state();
-            if state.call().is_none() && self.calls.health.may_try(now.mono) {
+            if state.call().is_none() {
                 let in_use = state.uses_share(now.mono);
                 let report = SharedMinutes::release(&account, &mut state, in_use, now);
                 self.calls.begin(&account, state, report);
@@ -82,12 +98,10 @@ impl Leases {
             .holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
     }
 
-    /// Repeats the lease that failed if no request has tried for a while. Called every second.
-    pub fn retry_lease(&self) {
-        if self.calls.health.is_idle(self.calls.clock.now().mono)
-            && let Some(account) = self.calls.failed_lease.load_full()
-        {
-            drop(self.calls.current(&account));
+    /// Asks an unreachable ledger whether it is back, with a lease. Called every second.
+    pub fn probe(&self) {
+        if let Some(failure) = self.calls.health.failure() {
+            drop(self.calls.attempt(&failure.account));
         }
     }
 

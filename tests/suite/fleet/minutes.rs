@@ -1,8 +1,25 @@
-//! One minute limit in total, however requests are spread over the gateways.
+//! One minute limit in total, however requests are spread over the gateways. When the database stops answering, hardly any
+//! request waits for it; the figures show how far the minute is exceeded then.
+//!
+//! `SCOREGATE_FULL=1` runs the outage for three minutes and writes the figures to `tests/results/`.
 
+use std::path::Path;
 use std::sync::Barrier;
+use std::time::Duration;
 
+use scoregate_base::clock::Mono;
+use tokio::runtime::Runtime;
+
+use super::without_database::ObservedGateway;
 use super::*;
+use crate::links::{FaultyLink, LinkMode};
+use crate::postgres::OWNER;
+
+const GATEWAYS: usize = 3;
+/// The limit that clients of an outage exceed.
+const EXCEEDED: u32 = 600;
+/// A paid request that takes longer has waited.
+const PROMPT: Duration = Duration::from_millis(250);
 
 /// Number of tokens that a limit per minute refills in this time, rounded up.
 pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
@@ -12,7 +29,7 @@ pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
         .unwrap()
 }
 
-pub(super) fn seconds_since(clock: &Clock, start: scoregate_base::clock::Mono) -> f64 {
+pub(super) fn seconds_since(clock: &Clock, start: Mono) -> f64 {
     clock.mono().since(start).as_secs_f64()
 }
 
@@ -119,4 +136,180 @@ fn a_free_caller_has_one_request_a_minute_on_all_gateways() {
     assert_eq!(statuses, [200, 429, 429]);
     let reply = Wire::open(gateways[1].public).unwrap().get(TARGET, &key);
     assert_eq!(reply.status_and_code().1, "rate_limit_exceeded");
+}
+
+/// A database whose connections forward nothing from some time on.
+struct SilentDatabase {
+    site: Site,
+    link: FaultyLink,
+    _links: Runtime,
+    _server: PostgresServer,
+}
+
+impl SilentDatabase {
+    fn new() -> Self {
+        let links = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let server = PostgresServer::start(&["fsync=off"]);
+        let socket = server.directory.path().join(".s.PGSQL.5432");
+        let link = FaultyLink::open(links.handle(), socket);
+        let site = Site {
+            url: format!("postgresql://{OWNER}@{}/postgres", link.address),
+            schema: new_schema(),
+        };
+        run_with(&["store", "init"], &site.environment()).with(0);
+        Self {
+            site,
+            link,
+            _links: links,
+            _server: server,
+        }
+    }
+}
+
+/// A request during an outage.
+struct OutageRequest {
+    done: Mono,
+    took: Duration,
+    status: u16,
+}
+
+/// Sends requests until `end`, with a pause after each.
+fn requests_until(public: SocketAddr, key: &str, pause: Duration, end: Mono) -> Vec<OutageRequest> {
+    let clock = Clock::system();
+    let mut connection = Wire::open(public).unwrap();
+    let mut requests = Vec::new();
+    while clock.mono() < end {
+        let sent = clock.mono();
+        let status = connection.get(TARGET, key).status_and_code().0;
+        let done = clock.mono();
+        requests.push(OutageRequest {
+            done,
+            took: done.since(sent),
+            status,
+        });
+        std::thread::sleep(pause);
+    }
+    requests
+}
+
+/// Requests with the first key, and with the others, to all gateways until `end`.
+fn outage_requests(
+    gateways: &[ObservedGateway],
+    limited: &str,
+    others: &[String],
+    end: Mono,
+) -> [Vec<OutageRequest>; 2] {
+    std::thread::scope(|scope| {
+        let mut of_limited = Vec::new();
+        let mut of_others = Vec::new();
+        for gateway in gateways {
+            let public = gateway.gateway.public;
+            let pause = Duration::from_millis(80);
+            of_limited.push(scope.spawn(move || requests_until(public, limited, pause, end)));
+            let pause = Duration::from_millis(240);
+            for key in others {
+                of_others.push(scope.spawn(move || requests_until(public, key, pause, end)));
+            }
+        }
+        [of_limited, of_others].map(|clients| {
+            let joined = clients.into_iter().map(|client| client.join().unwrap());
+            joined.flatten().collect()
+        })
+    })
+}
+
+fn lease_waits(gateways: &[ObservedGateway]) -> usize {
+    let waits = gateways.iter().map(|gateway| {
+        let waits = gateway.metric("scoregate_lease_waits_total");
+        waits.parse::<usize>().unwrap()
+    });
+    waits.sum()
+}
+
+/// Requests above a bucket that was full at `start` and of which `before` were taken since.
+fn excess(served: &[Mono], before: u32, start: Mono) -> u32 {
+    let above = served.iter().zip(before + 1..).map(|(at, count)| {
+        let seconds = at.since(start).as_secs_f64();
+        count.saturating_sub(EXCEEDED + refilled(EXCEEDED, seconds))
+    });
+    above.max().unwrap()
+}
+
+#[test]
+fn when_the_database_stops_answering_one_request_waits_for_each_application_and_gateway() {
+    needs!("postgresql");
+    within_one_day(lose_the_database);
+}
+
+fn lose_the_database() {
+    let clock = Clock::system();
+    let database = SilentDatabase::new();
+    let site = &database.site;
+    let minute = EXCEEDED.to_string();
+    let limited = site.create_with(&["--tier", "pro", "--minute", &minute]).1;
+    // Days that the leased units cover for this time, and days that they do not.
+    let others = ["250000", "250000", "10000", "10000", "400"].map(|day| site.create(day).1);
+    let environment = [
+        &site.environment()[..],
+        &[("SCOREGATE_STORE_TIMEOUT", "2s")],
+    ]
+    .concat();
+    let gateways =
+        [(); GATEWAYS].map(|()| ObservedGateway::start_with(&environment, TempDir::new().unwrap()));
+    for gateway in &gateways {
+        until(|| gateway.metric("scoregate_grace_share") == "1");
+        for key in &others {
+            assert_eq!(served(gateway.gateway.public, key, 3), 3);
+        }
+    }
+    // One gateway has the whole limit in its share.
+    let start = clock.mono();
+    let before = served(gateways[0].gateway.public, &limited, EXCEEDED);
+    let waits = lease_waits(&gateways);
+    database.link.set(LinkMode::Silent);
+    let seconds = if is_full_size() { 180 } else { 20 };
+    let end = clock.mono().plus(Duration::from_secs(seconds));
+    let requests = outage_requests(&gateways, &limited, &others, end);
+    let waited = lease_waits(&gateways) - waits;
+    let is_served = |request: &&OutageRequest| request.status == 200;
+    let of_limited = requests[0].iter().filter(is_served);
+    let mut admitted: Vec<Mono> = of_limited.map(|request| request.done).collect();
+    admitted.sort();
+    let all: Vec<Duration> = requests.iter().flatten().map(|one| one.took).collect();
+    let longer = |time: Duration| all.iter().filter(|took| **took > time).count();
+    let excess = excess(&admitted, before, start);
+    let rows = format!(
+        "{} paid requests in {seconds} s: {} took more than 250 ms, {waited} waited for a lease. Of a minute of {EXCEEDED}, used \
+         up before, {} were served, {excess} above one bucket.",
+        all.len(),
+        longer(PROMPT),
+        admitted.len(),
+    );
+    note(&rows);
+    let most_waits = GATEWAYS * (1 + others.len());
+    assert!(admitted.len() > 60, "{rows}");
+    assert!(waited <= most_waits, "{rows}");
+    // A busy machine delays requests, but not as long as the database.
+    assert!(longer(Duration::from_secs(1)) <= most_waits, "{rows}");
+    if is_full_size() {
+        assert!(longer(PROMPT) * 500 <= all.len(), "{rows}");
+        write(&rows);
+    }
+}
+
+/// Writes the page to `tests/results/`.
+fn write(rows: &str) {
+    let day = Clock::system().now().wall.day();
+    let page = format!(
+        "# The first minutes without the database, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: a database whose connections forward \
+         nothing, 3 gateways, 6 paid applications. Debug build on 2 cores shared with the clients. Required: at most 0.2 % of the \
+         requests take more than 250 ms.\n\n{rows}\n"
+    );
+    let name = format!("tests/results/{day}-ledger-outage.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
 }

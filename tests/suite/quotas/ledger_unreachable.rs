@@ -17,7 +17,7 @@ use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// Retry interval of a failed ledger.
+/// Interval between attempts while the ledger is unreachable.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl World {
@@ -41,6 +41,15 @@ impl World {
             self.directory.path(),
             "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE",
         );
+    }
+
+    /// Makes writes to the ledger succeed again, and waits until the server has noticed.
+    pub async fn ledger_returns(&self) {
+        self.ledger_works();
+        self.pass(RETRY);
+        while self.counted("scoregate_ledger_unreachable").await == 1 {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Units granted by the ledger over all days.
@@ -145,7 +154,7 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
         (3, 10 - served)
     );
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // One call detected the failure. No other request waits, and one a second checks whether the ledger is back.
+    // One call detected the failure. No other request calls the ledger: a call a second in the background does.
     assert_eq!(
         world
             .counted("scoregate_store_failures_total{operation=\"lease\"}")
@@ -153,6 +162,9 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
         1
     );
     world.pass(RETRY);
+    world
+        .reaches("scoregate_store_failures_total{operation=\"lease\"}", 2)
+        .await;
     assert_eq!(world.served_of(&customer, 5).await.0, 0);
     assert_eq!(
         world
@@ -162,8 +174,7 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
     );
     assert_eq!(world.granted(), leased);
 
-    world.ledger_works();
-    world.pass(RETRY);
+    world.ledger_returns().await;
     let (after, refused) = world.served_of(&customer, 300).await;
     assert_eq!(1 + served + after, 300);
     assert!(
@@ -201,8 +212,7 @@ async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
         ),
         (0, 5 - left)
     );
-    world.ledger_works();
-    world.pass(RETRY);
+    world.ledger_returns().await;
     assert_eq!(world.served_of(&free, 5).await.0, 5);
 }
 
@@ -244,8 +254,7 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
         0,
         "a new process has no leased units"
     );
-    world.ledger_works();
-    world.pass(RETRY);
+    world.ledger_returns().await;
     delivered += world.served_of(&customer, 1).await.0;
     world.has_leased(&customer).await;
     assert!(
@@ -266,8 +275,7 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
         0,
         "the grace of the day was granted to an earlier process"
     );
-    world.ledger_works();
-    world.pass(RETRY);
+    world.ledger_returns().await;
     delivered += world.served_of(&customer, 400).await.0;
     assert_eq!(delivered, 300);
 }
@@ -289,6 +297,34 @@ async fn ledger_unreachable_a_grace_entry_is_charged_once_even_if_a_crash_leaves
     std::fs::write(&file, &kept).unwrap();
     let world = world.restarted().await;
     assert_eq!((world.granted(), file.exists()), (granted, false));
+}
+
+#[tokio::test]
+async fn ledger_unreachable_in_three_minutes_no_request_waits_but_the_first() {
+    let world = World::new().await;
+    let first = world.customer_with("pro", own(1_000, 300)).await;
+    let second = world.customer_with("pro", own(1_000, 300)).await;
+    let third = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&first, 1).await.0, 1);
+    world.has_leased(&first).await;
+    assert_eq!(world.served_of(&second, 1).await.0, 1);
+    world.has_leased(&second).await;
+    let leased = world.granted() - 2;
+    let waits = world.counted("scoregate_lease_waits_total").await;
+    world.ledger_fails();
+    let mut served = world.served_of(&first, 10).await.0;
+    for _ in 0..180 {
+        world.pass(RETRY);
+        for customer in [&first, &second, &third] {
+            served += world.served_of(customer, 1).await.0;
+        }
+    }
+    let grace = world.grace_decisions("grace").await;
+    assert_eq!((served, grace), (leased + 9, 9));
+    assert!(world.counted("scoregate_lease_waits_total").await <= waits + 1);
+    // The probe leases for an application that needs units, and so it charges what was delivered on grace.
+    world.ledger_returns().await;
+    assert_eq!(world.served_of(&third, 1).await.0, 1);
 }
 
 #[tokio::test]

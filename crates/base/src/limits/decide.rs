@@ -63,7 +63,7 @@ pub enum LeaseAvailability {
     Unreachable {
         /// Units that may be owed to it.
         grace: u32,
-        /// Since when.
+        /// From when on no gateway uses more than its part of a minute limit.
         since: Mono,
     },
 }

@@ -20,6 +20,9 @@ use super::rule::Limits;
 
 const CASES: u32 = 5_000;
 const GATEWAYS: usize = 3;
+const GATEWAY_COUNT: u32 = 3;
+/// The longest time until a gateway notices that the ledger is unreachable.
+const NOTICE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, Debug)]
 enum MinuteStep {
@@ -57,6 +60,15 @@ enum MinuteStep {
     Crash {
         gateway: usize,
     },
+}
+
+/// A step without the ledger.
+fn step_alone() -> impl Strategy<Value = MinuteStep> {
+    prop_oneof![
+        3 => (0u32..500).prop_map(|millis| MinuteStep::Pass { millis }),
+        1 => (500u32..60_000).prop_map(|millis| MinuteStep::Pass { millis }),
+        6 => (0..GATEWAYS, 1u32..40).prop_map(|(gateway, count)| MinuteStep::Requests { gateway, count }),
+    ]
 }
 
 fn step(repeats: bool) -> impl Strategy<Value = MinuteStep> {
@@ -100,6 +112,10 @@ enum MinuteRules {
     KeepsEndedTokens,
     /// Bug: a gateway continues to spend tokens that it reports as returned.
     SpendsReturnedTokens,
+    /// Bug: without the ledger a gateway keeps a share above its part of the limit.
+    KeepsLargeShare,
+    /// Bug: a gateway uses its part before the others have noticed that the ledger is unreachable.
+    StartsPartEarly,
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +124,8 @@ struct SharingGateway {
     share: MinuteShare,
     tokens: ShareTokens,
     is_waiting: bool,
+    /// When it notices that the ledger is unreachable.
+    notices_at: Option<Mono>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +184,36 @@ impl SharedMinute {
             share,
             tokens,
             is_waiting: false,
+            notices_at: None,
         }
+    }
+
+    /// The ledger is unreachable from now on. Gateways notice it after these times.
+    fn lose_ledger(&mut self, notice_millis: [u32; GATEWAYS]) {
+        for (gateway, millis) in self.gateways.iter_mut().zip(notice_millis) {
+            gateway.notices_at = Some(self.now.plus(Duration::from_millis(millis.into())));
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let until = self.now.plus(time);
+        if self.rules != MinuteRules::KeepsLargeShare {
+            for gateway in &mut self.gateways {
+                let is_next = |at: &Mono| (self.now..=until).contains(at);
+                if let Some(at) = gateway.notices_at.filter(is_next) {
+                    let limit = self.limits.minute;
+                    let tokens = gateway.tokens;
+                    gateway.tokens = gateway.share.reduce(tokens, limit, GATEWAY_COUNT, at);
+                }
+            }
+        }
+        self.now = until;
     }
 
     fn take(&mut self, step: MinuteStep) -> Result<(), String> {
         match step {
             MinuteStep::Pass { millis } => {
-                self.now = self.now.plus(Duration::from_millis(millis.into()));
+                self.pass(Duration::from_millis(millis.into()));
             }
             MinuteStep::Requests { gateway, count } => {
                 for _ in 0..count {
@@ -199,13 +240,23 @@ impl SharedMinute {
         let now = self.now;
         let limit = self.limits.minute;
         let asking = &mut self.gateways[gateway];
-        let capacity = asking.share.capacity(limit, now, false);
+        let noticed = asking.notices_at.filter(|at| *at <= now);
+        if let Some(at) = noticed {
+            let since = if self.rules == MinuteRules::StartsPartEarly {
+                at
+            } else {
+                at.plus(NOTICE)
+            };
+            let part = asking.share.fall_back(limit, GATEWAY_COUNT, since, now);
+            asking.tokens = part.unwrap_or(asking.tokens);
+        }
+        let capacity = asking.share.capacity(limit, now, noticed.is_some());
         let bucket = asking
             .tokens
             .bucket
             .rebase(asking.tokens.capacity, capacity, now);
         let Some(bucket) = bucket.take(capacity, now) else {
-            if asking.share.may_grow(now) {
+            if asking.notices_at.is_none() && asking.share.may_grow(now) {
                 self.report(gateway);
             }
             return Ok(());
@@ -322,6 +373,25 @@ fn run(rules: MinuteRules, minute: u32, steps: &[MinuteStep]) -> Result<(), Stri
     })
 }
 
+/// Runs steps, and then others without the ledger.
+fn run_outage(
+    rules: MinuteRules,
+    minute: u32,
+    before: &[MinuteStep],
+    notice_millis: [u32; GATEWAYS],
+    outage: &[MinuteStep],
+) -> Result<(), String> {
+    let mut shared = SharedMinute::new(rules, minute);
+    before.iter().try_for_each(|step| shared.take(*step))?;
+    shared.lose_ledger(notice_millis);
+    outage.iter().try_for_each(|step| shared.take(*step))
+}
+
+fn notice_millis() -> impl Strategy<Value = [u32; GATEWAYS]> {
+    let longest = u32::try_from(NOTICE.as_millis()).unwrap();
+    prop::array::uniform3(0..=longest)
+}
+
 fn limit() -> impl Strategy<Value = u32> {
     prop_oneof![Just(1u32), Just(3u32), Just(20u32), 5u32..120]
 }
@@ -334,6 +404,14 @@ proptest! {
         minute in limit(), steps in prop::collection::vec(step(true), 1..200),
     ) {
         prop_assert_eq!(run(MinuteRules::Right, minute, &steps), Ok(()));
+    }
+
+    #[test]
+    fn gateways_that_lose_the_ledger_admit_no_request_that_one_bucket_would_refuse(
+        minute in limit(), before in prop::collection::vec(step(false), 1..100), notice in notice_millis(),
+        outage in prop::collection::vec(step_alone(), 1..100),
+    ) {
+        prop_assert_eq!(run_outage(MinuteRules::Right, minute, &before, notice, &outage), Ok(()));
     }
 }
 
@@ -356,4 +434,34 @@ fn the_schedules_find_every_known_bug_of_a_shared_minute() {
         assert!(is_found(rules), "{rules:?}");
     }
     assert!(!is_found(MinuteRules::Right));
+}
+
+#[test]
+fn a_schedule_finds_every_known_bug_of_a_minute_without_the_ledger() {
+    // One gateway has the whole limit, and notices last that the ledger is unreachable.
+    let before: Vec<_> = (0..6)
+        .flat_map(|_| {
+            let requests = MinuteStep::Requests {
+                gateway: 0,
+                count: 600,
+            };
+            let deliver = MinuteStep::Deliver {
+                which: 0,
+                again: false,
+            };
+            [requests, deliver, MinuteStep::Reply { which: 0 }]
+        })
+        .collect();
+    let outage: Vec<_> = (0..120)
+        .flat_map(|_| {
+            let requests = [0, 1, 2].map(|gateway| MinuteStep::Requests { gateway, count: 10 });
+            let pass = MinuteStep::Pass { millis: 500 };
+            [&[pass][..], &requests].concat()
+        })
+        .collect();
+    let run = |rules| run_outage(rules, 600, &before, [3_000, 0, 0], &outage);
+    for rules in [MinuteRules::KeepsLargeShare, MinuteRules::StartsPartEarly] {
+        assert!(run(rules).is_err(), "{rules:?}");
+    }
+    assert_eq!(run(MinuteRules::Right), Ok(()));
 }

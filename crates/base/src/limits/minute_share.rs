@@ -2,7 +2,7 @@
 //!
 //! A share that is used up grows; an idle share is returned. Where daily units are leased one by
 //! one, a share is a single token, exchanged with each unit. Without the ledger, the share in hand can be used to its
-//! end, and then a fixed part of the limit that starts empty.
+//! end, up to a fixed part of the limit, and then that part, which starts empty.
 //!
 //! Pure. The tokens are in the balance's bucket, whose capacity is that of the share. The rules of the ledger's side
 //! are in `minute_report`.
@@ -325,8 +325,8 @@ impl MinuteShare {
         ShareTokens::holding(own, grant.capacity, now)
     }
 
-    /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It was empty
-    /// at the later of both times, since when it is refilled. `None` if there is a share or this part already.
+    /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It is empty at the
+    /// later of both times, from which it is refilled. `None` if there is a share or this part already.
     pub fn fall_back(
         &mut self,
         limit: u32,
@@ -338,9 +338,28 @@ impl MinuteShare {
             return None;
         }
         self.capacity = limit / gateways.max(1);
-        let empty_at = self.ends.max(since).min(now);
+        let empty_at = self.ends.min(now).max(since);
         (self.is_fallback, self.ends) = (true, Mono::from_nanos(u64::MAX));
         Some(ShareTokens::holding(0, self.capacity, empty_at))
+    }
+
+    /// Reduces the share to a fixed part of the limit because the ledger is unreachable: other gateways begin to use
+    /// theirs. Tokens that do not fit count as spent.
+    pub fn reduce(
+        &mut self,
+        tokens: ShareTokens,
+        limit: u32,
+        gateways: u32,
+        now: Mono,
+    ) -> ShareTokens {
+        let part = limit / gateways.max(1);
+        let held = self.capacity(limit, now, false);
+        if held <= part {
+            return tokens;
+        }
+        self.capacity = part;
+        let own = tokens.micro_tokens(held, now).min(i64::from(part) * TOKEN);
+        ShareTokens::holding(own, part, now)
     }
 
     /// Tokens in the pool and in other shares, as far as known, and the time until all of them are refilled.

@@ -27,9 +27,8 @@ pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
                 fleet.command(&["keys", "set-tier", id, tier]);
             }
             1 => {
-                let id = &fleet.applications[quotas[choice.below(quotas.len())]].id;
-                let day = QUOTAS[choice.below(QUOTAS.len())].to_string();
-                fleet.command(&["keys", "set-limits", id, "--day", &day]);
+                let application = quotas[choice.below(quotas.len())];
+                fleet.set_quota(application, QUOTAS[choice.below(QUOTAS.len())]);
             }
             _ if revocable.is_empty() => continue,
             _ => revoke(

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use scoregate_base::clock::Clock;
 
+use super::early_refusals::EarlyRefusals;
 use super::trace::{SeenOutcome, Trace};
 
 /// Writes the page to `tests/results/`.
@@ -24,8 +25,26 @@ pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
          limit or revocation was broken.\n\n{}",
         figures(trace, checked)
     );
-    let name = format!("tests/results/{day}-fleet-faults.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page(&format!("{day}-fleet-faults.md"), &page);
+}
+
+/// Writes the table of ten schedules, with a row for each.
+pub(super) fn write_early_refusals(rows: &str) {
+    let day = Clock::system().now().wall.day();
+    let page = format!(
+        "# Early refusals by the day, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --test suite fleet::faults::ten_schedules`: `quota_exceeded` for paid callers under ten \
+         schedules of faults, by seed. A refusal is early if a request more than 10 s after it had a 200 of the same day. \
+         *Raised*: the quota in force was used up, and was raised later. *Unspent*: at most one lease for each gateway, and \
+         one for each killed one, was held or lost.\n\n\
+         | Seed | Refused | Early | Raised | Unspent | Unexplained |\n|---:|---:|---:|---:|---:|---:|\n{rows}"
+    );
+    write_page(&format!("{day}-early-refusals.md"), &page);
+}
+
+fn write_page(name: &str, page: &str) {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results");
+    std::fs::write(results.join(name), page).unwrap();
 }
 
 /// The figures, and each fault with its times.
@@ -67,6 +86,13 @@ fn figures(trace: &Trace, checked: u32) -> String {
     for (outcome, count) in outcomes {
         writeln!(page, "| {outcome} | {count} |").unwrap();
     }
+    let early = EarlyRefusals::of(trace);
+    writeln!(
+        page,
+        "\n| Refused by a paid day | Early | Raised | Unspent | Unexplained |\n|---:|---:|---:|---:|---:|\n{}",
+        early.row()
+    )
+    .unwrap();
     page.push_str("\n| Fault | Times | Longest |\n|---|---:|---:|\n");
     for (kind, (times, longest)) in faults {
         writeln!(page, "| {kind} | {times} | {longest:.1} s |").unwrap();

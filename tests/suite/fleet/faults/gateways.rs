@@ -9,7 +9,9 @@ use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
 use super::population::FleetApplication;
-use super::trace::{FaultWindow, KeptUnits, KnownRevocation, SeenRequest, SeenRevocation, UsedUp};
+use super::trace::{
+    FaultWindow, KeptUnits, KnownRevocation, QuotaChange, SeenRequest, SeenRevocation, UsedUp,
+};
 use crate::fake_clock::{FakeClock, remove_shared_memory};
 use crate::fleet::*;
 use crate::links::{FaultyLink, LinkMode};
@@ -63,6 +65,7 @@ pub(super) struct SharedRecord {
     pub(super) kills: u32,
     pub(super) kept_units: Vec<KeptUnits>,
     pub(super) changes: u32,
+    pub(super) quota_changes: Vec<QuotaChange>,
     pub(super) access_logs: Vec<String>,
     pub(super) event_logs: Vec<String>,
 }
@@ -132,6 +135,23 @@ impl FaultyFleet {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Changes the quota of an application. Returns `false` if the run ends before.
+    pub(super) fn set_quota(&self, application: usize, quota: u32) -> bool {
+        let id = &self.applications[application].id;
+        let day = quota.to_string();
+        let from = self.now();
+        let changed = self.command(&["keys", "set-limits", id, "--day", &day]);
+        // A command that is given up may have taken effect.
+        let change = QuotaChange {
+            application,
+            quota,
+            from,
+            until: self.now(),
+        };
+        self.record.lock().unwrap().quota_changes.push(change);
+        changed.is_some()
     }
 
     /// Starts the gateway of a slot, and waits until it serves.

@@ -2,10 +2,11 @@
 //! connections, clock steps, changes and a midnight.
 //!
 //! By default it runs once at a small size; `SCOREGATE_FULL=1` runs it for ten minutes and writes the figures to
-//! `tests/results/`. `SCOREGATE_SEED` repeats the schedule of a failure.
+//! `tests/results/`, and ten runs at the small size. `SCOREGATE_SEED` repeats the schedule of a failure.
 
 mod callers;
 mod changes;
+mod early_refusals;
 mod figures;
 mod gateways;
 mod laws;
@@ -24,10 +25,11 @@ use crate::fake_clock::FakeClock;
 use crate::program::run_with;
 
 use super::{is_full_size, note};
+use early_refusals::EarlyRefusals;
 use gateways::{FaultyFleet, GATEWAYS};
 use population::{ApplicationRole, QUOTAS};
 use schedule::SeededChoice;
-use trace::Trace;
+use trace::{QuotaChange, Trace};
 
 pub(super) const DAY: i64 = 86_400;
 
@@ -93,6 +95,24 @@ fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
     }
 }
 
+#[test]
+fn ten_schedules_refuse_no_paid_caller_early_without_a_cause() {
+    if !is_full_size() {
+        return;
+    }
+    needs!("postgresql", "libfaketime");
+    let mut rows = String::new();
+    let mut unexplained = Vec::new();
+    for seed in 1..=10 {
+        let mut found = EarlyRefusals::of(&run(&SMALL, seed));
+        rows += &format!("| {seed} {}\n", found.row());
+        note(&rows);
+        unexplained.append(&mut found.unexplained);
+    }
+    assert!(unexplained.is_empty(), "{unexplained:#?}");
+    figures::write_early_refusals(&rows);
+}
+
 /// Seconds from the machine's time to `before` seconds before the next midnight but one: the clock is set ahead only.
 pub(super) fn offset_to_midnight(before: i64) -> i64 {
     let now = i64::try_from(Clock::system().now().wall.seconds()).unwrap();
@@ -107,6 +127,15 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
     let mut fleet = FaultyFleet::new(cluster.url(), &cluster.sockets(), database_clock, offset);
     run_with(&["store", "init"], &fleet.site.environment()).with(0);
     fleet.applications = population::create(&fleet, size.applications, size.revoked);
+    let created = fleet.now();
+    fleet.record.lock().unwrap().quota_changes = applications_of(&fleet, ApplicationRole::Quota)
+        .map(|application| QuotaChange {
+            application,
+            quota: QUOTAS[0],
+            from: created,
+            until: created,
+        })
+        .collect();
     // Starting takes an unknown time: the clocks are set to shortly before midnight when all is ready to start.
     let offset = offset_to_midnight(size.midnight + 4);
     fleet.database_clock.set(offset);
@@ -171,15 +200,11 @@ fn wait_for_midnight(fleet: &FaultyFleet) {
 
 /// Checks that all gateways are live, uses up what is left of the day, and collects everything.
 fn finish(fleet: &FaultyFleet) -> Trace {
-    let quotas = fleet
-        .applications
-        .iter()
-        .filter(|application| application.role == ApplicationRole::Quota);
-    for application in quotas {
-        let day = QUOTAS[2].to_string();
-        fleet
-            .command(&["keys", "set-limits", &application.id, "--day", &day])
-            .expect("the database is reachable");
+    for application in applications_of(fleet, ApplicationRole::Quota) {
+        assert!(
+            fleet.set_quota(application, QUOTAS[2]),
+            "the database is reachable"
+        );
     }
     // Changes are applied in their order.
     let marker = fleet
@@ -213,6 +238,13 @@ fn finish(fleet: &FaultyFleet) -> Trace {
     collect(fleet)
 }
 
+fn applications_of(fleet: &FaultyFleet, role: ApplicationRole) -> impl Iterator<Item = usize> {
+    let applications = fleet.applications.iter().enumerate();
+    applications
+        .filter(move |(_, application)| application.role == role)
+        .map(|(number, _)| number)
+}
+
 fn collect(fleet: &FaultyFleet) -> Trace {
     let record = std::mem::take(&mut *fleet.record.lock().unwrap());
     let today = Wall::from_seconds(u64::try_from(database_time(fleet)).unwrap()).day();
@@ -230,6 +262,7 @@ fn collect(fleet: &FaultyFleet) -> Trace {
         revocations: record.revocations,
         known: record.known,
         used_up: record.used_up,
+        quota_changes: record.quota_changes,
         today: today.to_string(),
         ..Trace::default()
     };

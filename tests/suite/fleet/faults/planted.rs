@@ -1,5 +1,6 @@
 //! Each check of `laws` finds a planted violation, and nothing in a record without one.
 
+use super::early_refusals::EarlyRefusals;
 use super::laws;
 use super::trace::*;
 
@@ -174,6 +175,44 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     // A lease for each of three gateways may be unspent at the first refusal.
     assert!(laws::rest(&used_up(200, 0, 193.5)).is_empty());
     assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);
+}
+
+#[test]
+fn an_early_refusal_without_a_cause_is_found() {
+    let refused_at = |at: f64, changes: &[(u32, f64)]| {
+        let mut trace = trace(PAID, 300, 1.0);
+        let refused = SeenOutcome::Refused(429, "quota_exceeded".into());
+        trace.requests.push(request(0, 900, at, refused));
+        // Requests of the next day begin much later.
+        let next = request(0, 901, 1_000.0, SeenOutcome::Served);
+        trace.days.insert(next.id, "2026-11-25".into());
+        trace.requests.push(next);
+        trace.today = "2026-11-25".into();
+        trace.quota_changes = changes
+            .iter()
+            .map(|(quota, at)| QuotaChange {
+                application: 0,
+                quota: *quota,
+                from: *at,
+                until: *at,
+            })
+            .collect();
+        let found = EarlyRefusals::of(&trace);
+        [found.raised, found.unspent, found.unexplained.len()]
+    };
+    assert_eq!(
+        refused_at(295.0, &[]),
+        [0, 0, 0],
+        "no 200 follows much later"
+    );
+    assert_eq!(refused_at(100.5, &[]), [0, 0, 1]);
+    // A lease of two units for each of three gateways.
+    assert_eq!(refused_at(193.5, &[]), [0, 1, 0]);
+    assert_eq!(refused_at(192.5, &[]), [0, 0, 1]);
+    // The quota was 100, and is larger from then on.
+    assert_eq!(refused_at(150.5, &[(100, 0.0), (500, 160.0)]), [1, 0, 0]);
+    assert_eq!(refused_at(150.5, &[(100, 0.0)]), [0, 0, 1]);
+    assert_eq!(refused_at(90.5, &[(100, 0.0), (500, 160.0)]), [0, 0, 1]);
 }
 
 #[test]

@@ -80,6 +80,15 @@ pub(super) struct KeptUnits {
     pub(super) until: f64,
 }
 
+/// A change of a quota, which took effect between these times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuotaChange {
+    pub(super) application: usize,
+    pub(super) quota: u32,
+    pub(super) from: f64,
+    pub(super) until: f64,
+}
+
 /// The end of a day that was used up after all faults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsedUp {
@@ -105,6 +114,8 @@ pub(super) struct Trace {
     pub(super) revocations: Vec<SeenRevocation>,
     pub(super) known: Vec<KnownRevocation>,
     pub(super) used_up: Vec<UsedUp>,
+    /// In their order, beginning with the first quota of each application whose quota changes.
+    pub(super) quota_changes: Vec<QuotaChange>,
     /// The last day.
     pub(super) today: String,
 }

@@ -109,7 +109,8 @@ impl DatabaseLink {
             .map_err(StoreError::from)?
     }
 
-    /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
+    /// Runs `work` on the connection, one caller after another, each within the deadline after at most the same time for its
+    /// turn: callers that queue while the database is unreachable do not add up their waits. After any failure of the connection
     /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
     /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
     async fn run_on<T>(
@@ -117,9 +118,12 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(&mut DatabaseConnection) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, OpenFailure> {
-        let mut state = self.state.lock().await;
-        let LinkState { hosts, open } = &mut *state;
         let timeout = self.config.timeout;
+        let Ok(mut state) = self.clock.within(timeout, self.state.lock()).await else {
+            let reason = no_answer(timeout);
+            return Err(failed(doing, reason, ConnectionFault::Unreachable));
+        };
+        let LinkState { hosts, open } = &mut *state;
         let connect = |server: Config| self.open(server);
         let done = self.clock.within(timeout, async {
             let mut connection =
@@ -150,10 +154,7 @@ impl DatabaseLink {
                 (no_answer(timeout), ConnectionFault::Unreachable)
             }
         };
-        Err(OpenFailure {
-            kind,
-            error: StoreError::Unavailable { doing, reason },
-        })
+        Err(failed(doing, reason, kind))
     }
 
     /// Connects, unless it is connected.
@@ -174,16 +175,7 @@ impl DatabaseLink {
                 .connect(&self.clock, self.config.timeout, connect),
         )
         .await;
-        connected.map_err(|fault| {
-            let error = StoreError::Unavailable {
-                doing,
-                reason: fault.to_string(),
-            };
-            OpenFailure {
-                kind: fault.kind,
-                error,
-            }
-        })
+        connected.map_err(|fault| failed(doing, fault.to_string(), fault.kind))
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
@@ -193,5 +185,12 @@ impl DatabaseLink {
                 check.admit(&connection.client, self.clock.mono()).await?;
         }
         Ok(connection)
+    }
+}
+
+fn failed(doing: &'static str, reason: String, kind: ConnectionFault) -> OpenFailure {
+    OpenFailure {
+        kind,
+        error: StoreError::Unavailable { doing, reason },
     }
 }
