@@ -15,7 +15,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(5);
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Time until the next attempt after the failed attempt with this number.
-fn delay(attempt: u32, longest: Duration) -> Duration {
+pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::instruments::{Instruments, MailResult, StoreWork};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture,
+    ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, MailQueue, StoreError, StoreFuture,
 };
 
 use super::failure::MailFailure;
@@ -90,12 +90,7 @@ impl MailSender {
         // Time for several mails of a slow server. Those that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
-        let claim = MailClaim {
-            now: now.wall,
-            until,
-            limit: BATCH,
-            webhooks: false,
-        };
+        let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
         let queue = Arc::clone(&self.queue);
         let Some(mails) = self.asked(queue.claim_mail(claim)).await else {
             return false;

@@ -57,9 +57,16 @@ impl Site {
         }))
     }
 
+    /// The session of the form of a change, which counts for its owner.
+    pub(super) async fn session_of_change(&self, visit: &Visit) -> SiteResult<LiveSession> {
+        let live = visit.signed_in_by_form(&*self.store).await?;
+        self.admission.count_owner_change(live.owner(), visit.now)?;
+        Ok(live)
+    }
+
     /// Creates an application and shows its key.
     pub(super) async fn create_application(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = self.session_of_change(visit).await?;
         let owner = &live.session.owner;
         let entered = entered_fields(visit);
         let existing = owner.applications.len();
@@ -109,7 +116,7 @@ impl Site {
 
     /// Chooses the notices that the owner gets.
     pub(super) async fn choose_notices(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = self.session_of_change(visit).await?;
         let chosen = notice_kinds(|row| visit.form.is_set(row.kind.word()));
         let saved = self.owners.set_notices(live.owner(), chosen).await;
         saved.map_err(|error| change_failed(&error))?;
@@ -119,7 +126,7 @@ impl Site {
 
     /// Deletes the account.
     pub(super) async fn delete_account(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = self.session_of_change(visit).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

@@ -58,6 +58,8 @@ impl Site {
     ) -> SiteResult<(LiveSession, StoredApplication)> {
         let owned = self.owned(visit, id).await?;
         visit.form_belongs_to(&[SiteCookie::Session])?;
+        self.admission
+            .count_owner_change(owned.0.owner(), visit.now)?;
         Ok(owned)
     }
 

@@ -1,6 +1,6 @@
 //! Limits of the site. They are its own, so its visitors cannot take capacity from the API.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, header};
@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::gateway::Peer;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::{Clock, Now};
+use scoregate_base::keys::OwnerId;
 use scoregate_base::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
 
 use super::site_refusal::SiteRefusal;
@@ -23,7 +24,7 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 const RESERVED: usize = 3;
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
-/// Maximum number of changes by a network in a minute. Each is kept in the audit trail.
+/// Maximum number of changes by a network, and of an owner, in a minute. Each is kept in the audit trail.
 const CHANGES_PER_MINUTE: u32 = 30;
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -84,8 +85,17 @@ impl SiteAdmission {
 
     /// Counts a change by a client.
     pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+        self.count_change_of("", client, now)
+    }
+
+    /// Counts a change of an owner, whose address may be another one each time.
+    pub(super) fn count_owner_change(&self, owner: OwnerId, now: Now) -> Result<(), SiteRefusal> {
+        self.count_change_of(&owner.to_string(), Ipv4Addr::UNSPECIFIED.into(), now)
+    }
+
+    fn count_change_of(&self, scope: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         self.changes
-            .take("", client, now)
+            .take(scope, client, now)
             .map_err(|_| SiteRefusal::TooManyRequests)
     }
 

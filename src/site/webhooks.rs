@@ -29,7 +29,7 @@ impl Site {
 
     /// Adds a webhook, or changes the one that the form names.
     pub(super) async fn change_webhooks(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = self.session_of_change(visit).await?;
         let webhooks = self
             .webhooks_of(visit, &live)
             .await?

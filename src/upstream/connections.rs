@@ -28,11 +28,16 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use scoregate_observe::interim::with_few_interim;
+
 use super::tls::BackendTls;
 
 /// How many connections are remembered as having answered. More are never open concurrently. Forgetting one is harmless:
 /// its request is not retried.
 const MAX_KNOWN: usize = 1_024;
+
+/// The response head. `None` if there were too many interim responses.
+type SentRequest = Option<Result<Response<Incoming>, Error>>;
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
@@ -127,16 +132,17 @@ impl Connections {
     }
 
     /// Sends a request on a connection of its own and waits for the response head.
-    pub(super) async fn send_unpooled(
-        &self,
-        request: Request<Empty<Bytes>>,
-    ) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn send_unpooled(&self, request: Request<Empty<Bytes>>) -> SentRequest {
         let clients = self.clients.load_full();
-        clients.unpooled.request(request).await
+        with_few_interim(request, |request| clients.unpooled.request(request)).await
     }
 
     /// Sends a request and waits for the response head.
-    pub(super) async fn send(
+    pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> SentRequest {
+        with_few_interim(request, |request| self.send_pooled(request)).await
+    }
+
+    async fn send_pooled(
         &self,
         request: Request<Empty<Bytes>>,
     ) -> Result<Response<Incoming>, Error> {

@@ -29,6 +29,8 @@ use super::tls::BackendTls;
 use super::tls_problem::TlsProblem;
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
+pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
+
 /// A backend over the network.
 #[derive(Debug)]
 pub struct HttpUpstream {
@@ -81,6 +83,7 @@ impl HttpUpstream {
         self.add_headers(request.headers_mut());
         let response = self.connections.send_unpooled(request).await;
         let status = response
+            .ok_or(TOO_MANY_INTERIM)?
             .map_err(|error| self.broken(&error).to_string())?
             .status();
         if status.is_success() {
@@ -136,6 +139,7 @@ impl HttpUpstream {
             .await;
         let response = head
             .map_err(|_| UpstreamFailure::Timeout("start its response"))?
+            .ok_or_else(|| UpstreamFailure::Invalid(TOO_MANY_INTERIM.into()))?
             .map_err(|error| self.broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use scoregate_base::clock::Clock;
 
 use super::connections::Connections;
+use super::http::TOO_MANY_INTERIM;
 use super::tls::BackendTlsSettings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +42,8 @@ async fn fetch(connections: &Connections, address: Uri) -> Result<Bytes, String>
         USER_AGENT,
         HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
     );
-    let response = connections.send_unpooled(request).await.map_err(|error| {
+    let sent = connections.send_unpooled(request).await;
+    let response = sent.ok_or(TOO_MANY_INTERIM)?.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         cause.unwrap_or_else(|| error.to_string())
     })?;

@@ -67,8 +67,8 @@ pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
 pub use mail_queue::{
-    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail,
-    NewNotice, OPERATOR,
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, MailQueue,
+    NewMail, NewNotice, OPERATOR,
 };
 pub use nodes::{NodeList, NodeRegistry, NodeStatus};
 pub use notices::{

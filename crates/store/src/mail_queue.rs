@@ -115,16 +115,45 @@ pub struct ClaimedMail {
 }
 
 /// A claim of mails that are due.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MailClaim {
+    /// The mails that are claimed.
+    pub lane: MailLane,
     /// The current time.
     pub now: Wall,
     /// When the claim expires.
     pub until: Wall,
     /// Maximum number of mails.
     pub limit: usize,
-    /// Whether messages to webhooks are claimed, instead of mail.
-    pub webhooks: bool,
+    /// Maximum number of mails to one recipient.
+    pub each: usize,
+    /// Recipients whose mails are not claimed.
+    pub except: Vec<String>,
+}
+
+/// Mails that are claimed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailLane {
+    /// Mail.
+    Mail,
+    /// Messages to the webhook of the operator.
+    Operator,
+    /// Messages to webhooks of owners.
+    Owners,
+}
+
+impl MailClaim {
+    /// A claim of at most this number of mails.
+    pub fn new(lane: MailLane, now: Wall, until: Wall, limit: usize) -> Self {
+        Self {
+            lane,
+            now,
+            until,
+            limit,
+            each: limit,
+            except: Vec::new(),
+        }
+    }
 }
 
 /// The result of an attempt to send a mail.
@@ -171,7 +200,7 @@ pub trait MailQueue: Send + Sync + 'static {
     /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()>;
 
-    /// Claims mails that are due, longest due first. No mail is claimed by two readers at the same time. Mails that have
+    /// Claims mails that are due: recipients take turns, that of the mail that has been due longest first. No mail is claimed by two readers at the same time. Mails that have
     /// expired are claimed too, so that they are counted and removed.
     fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>>;
 

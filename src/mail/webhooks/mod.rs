@@ -7,6 +7,7 @@ mod network;
 mod receiver;
 mod request;
 mod signature;
+mod turns;
 mod worker;
 
 pub use network::{PublicInternet, WebhookNetwork};

@@ -5,7 +5,7 @@ use rustls::pki_types::ServerName;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::{Secret, SecretSetting};
-use scoregate_store::StoredWebhook;
+use scoregate_store::{OPERATOR, StoredWebhook};
 
 const PORTS: [u16; 2] = [443, 8443];
 const MAX_LENGTH: usize = 500;
@@ -38,8 +38,8 @@ impl WebhookUrl {
     pub fn parse(text: &str) -> Option<Self> {
         let url = Self::of_operator(text).filter(|_| !text.contains(['@', '\\']))?;
         let is_name = matches!(ServerName::try_from(url.host()), Ok(ServerName::DnsName(_)));
-        (url.has_tls() && is_name && url.host().contains('.') && PORTS.contains(&url.port()))
-            .then_some(url)
+        let is_usable = url.has_tls() && is_name && PORTS.contains(&url.port());
+        (is_usable && has_top_level_domain(url.host())).then_some(url)
     }
 
     /// The URL for the operator, also without TLS and with an address.
@@ -93,6 +93,17 @@ impl WebhookUrl {
 }
 
 impl Receiver {
+    /// The account whose owner has chosen its URL, or the operator.
+    pub(super) fn owner(&self) -> String {
+        let of_operator = || OPERATOR.to_owned();
+        let webhook = self.webhook.as_ref();
+        webhook.map_or_else(of_operator, |webhook| webhook.owner.to_string())
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.url.as_ref().map_or("", WebhookUrl::host)
+    }
+
     pub(super) fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
         let url = WebhookUrl::parse(&webhook.url);
         let secrets = webhook.secrets(now).cloned().collect();
@@ -116,6 +127,15 @@ impl Receiver {
             webhook: None,
         }
     }
+}
+
+/// Whether a name has a domain below which hosts can be public. A last label that begins with a digit is a part of an address
+/// in a form such as `0x7f.0x1`, and resolvers know `localhost`. An empty one, after a final dot, hides both.
+fn has_top_level_domain(host: &str) -> bool {
+    host.rsplit_once('.').is_some_and(|(_, last)| {
+        last.starts_with(|first: char| first.is_ascii_alphabetic())
+            && !last.eq_ignore_ascii_case("localhost")
+    })
 }
 
 #[cfg(test)]
@@ -158,6 +178,15 @@ mod tests {
             "https://[::1]/",
             "https://2130706433/",
             "https://localhost/",
+            "https://localhost./",
+            "https://hooks.LocalHost/",
+            "https://0x7f.0x1/",
+            "https://0x7f.1/",
+            "https://0177.0.0.01/",
+            "https://127.1/",
+            "https://127.0.0.1./",
+            "https://1.2.3.0X4/",
+            "https://hooks.example.org./",
             "https://b\u{fc}cher.example/",
             &format!("https://hooks.example.org/{}", "x".repeat(500)),
         ] {

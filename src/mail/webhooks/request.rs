@@ -13,11 +13,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use scoregate_base::address::is_public;
 use scoregate_base::clock::Clock;
+use scoregate_observe::interim::with_few_interim;
 use scoregate_store::NewMail;
 
 use super::failure::WebhookFailure;
@@ -29,6 +31,8 @@ use super::signature::signatures;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a connection to one of several addresses.
 const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum number of bytes from a receiver, with those of TLS: its certificates are the largest part.
+const MAX_RECEIVED: u64 = 128 * 1_024;
 /// Maximum size of the answer to a challenge.
 const MAX_ANSWER: usize = 1_024;
 /// Maximum size of the head of an answer.
@@ -106,21 +110,34 @@ impl WebhookClient {
                 .within(CONNECT, self.network.connect(address))
                 .await
             {
-                Ok(Ok(stream)) if url.has_tls() => {
-                    let name = ServerName::try_from(url.host().to_owned())
-                        .map_err(|_| WebhookFailure::Url)?;
-                    let connected = TlsConnector::from(Arc::clone(&self.tls))
-                        .connect(name, stream)
-                        .await;
-                    return Ok(Box::new(connected.map_err(|_| WebhookFailure::Tls)?));
-                }
-                Ok(Ok(stream)) => return Ok(Box::new(stream)),
+                Ok(Ok(stream)) => return self.secure(url, limited(stream)).await,
                 Ok(Err(error)) => WebhookFailure::Connection(error.kind()),
                 Err(_) => WebhookFailure::Connection(std::io::ErrorKind::TimedOut),
             };
         }
         Err(failure)
     }
+
+    /// The connection with TLS, if the URL has it.
+    async fn secure(
+        &self,
+        url: &WebhookUrl,
+        stream: impl WebhookConnection + 'static,
+    ) -> Result<Box<dyn WebhookConnection>, WebhookFailure> {
+        if !url.has_tls() {
+            return Ok(Box::new(stream));
+        }
+        let name = ServerName::try_from(url.host().to_owned()).map_err(|_| WebhookFailure::Url)?;
+        let connecting = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream);
+        let connected = connecting.await.map_err(|_| WebhookFailure::Tls)?;
+        Ok(Box::new(connected))
+    }
+}
+
+/// A connection that ends after [`MAX_RECEIVED`] bytes.
+fn limited(stream: TcpStream) -> impl WebhookConnection + 'static {
+    let (reader, writer) = stream.into_split();
+    tokio::io::join(reader.take(MAX_RECEIVED), writer)
 }
 
 async fn exchange(
@@ -133,10 +150,10 @@ async fn exchange(
     let opened = builder.handshake(TokioIo::new(connection)).await;
     let (mut sender, connection) = opened.map_err(|_| WebhookFailure::NoAnswer)?;
     let answer = pin!(async move {
-        let answer = sender
-            .send_request(request)
-            .await
-            .map_err(|_| WebhookFailure::NoAnswer)?;
+        let sent = with_few_interim(request, |request| sender.send_request(request)).await;
+        let Some(Ok(answer)) = sent else {
+            return Err(WebhookFailure::NoAnswer);
+        };
         let status = answer.status();
         if challenge.is_empty() {
             // The body is not read.

@@ -1,30 +1,37 @@
 //! The worker that delivers messages to webhooks. It is not the one of mail: receivers may be slow.
+//!
+//! Receivers are served concurrently, each one by itself: a claim of further messages waits for none of them.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::WebhookFailure;
 use super::receiver::{OperatorWebhook, Receiver};
 use super::request::{TIMEOUT, WebhookClient};
+use super::turns::{ReceiverPace, ReceiverTurns};
 use crate::instruments::{Instruments, MailResult, StoreWork};
 use crate::mail::retry::{deferred, is_expired, released, removed};
-use scoregate_base::clock::{Clock, Mono};
+use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_store::{
-    ClaimedMail, MailClaim, MailKind, OPERATOR, OwnerChange, OwnerChangeKind, Store, StoreError,
-    StoredWebhook, WebhookChange,
+    ClaimedMail, MailAttempt, MailClaim, MailKind, MailLane, OPERATOR, OwnerChange,
+    OwnerChangeKind, Store, StoreError, StoredWebhook, WebhookChange,
 };
 
-/// Interval between batches.
+/// The receivers of one of them do not delay those of the other.
+const LANES: [MailLane; 2] = [MailLane::Operator, MailLane::Owners];
+/// Interval between claims.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// Maximum number of messages in a batch.
-const BATCH: usize = 50;
-/// Maximum number of messages to one host in a batch. The others are released.
-const PER_HOST: usize = 5;
-/// Time for a batch. Messages that do not fit are released.
+/// Maximum number of messages to one receiver in a claim.
+const EACH: usize = 5;
+/// Time for the messages of a claim. Those that do not fit are released.
 const SENDING: Duration = Duration::from_mins(1);
 /// Time to record results before the claim expires.
 const RECORDING: Duration = Duration::from_secs(30);
@@ -41,6 +48,15 @@ pub struct WebhookSender {
     operator: Option<OperatorWebhook>,
     clock: Clock,
     instruments: Arc<Instruments>,
+}
+
+/// Claimed messages to one receiver.
+struct ReceiverBatch {
+    webhook: String,
+    receiver: Receiver,
+    messages: Vec<ClaimedMail>,
+    /// When they are to be sent at the latest.
+    end: Mono,
 }
 
 impl WebhookSender {
@@ -63,118 +79,205 @@ impl WebhookSender {
 
     /// Delivers messages until `stop`. Those that are being delivered then are finished.
     pub async fn run(self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            if let Err(error) = self.send_due(&stop).await {
-                tracing::warn!(%error, "messages to webhooks are not delivered at present");
-            }
-            stop.run_until_cancelled(self.clock.sleep(POLL_EVERY)).await;
-        }
+        join_all(LANES.map(|lane| self.run_lane(lane, &stop))).await;
     }
 
-    /// Delivers messages that are due, at most one batch: concurrently, those to one host one after another.
+    async fn run_lane(&self, lane: MailLane, stop: &CancellationToken) {
+        let turns = Mutex::default();
+        let mut served = FuturesUnordered::new();
+        let mut claiming = pin!(self.next_batches(lane, &turns, Duration::ZERO, stop));
+        loop {
+            tokio::select! {
+                Some(()) = served.next() => {}
+                batches = claiming.as_mut() => {
+                    let Some(batches) = batches else { break };
+                    served.extend(batches.into_iter().map(|batch| self.serve(batch, &turns, stop)));
+                    claiming.set(self.next_batches(lane, &turns, POLL_EVERY, stop));
+                }
+            }
+        }
+        while served.next().await.is_some() {}
+    }
+
+    /// Delivers messages that are due, those of one claim.
     pub async fn send_due(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        for lane in LANES {
+            let turns = Mutex::default();
+            let batches = self.claim(lane, &turns).await?;
+            let batches = batches.into_iter();
+            join_all(batches.map(|batch| self.serve(batch, &turns, stop))).await;
+        }
+        Ok(())
+    }
+
+    /// Claims messages after a pause. `None` at the stop.
+    async fn next_batches(
+        &self,
+        lane: MailLane,
+        turns: &Mutex<ReceiverTurns>,
+        pause: Duration,
+        stop: &CancellationToken,
+    ) -> Option<Vec<ReceiverBatch>> {
+        stop.run_until_cancelled(self.clock.sleep(pause)).await?;
+        let batches = self.claim(lane, turns).await;
+        Some(batches.inspect_err(warn).unwrap_or_default())
+    }
+
+    async fn claim(
+        &self,
+        lane: MailLane,
+        turns: &Mutex<ReceiverTurns>,
+    ) -> Result<Vec<ReceiverBatch>, StoreError> {
         let now = self.clock.now();
         let until = now.wall.plus(SENDING + RECORDING);
-        let claim = MailClaim {
-            now: now.wall,
-            until,
-            limit: BATCH,
-            webhooks: true,
-        };
+        let mut claim = MailClaim::new(lane, now.wall, until, turns.lock().room());
+        claim.each = EACH;
+        claim.except = turns.lock().waiting(now.mono);
         let claiming = self.store.claim_mail(claim);
         let claimed = self
             .instruments
             .measured(&self.clock, StoreWork::Mail, claiming)
             .await?;
-        let mut hosts = BTreeMap::<_, Vec<_>>::new();
+        let mut webhooks = BTreeMap::<_, Vec<_>>::new();
         for message in claimed {
-            let receiver = if message.mail.recipient == OPERATOR {
-                Receiver::of_operator(self.operator.as_ref())
-            } else if let Some(webhook) = self
-                .store
-                .webhooks(message.mail.recipient.clone())
-                .await?
-                .pop()
-            {
-                Receiver::of_owner(webhook, now.wall)
-            } else {
-                self.store.record_attempts(vec![removed(&message)]).await?;
-                continue;
-            };
-            let host = receiver.url.as_ref().map(|url| url.host().to_owned());
-            hosts.entry(host).or_default().push((message, receiver));
+            let of_webhook = webhooks.entry(message.mail.recipient.clone());
+            of_webhook.or_default().push(message);
         }
-        let end = now.mono.plus(SENDING);
-        let sent = join_all(
-            hosts
-                .into_values()
-                .map(|messages| self.send_to_host(messages, end, stop)),
-        )
-        .await;
-        sent.into_iter().collect()
+        let mut batches = Vec::new();
+        for (webhook, messages) in webhooks {
+            let batch = self.batch(turns, webhook, messages, now).await;
+            batches.extend(batch.inspect_err(warn).ok().flatten());
+        }
+        Ok(batches)
     }
 
-    /// After a failure of the host it gets no further message of the batch.
-    async fn send_to_host(
+    /// A batch of a receiver whose turn it is.
+    async fn batch(
         &self,
-        messages: Vec<(ClaimedMail, Receiver)>,
-        end: Mono,
+        turns: &Mutex<ReceiverTurns>,
+        webhook: String,
+        messages: Vec<ClaimedMail>,
+        now: Now,
+    ) -> Result<Option<ReceiverBatch>, StoreError> {
+        let Some(receiver) = self.receiver(&webhook, now.wall).await? else {
+            let attempts = messages.iter().map(removed).collect();
+            self.store.record_attempts(attempts).await?;
+            return Ok(None);
+        };
+        let attempts = messages.iter().map(|message| message.attempt);
+        let attempt = attempts.max().unwrap_or_default();
+        let owner = receiver.owner();
+        let begins = turns
+            .lock()
+            .begin(&webhook, &owner, receiver.host(), attempt);
+        if !begins {
+            let released = messages.iter().map(|message| released(message, now.wall));
+            self.store.record_attempts(released.collect()).await?;
+            return Ok(None);
+        }
+        let end = now.mono.plus(SENDING);
+        Ok(Some(ReceiverBatch {
+            webhook,
+            receiver,
+            messages,
+            end,
+        }))
+    }
+
+    /// `None` if the webhook was removed.
+    async fn receiver(&self, webhook: &str, now: Wall) -> Result<Option<Receiver>, StoreError> {
+        if webhook == OPERATOR {
+            return Ok(Some(Receiver::of_operator(self.operator.as_ref())));
+        }
+        let found = self.store.webhooks(webhook.to_owned()).await?.pop();
+        Ok(found.map(|webhook| Receiver::of_owner(webhook, now)))
+    }
+
+    async fn serve(
+        &self,
+        batch: ReceiverBatch,
+        turns: &Mutex<ReceiverTurns>,
         stop: &CancellationToken,
-    ) -> Result<(), StoreError> {
+    ) {
+        let sent = self.send(&batch, stop).await;
+        // A failure of the store says nothing about the receiver.
+        let pace = sent.inspect_err(warn).unwrap_or(ReceiverPace::Fast);
+        turns.lock().end(&batch.webhook, pace, self.clock.mono());
+    }
+
+    /// Sends messages one after another, none after a slow answer.
+    async fn send(
+        &self,
+        batch: &ReceiverBatch,
+        stop: &CancellationToken,
+    ) -> Result<ReceiverPace, StoreError> {
+        let mut pace = ReceiverPace::Fast;
         let mut host_failure = None;
-        for (index, (message, receiver)) in messages.into_iter().enumerate() {
+        for message in &batch.messages {
             let now = self.clock.now();
-            let next = if is_expired(&message, now.wall) {
-                self.instruments
-                    .mail
-                    .mails
-                    .count(MailKind::Webhook, MailResult::Expired);
-                removed(&message)
+            let must_wait = stop.is_cancelled() || pace == ReceiverPace::Slow;
+            let next = if is_expired(message, now.wall) {
+                self.count(MailResult::Expired);
+                removed(message)
             } else if let Some(failure) = &host_failure {
-                deferred(&message, failure, MAX_DELAY, now.wall)
-            } else if stop.is_cancelled() || index >= PER_HOST || now.mono.plus(TIMEOUT) > end {
-                released(&message, now.wall)
-            } else if let Err(failure) = self.client.deliver(&receiver, &message.mail).await {
-                log_failure(&message, failure);
-                self.instruments
-                    .mail
-                    .mails
-                    .count(MailKind::Webhook, MailResult::Retried);
-                host_failure = failure.is_about_host().then_some(failure);
-                deferred(&message, &failure, MAX_DELAY, self.clock.now().wall)
+                deferred(message, failure, MAX_DELAY, now.wall)
+            } else if must_wait || now.mono.plus(TIMEOUT) > batch.end {
+                released(message, now.wall)
             } else {
-                self.instruments
-                    .mail
-                    .mails
-                    .count(MailKind::Webhook, MailResult::Sent);
-                if let Some(webhook) = receiver
-                    .webhook
-                    .filter(|_| !message.mail.subject.is_empty())
-                {
-                    self.verified(webhook).await?;
-                }
-                removed(&message)
+                let delivered = self.client.deliver(&batch.receiver, &message.mail).await;
+                let took = self.clock.mono().since(now.mono);
+                host_failure = delivered.err().filter(|failure| failure.is_about_host());
+                pace = ReceiverPace::of(host_failure.is_none().then_some(took));
+                self.after(delivered, message, &batch.receiver).await?
             };
             self.store.record_attempts(vec![next]).await?;
         }
-        Ok(())
+        Ok(pace)
+    }
+
+    /// The next state of a message after an attempt.
+    async fn after(
+        &self,
+        delivered: Result<(), WebhookFailure>,
+        message: &ClaimedMail,
+        receiver: &Receiver,
+    ) -> Result<MailAttempt, StoreError> {
+        if let Err(failure) = delivered {
+            log_failure(message, failure);
+            self.count(MailResult::Retried);
+            let now = self.clock.now().wall;
+            return Ok(deferred(message, &failure, MAX_DELAY, now));
+        }
+        self.count(MailResult::Sent);
+        let is_challenge = !message.mail.subject.is_empty();
+        if let Some(webhook) = receiver.webhook.as_ref().filter(|_| is_challenge) {
+            self.verified(webhook).await?;
+        }
+        Ok(removed(message))
+    }
+
+    fn count(&self, result: MailResult) {
+        self.instruments.mail.mails.count(MailKind::Webhook, result);
     }
 
     /// Records that a challenge was answered.
-    async fn verified(&self, webhook: StoredWebhook) -> Result<(), StoreError> {
-        let StoredWebhook { id, owner, .. } = webhook;
+    async fn verified(&self, webhook: &StoredWebhook) -> Result<(), StoreError> {
         let what = OwnerChangeKind::Webhook {
-            id,
+            id: webhook.id.clone(),
             change: WebhookChange::Verify,
         };
         let change = OwnerChange {
             at: self.clock.now().wall,
             who: ACTOR.into(),
-            owner,
+            owner: webhook.owner,
             what,
         };
         self.store.change_owner(change).await.map(drop)
     }
+}
+
+fn warn(error: &StoreError) {
+    tracing::warn!(%error, "messages to webhooks are not delivered at present");
 }
 
 /// Owners see why their webhooks fail on the page of the account; the operator sees it here.

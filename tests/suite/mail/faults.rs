@@ -1,5 +1,8 @@
 //! Servers that are slow, refuse mail, or disconnect: nothing is lost, and nothing is repeated without need.
 
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
 use super::*;
 use crate::ports::ReservedPort;
 
@@ -434,4 +437,26 @@ async fn the_queue_is_measured() {
     station.queue(&["two"]).await;
     monitor.measure().await;
     assert_eq!(gauges(), [2, 660]);
+}
+
+#[tokio::test]
+async fn a_server_that_sends_without_end_is_left_at_the_timeout() {
+    const TIMEOUT: Duration = Duration::from_millis(300);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.write_all(b"220 a line without end").await.is_ok() {}
+    });
+    let mut station = MailStation::to(server(port, SmtpTls::Off, None));
+    station.config.timeout = TIMEOUT;
+    station.clock = Clock::system();
+    station.queue(&["one"]).await;
+    let mut worker = station.another_worker();
+    let clock = Clock::system();
+    let begun = clock.mono();
+    worker.send_due(&CancellationToken::new()).await;
+    let took = clock.mono().since(begun);
+    assert!(took < TIMEOUT + Duration::from_millis(500), "{took:?}");
+    assert_eq!(station.backlog().await.mails, 1);
 }

@@ -24,6 +24,15 @@ fn chunk(data: &str) -> String {
     format!("{:x}\r\n{data}\r\n", data.len())
 }
 
+const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n";
+
+/// A good response after this many interim ones.
+fn after_interim(number: usize) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+    let good = format!("{head}: {}\r\n\r\n{GOOD}", GOOD.len());
+    [INTERIM.repeat(number), good.into()].concat()
+}
+
 /// Truncated responses.
 fn truncated() -> Vec<(String, Act)> {
     let mut acts = Vec::new();
@@ -109,6 +118,14 @@ fn unusable() -> Vec<(String, Act)> {
             Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into()),
         ),
         with(
+            "it follows 17 interim responses",
+            Act::Raw(after_interim(17)),
+        ),
+        with(
+            "interim responses have no end",
+            Act::Flood(Vec::new(), INTERIM.into(), usize::MAX),
+        ),
+        with(
             "it is not UTF-8",
             Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into()),
         ),
@@ -170,6 +187,13 @@ fn all() -> Vec<(String, Act, u16)> {
     invalid
         .chain(unavailable().into_iter().map(with_status(503)))
         .collect()
+}
+
+#[tokio::test]
+async fn a_response_after_16_interim_ones_is_used() {
+    let world = World::with(CAPPED, |_| Act::Raw(after_interim(16))).await;
+    let customer = world.free().await;
+    assert_eq!(world.get_as(&customer, ATLAS).await.status, 200);
 }
 
 #[tokio::test]

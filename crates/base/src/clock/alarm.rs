@@ -2,8 +2,10 @@
 //! [`Clock::sleep`].
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+
+use tokio::task::coop::unconstrained;
 
 use super::{Clock, ClockSource, Mono};
 
@@ -55,7 +57,7 @@ impl Alarm {
             (_, ClockSource::Manual(_)) => {
                 let clock = self.clock.clone();
                 self.timer = Some(AlarmState::Manual(Box::pin(async move {
-                    clock.sleep_until(end).await
+                    clock.sleep_until(end).await;
                 })));
             }
         }
@@ -65,7 +67,8 @@ impl Alarm {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let fired = match &mut self.timer {
             Some(_) if self.end.is_none() => Poll::Pending,
-            Some(AlarmState::System(sleep)) => sleep.as_mut().poll(cx),
+            // Other work of the task may have used up its budget of the runtime.
+            Some(AlarmState::System(sleep)) => pin!(unconstrained(sleep.as_mut())).poll(cx),
             Some(AlarmState::Manual(wait)) => wait.as_mut().poll(cx),
             None => Poll::Pending,
         };

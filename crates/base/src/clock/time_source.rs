@@ -1,8 +1,9 @@
 //! The clocks of the machine behind one interface, and the manual clock of tests.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -215,7 +216,21 @@ impl Clock {
     }
 
     /// Waits until `deadline`.
+    ///
+    /// The time is read whenever the task is polled: other work of the task that is always ready uses up the task's
+    /// budget of the runtime, and then no timer is ready in this task.
     pub async fn sleep_until(&self, deadline: Mono) {
+        let mut timer = pin!(self.timer(deadline));
+        poll_fn(|cx| {
+            if self.mono() >= deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    async fn timer(&self, deadline: Mono) {
         match &self.source {
             ClockSource::System { .. } => {
                 let left = deadline.since(self.mono());
@@ -297,6 +312,42 @@ impl ManualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Work that is always ready until `end`, so that it uses up the budget of its task at each poll.
+    async fn busy_until(clock: &Clock, end: Mono) {
+        while clock.mono() < end {
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_deadline_fires_although_its_work_is_always_ready() {
+        let clock = Clock::system();
+        let begun = clock.mono();
+        let after = |millis| begun.plus(Duration::from_millis(millis));
+        let late = clock
+            .until(after(200), busy_until(&clock, after(2_000)))
+            .await;
+        let took = clock.mono().since(begun);
+        assert_eq!(late, Err(DeadlineExceeded));
+        assert!(took < Duration::from_millis(300), "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn an_alarm_fires_although_other_work_of_its_task_is_always_ready() {
+        let clock = Clock::system();
+        let begun = clock.mono();
+        let after = |millis| begun.plus(Duration::from_millis(millis));
+        let mut alarm = clock.alarm();
+        alarm.set_by(after(200));
+        let fired = tokio::select! {
+            biased;
+            () = busy_until(&clock, after(2_000)) => false,
+            () = poll_fn(|cx| alarm.poll(cx)) => true,
+        };
+        let took = clock.mono().since(begun);
+        assert!(fired && took < Duration::from_millis(300), "{took:?}");
+    }
 
     #[tokio::test]
     async fn a_manual_clock_wakes_its_waiters_when_it_is_moved() {

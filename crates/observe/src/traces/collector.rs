@@ -10,6 +10,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use crate::interim::with_few_interim;
+
 use super::otlp::{ExportReply, export_reply};
 
 /// Maximum size of a response that is read.
@@ -115,7 +117,9 @@ impl Collector {
             reason,
             retry_after: None,
         };
-        let response = self.client.request(request).await.map_err(|error| {
+        let sent = with_few_interim(request, |request| self.client.request(request)).await;
+        let sent = sent.ok_or_else(|| temporary("too many interim responses".into()))?;
+        let response = sent.map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             temporary(cause.unwrap_or_else(|| error.to_string()))
         })?;

@@ -49,12 +49,7 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
     store
-        .claim_mail(MailClaim {
-            now: NOON,
-            until: NOON,
-            limit: 9,
-            webhooks: false,
-        })
+        .claim_mail(MailClaim::new(MailLane::Mail, NOON, NOON, 9))
         .await
         .unwrap();
     let before = store.mail_backlog().await.unwrap().mails;
@@ -87,12 +82,7 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
         "a mail for each change of the key"
     );
     let mails = store
-        .claim_mail(MailClaim {
-            now: NOON,
-            until: NOON,
-            limit: 9,
-            webhooks: false,
-        })
+        .claim_mail(MailClaim::new(MailLane::Mail, NOON, NOON, 9))
         .await
         .unwrap();
     assert!(mails.iter().any(|claimed| {

@@ -8,12 +8,7 @@ use super::*;
 const MINUTE: std::time::Duration = std::time::Duration::from_mins(1);
 
 fn claim(now: Wall, limit: usize) -> MailClaim {
-    MailClaim {
-        now,
-        until: now.plus(5 * MINUTE),
-        limit,
-        webhooks: false,
-    }
+    MailClaim::new(MailLane::Mail, now, now.plus(5 * MINUTE), limit)
 }
 
 async fn claimed(store: &dyn Store, now: Wall, limit: usize) -> Vec<(String, u32)> {
@@ -186,4 +181,41 @@ pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_
         "it has been due for longer"
     );
     assert_eq!(claimed(store, at, 1).await, one("first", 2));
+}
+
+pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &dyn Store) {
+    let message = |id: &str, recipient: &str, minutes: u32| NewMail {
+        kind: MailKind::Webhook,
+        created_at: NOON.plus(minutes * MINUTE),
+        ..a_mail(id, recipient)
+    };
+    let mut flood: Vec<_> = (10..99)
+        .map(|number| message(&format!("flood.{number}"), "hook_1", 0))
+        .collect();
+    flood.push(message("second", "hook_2", 1));
+    flood.push(message("third", "hook_12", 2));
+    flood.push(message("operator", OPERATOR, 0));
+    store.queue_mail(flood).await.unwrap();
+    let now = NOON.plus(3 * MINUTE);
+    let claimed = async |limit, each, except: &[&str]| {
+        let claim = MailClaim {
+            each,
+            except: except.iter().map(ToString::to_string).collect(),
+            ..MailClaim::new(MailLane::Owners, now, now.plus(MINUTE), limit)
+        };
+        let claimed = store.claim_mail(claim).await.unwrap();
+        let ids = claimed.into_iter().map(|claimed| claimed.mail.message_id);
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        claimed(2, 2, &["hook_2"]).await,
+        ["flood.10", "third"],
+        "one of each before the second of one"
+    );
+    assert_eq!(
+        claimed(9, 2, &[]).await,
+        ["flood.11", "flood.12", "second"],
+        "at most two of each"
+    );
+    assert!(claimed(9, 9, &["hook_1"]).await.is_empty());
 }

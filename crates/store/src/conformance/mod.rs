@@ -139,6 +139,7 @@ macro_rules! run_with {
             keys_are_found_with_their_applications
             each_mail_is_claimed_by_one_reader
             a_claim_expires_and_its_late_result_changes_nothing
+            recipients_take_turns_and_named_ones_are_left_out
             a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones
         }
 

@@ -47,12 +47,7 @@ async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId,
 async fn sent(store: &dyn Store) -> Vec<(String, String)> {
     let until = NOON.plus(HOUR);
     let mails = store
-        .claim_mail(MailClaim {
-            now: until,
-            until,
-            limit: 99,
-            webhooks: false,
-        })
+        .claim_mail(MailClaim::new(MailLane::Mail, until, until, 99))
         .await
         .unwrap();
     let attempt = |mail: &ClaimedMail| MailAttempt {

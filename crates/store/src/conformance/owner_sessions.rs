@@ -217,12 +217,7 @@ pub(crate) async fn each_new_account_queues_one_message_to_the_operator(store: &
         for terms in [None, Some("2026-01".to_owned()), Some("2026-01".to_owned())] {
             store.sign_in(sign_in(terms)).await.unwrap();
         }
-        let due = MailClaim {
-            now: NOON,
-            until: NOON,
-            limit: 9,
-            webhooks: true,
-        };
+        let due = MailClaim::new(MailLane::Operator, NOON, NOON, 9);
         let queued = store.claim_mail(due).await.unwrap();
         let ids: Vec<_> = queued
             .iter()
@@ -565,12 +560,7 @@ pub(crate) async fn a_link_to_an_account_goes_to_its_address(store: &dyn Store) 
         .unwrap()
         .unwrap();
     assert_eq!(usable.email, "ann@example.org");
-    let claim = MailClaim {
-        now: NOON,
-        until: NOON.plus(MINUTES),
-        limit: 9,
-        webhooks: false,
-    };
+    let claim = MailClaim::new(MailLane::Mail, NOON, NOON.plus(MINUTES), 9);
     let claimed = store.claim_mail(claim).await.unwrap();
     assert!(
         claimed

@@ -35,12 +35,7 @@ fn added(id: &str) -> WebhookChange {
 /// The recipients, message ids and texts of the messages to webhooks, which are removed as if they were sent.
 async fn sent(store: &dyn Store) -> Vec<[String; 3]> {
     let until = NOON.plus(HOUR);
-    let claim = MailClaim {
-        now: until,
-        until,
-        limit: 99,
-        webhooks: true,
-    };
+    let claim = MailClaim::new(MailLane::Owners, until, until, 99);
     let claimed = store.claim_mail(claim).await.unwrap();
     let attempt = |mail: &ClaimedMail| MailAttempt {
         message_id: mail.mail.message_id.clone(),

@@ -1,17 +1,25 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use super::tables::SqlField::{Flag, Number, Text, Time};
+use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::stored::stored;
 use crate::{
-    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice,
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, NewMail,
+    NewNotice, OPERATOR,
 };
 
-/// Links come first: they expire soon.
+/// Links come first: they expire soon. Then the first mails of all recipients come before their second ones. The time is compared
+/// again because another gateway may have claimed a mail since it was selected.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
-    SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND (kind = 'webhook') = $4
-    ORDER BY kind <> 'sign_in', due_at, message_id LIMIT $3 {skip_locked}
+    SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND message_id IN (
+        SELECT message_id FROM (
+            SELECT message_id, kind, due_at, row_number() OVER (PARTITION BY recipient ORDER BY due_at, message_id) AS turn
+            FROM {schema}.mail_queue
+            WHERE due_at <= $1 AND {lane} AND {position}($5, ',' || recipient || ',') = 0
+        ) waiting
+        WHERE turn <= $4 ORDER BY kind <> 'sign_in', turn, due_at, message_id LIMIT $3)
+    {skip_locked}
 )
 UPDATE {schema}.mail_queue SET due_at = $2, attempts = attempts + 1 WHERE message_id IN (SELECT message_id FROM due)
 RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, CAST(attempts AS bigint) AS attempts";
@@ -40,13 +48,23 @@ pub(crate) async fn claim<T: SqlTables>(
     tables: T,
     claim: &MailClaim,
 ) -> SqlDone<T, Vec<ClaimedMail>> {
-    let statement = CLAIM.replace("{skip_locked}", T::SKIP_LOCKED);
-    let limit = Number(stored(claim.limit));
+    let lane = match claim.lane {
+        MailLane::Mail => "kind <> 'webhook'",
+        MailLane::Operator => "kind = 'webhook' AND recipient = '{operator}'",
+        MailLane::Owners => "kind = 'webhook' AND recipient <> '{operator}'",
+    };
+    let statement = CLAIM
+        .replace("{skip_locked}", T::SKIP_LOCKED)
+        .replace("{position}", T::POSITION)
+        .replace("{lane}", lane)
+        .replace("{operator}", OPERATOR);
+    let except = format!(",{},", claim.except.join(","));
     let values = [
         Time(claim.now),
         Time(claim.until),
-        limit,
-        Flag(claim.webhooks),
+        Number(stored(claim.limit)),
+        Number(stored(claim.each)),
+        Text(&except),
     ];
     let mut claimed = tables.list(&statement, &values, mail).await?;
     // Changed rows are returned in any order.

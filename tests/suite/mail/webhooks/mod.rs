@@ -4,6 +4,7 @@ mod challenges;
 mod deliveries;
 mod limits;
 mod operator;
+mod turns;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +25,7 @@ use scoregate_store::{
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -37,19 +38,24 @@ const NOTICE: &str = "quota_80.app.2026-11-21";
 const BODY: &str = r#"{"type":"quota_80","timestamp":"2026-11-21T12:00:00Z","data":{"used":8}}"#;
 const OK: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 const PUBLIC: &str = "1.1.1.1:8443";
+const SLOW: &str = "9.9.9.9:443";
 const CLAIM: Duration = Duration::from_secs(90);
 
-/// A request, and the way to answer it. Without an answer the connection is closed.
+/// A request, and the way to answer it in parts. After the last one the connection is closed.
 pub struct ReceivedMessage {
     pub head: String,
     pub body: String,
     server_name: Option<String>,
-    reply: oneshot::Sender<String>,
+    reply: mpsc::Sender<String>,
 }
 
-/// Resolves every name to chosen addresses, and connects to the receiver instead of any of them.
+/// Resolves every name to chosen addresses, and connects to the receiver instead of any of them. Names that begin with `slow`
+/// lead to a host that accepts connections and sends nothing.
 struct TestNetwork {
     receiver: SocketAddr,
+    slow: TcpListener,
+    /// Connections to the slow host.
+    waiting: watch::Sender<usize>,
     addresses: Mutex<Vec<SocketAddr>>,
     connected: Mutex<Vec<SocketAddr>>,
 }
@@ -67,11 +73,18 @@ struct WebhookStation {
 }
 
 impl WebhookNetwork for TestNetwork {
-    fn resolve<'n>(&'n self, _: &'n str, _: u16) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+    fn resolve<'n>(&'n self, host: &'n str, _: u16) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+        if host.starts_with("slow") {
+            return Box::pin(async { Ok(vec![SLOW.parse().unwrap()]) });
+        }
         Box::pin(async { Ok(self.addresses.lock().unwrap().clone()) })
     }
 
     fn connect(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
+        if address == SLOW.parse::<SocketAddr>().unwrap() {
+            self.waiting.send_modify(|waiting| *waiting += 1);
+            return Box::pin(TcpStream::connect(self.slow.local_addr().unwrap()));
+        }
         self.connected.lock().unwrap().push(address);
         Box::pin(TcpStream::connect(self.receiver))
     }
@@ -93,7 +106,15 @@ impl ReceivedMessage {
     }
 
     pub fn answer(self, text: impl Into<String>) {
-        self.reply.send(text.into()).unwrap();
+        self.reply.try_send(text.into()).unwrap();
+    }
+
+    /// Sends the first part, and then the other one as often as the client reads it.
+    async fn answer_without_end(self, first: &str, again: &str) {
+        let mut next = first;
+        while self.reply.send(next.to_owned()).await.is_ok() {
+            next = again;
+        }
     }
 
     fn answer_with(self, body: &str) {
@@ -163,7 +184,7 @@ async fn read_and_answer(
             break (head.to_owned(), body.to_owned());
         }
     };
-    let (reply, answer) = oneshot::channel();
+    let (reply, mut parts) = mpsc::channel::<String>(1);
     out.send(ReceivedMessage {
         head,
         body,
@@ -171,8 +192,14 @@ async fn read_and_answer(
         reply,
     })
     .unwrap();
-    if let Ok(answer) = answer.await {
-        drop(stream.write_all(answer.as_bytes()).await);
+    let mut has_answered = false;
+    while let Some(part) = parts.recv().await {
+        has_answered = true;
+        if stream.write_all(part.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+    if has_answered {
         drop(stream.shutdown().await);
     }
 }
@@ -209,6 +236,8 @@ impl WebhookStation {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let network = Arc::new(TestNetwork {
             receiver: listener.local_addr().unwrap(),
+            slow: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            waiting: watch::Sender::default(),
             addresses: Mutex::new(vec![PUBLIC.parse().unwrap()]),
             connected: Mutex::default(),
         });
@@ -375,13 +404,17 @@ impl WebhookStation {
 }
 
 async fn sign_up(mail: &MailStation) -> OwnerId {
+    sign_up_as(mail, RECIPIENT).await
+}
+
+async fn sign_up_as(mail: &MailStation, email: &str) -> OwnerId {
     let now = mail.clock.now().wall;
-    let token = Digest::of("token");
+    let token = Digest::of(email);
     let expires_at = now.plus(Duration::from_mins(15));
     let link = NewSignInLink {
         digest: token,
-        email: RECIPIENT.into(),
-        mailbox: RECIPIENT.into(),
+        email: email.into(),
+        mailbox: email.into(),
         created_at: now,
         expires_at,
         allowance: LinkAllowance {
@@ -389,12 +422,12 @@ async fn sign_up(mail: &MailStation) -> OwnerId {
             links: 5,
         },
     };
-    assert!(mail.store.send_link(link, mail.mail("link")).await.unwrap());
+    assert!(mail.store.send_link(link, mail.mail(email)).await.unwrap());
     let owner = OwnerId::mint().unwrap();
     let sign_in = SignIn {
         at: now,
         link: token,
-        session: Digest::of("session"),
+        session: Digest::of(&format!("session of {email}")),
         expires_at,
         new_owner: owner,
         accepted_terms: Some("1".into()),

@@ -1,0 +1,197 @@
+//! Which receivers may get messages now: a bounded number at once, few of one owner, not all at one host or slow, and none
+//! that rests after it was slow or failed. Pure.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::mail::retry::delay;
+use scoregate_base::clock::Mono;
+
+/// Receivers served at once. A connection with TLS takes about 50 KB.
+pub(super) const AT_ONCE: usize = 256;
+/// Of one owner: as many as the owner may have. Webhooks that are removed and added again count too.
+const OF_OWNER: usize = 2;
+/// Of one host, and of those that were slow or failed before. The other half is for receivers that nothing speaks against.
+const HALF: usize = AT_ONCE / 2;
+/// If failures of more receivers are remembered, those of receivers that no longer rest are forgotten.
+const REMEMBERED: usize = 4_096;
+/// Receivers answer in less.
+const SLOW: Duration = Duration::from_secs(5);
+/// A receiver that works again gets its next message within this time.
+const MAX_REST: Duration = Duration::from_mins(5);
+
+/// The receivers that are served, and those that rest.
+#[derive(Debug, Default)]
+pub(super) struct ReceiverTurns {
+    served: HashMap<String, ServedReceiver>,
+    slow: HashMap<String, SlowReceiver>,
+}
+
+#[derive(Debug)]
+struct ServedReceiver {
+    owner: String,
+    host: String,
+    is_slow: bool,
+}
+
+/// A receiver that was slow or failed the last time.
+#[derive(Debug)]
+struct SlowReceiver {
+    times: u32,
+    rests_until: Mono,
+}
+
+/// How a receiver answered its last message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiverPace {
+    Fast,
+    /// Slow, or not at all.
+    Slow,
+}
+
+impl ReceiverPace {
+    /// Of an answer after this time; `None` if the host gave none.
+    pub(super) fn of(answered: Option<Duration>) -> Self {
+        match answered {
+            Some(took) if took < SLOW => Self::Fast,
+            Some(_) | None => Self::Slow,
+        }
+    }
+}
+
+impl ReceiverTurns {
+    /// How many more receivers can be served.
+    pub(super) fn room(&self) -> usize {
+        AT_ONCE.saturating_sub(self.served.len())
+    }
+
+    /// The receivers that get no messages now.
+    pub(super) fn waiting(&self, now: Mono) -> Vec<String> {
+        let is_full = self.count(|served| served.is_slow) >= HALF;
+        let rest = self
+            .slow
+            .iter()
+            .filter(|(_, slow)| is_full || slow.rests_until > now)
+            .map(|(webhook, _)| webhook);
+        self.served.keys().chain(rest).cloned().collect()
+    }
+
+    /// Begins to serve a receiver; `attempt` is the number of the attempt for its message. Returns false if it has to wait.
+    pub(super) fn begin(&mut self, webhook: &str, owner: &str, host: &str, attempt: u32) -> bool {
+        let is_slow = attempt > 1 || self.slow.contains_key(webhook);
+        let may = self.count(|served| served.owner == owner) < OF_OWNER
+            && self.count(|served| served.host == host) < HALF
+            && (!is_slow || self.count(|served| served.is_slow) < HALF);
+        if may {
+            let served = ServedReceiver {
+                owner: owner.to_owned(),
+                host: host.to_owned(),
+                is_slow,
+            };
+            self.served.insert(webhook.to_owned(), served);
+        }
+        may
+    }
+
+    /// Ends to serve a receiver. Each time that it was slow it rests twice as long.
+    pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
+        self.served.remove(webhook);
+        let before = self.slow.remove(webhook);
+        if pace == ReceiverPace::Fast {
+            return;
+        }
+        if self.slow.len() >= REMEMBERED {
+            self.slow.retain(|_, slow| slow.rests_until > now);
+        }
+        let times = before.map_or(0, |slow| slow.times).saturating_add(1);
+        let rests_until = now.plus(delay(times, MAX_REST));
+        let slow = SlowReceiver { times, rests_until };
+        self.slow.insert(webhook.to_owned(), slow);
+    }
+
+    fn count(&self, is_counted: impl Fn(&ServedReceiver) -> bool) -> usize {
+        self.served
+            .values()
+            .filter(|served| is_counted(served))
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Mono = Mono::from_nanos(0);
+
+    fn after(seconds: u64) -> Mono {
+        START.plus(Duration::from_secs(seconds))
+    }
+
+    /// Begins to serve receivers with the first attempt, each of another owner and host. Returns how many have their turn.
+    fn begun(turns: &mut ReceiverTurns, receivers: std::ops::Range<usize>, attempt: u32) -> usize {
+        let begins = |number: &usize| {
+            let name = format!("{attempt}.{number}");
+            turns.begin(&name, &name, &name, attempt)
+        };
+        receivers.filter(begins).count()
+    }
+
+    #[test]
+    fn an_owner_and_a_host_have_shares_and_half_is_for_receivers_that_were_not_slow() {
+        let mut turns = ReceiverTurns::default();
+        let of_owner = ["a", "b", "c"].map(|webhook| turns.begin(webhook, "ann", webhook, 1));
+        assert_eq!(of_owner, [true, true, false]);
+        let at_host = (0..200).filter(|number| {
+            let name = format!("hook_{number}");
+            turns.begin(&name, &name, "hooks.example.org", 1)
+        });
+        assert_eq!(at_host.count(), 128);
+        let mut turns = ReceiverTurns::default();
+        assert_eq!(begun(&mut turns, 0..999, 2), 128, "slow ones");
+        assert_eq!(turns.room(), 128);
+        assert_eq!(begun(&mut turns, 0..128, 1), 128);
+        assert_eq!(turns.room(), 0);
+    }
+
+    #[test]
+    fn a_slow_receiver_rests_twice_as_long_each_time_and_a_fast_one_not_at_all() {
+        let mut turns = ReceiverTurns::default();
+        let mut now = START;
+        for seconds in [5, 10, 20, 40, 80, 160, 300, 300] {
+            assert!(turns.begin("hook", "ann", "host", 1));
+            assert_eq!(turns.waiting(now), ["hook"], "it is served");
+            turns.end("hook", ReceiverPace::of(None), now);
+            let end = now.plus(Duration::from_secs(seconds));
+            assert_eq!(turns.waiting(Mono::from_nanos(end.nanos() - 1)), ["hook"]);
+            assert!(turns.waiting(end).is_empty());
+            now = end;
+        }
+        turns.begin("hook", "ann", "host", 1);
+        turns.end("hook", ReceiverPace::of(Some(Duration::from_secs(4))), now);
+        assert!(turns.waiting(now).is_empty());
+        turns.begin("hook", "ann", "host", 1);
+        turns.end("hook", ReceiverPace::of(Some(SLOW)), now);
+        assert_eq!(turns.waiting(now.plus(Duration::from_secs(4))), ["hook"]);
+    }
+
+    #[test]
+    fn while_too_many_slow_receivers_are_served_no_other_slow_one_is_asked_for() {
+        let mut turns = ReceiverTurns::default();
+        turns.end("slow", ReceiverPace::Slow, START);
+        assert!(turns.waiting(after(9)).is_empty());
+        begun(&mut turns, 0..128, 2);
+        assert!(turns.waiting(after(9)).contains(&"slow".to_owned()));
+    }
+
+    #[test]
+    fn failures_of_many_receivers_are_forgotten_once_they_no_longer_rest() {
+        let mut turns = ReceiverTurns::default();
+        for number in 0..REMEMBERED {
+            turns.end(&number.to_string(), ReceiverPace::Slow, START);
+        }
+        assert_eq!(turns.slow.len(), REMEMBERED);
+        turns.end("last", ReceiverPace::Slow, after(5));
+        assert_eq!(turns.waiting(after(5)), ["last"]);
+        assert_eq!(turns.slow.len(), 1);
+    }
+}
