@@ -16,11 +16,12 @@ use crate::documents::{FetchPriority, FoundDocument};
 use crate::instruments::{CacheOutcome, RequestSubject};
 use crate::pages::Pages;
 use scoregate_base::clock::{Now, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::routes::{API_BASE, Route};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 use super::admit::{Admission, admit, guarded};
-use super::authenticate::{Caller, authenticate};
+use super::authenticate::{Caller, authenticate, find};
 use super::charge::{ChargedRequest, charge};
 use super::connection_trust::ConnectionTrust;
 use super::credentials::Credentials;
@@ -162,6 +163,14 @@ impl Gateway {
     /// API may be a POST with a body.
     pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
         is_well_formed(head, has_body)
+    }
+
+    /// The application of the key in a head, for limits that apply before the request is authenticated.
+    pub fn application(&self, head: &Parts) -> Option<ApplicationId> {
+        let credentials = Credentials::of(RequestHeaders::of(&head.headers));
+        let key = credentials.key().ok()?.filter(|key| self.form.fits(key))?;
+        let found = find(&Digest::of(key), &self.key_directory, self.clock.now());
+        Some(found.ok()?.account.id)
     }
 
     /// Removes expired documents and keys. Called every few seconds.
