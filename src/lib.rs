@@ -6,6 +6,7 @@
 //! order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
 //! `ARCHITECTURE.md` is the map.
 
+pub mod bodies;
 pub mod cache;
 
 pub mod pages;

@@ -14,14 +14,16 @@ use crate::pages::Pages;
 use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::Clock;
-use scoregate_base::keys::KeyForm;
+use scoregate_base::keys::{ApplicationId, Digest, KeyForm};
 use scoregate_base::routes::EndpointTable;
 
 use super::concurrency_limit::ConcurrencyLimit;
 use super::guard::AddressGuard;
 use super::observation::recorders::RequestRecorders;
 use super::request::connection_trust::ConnectionTrust;
+use super::request::credentials::Credentials;
 use super::request::peer::Peer;
+use super::request::request_headers::RequestHeaders;
 use super::request::target_memo::TargetMemo;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
@@ -92,6 +94,15 @@ impl Gateway {
     /// API may be a POST with a body.
     pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
         is_well_formed(head, has_body)
+    }
+
+    /// The application of the key in a head, for limits that apply before the request is authenticated.
+    pub fn application(&self, head: &Parts) -> Option<ApplicationId> {
+        let credentials = Credentials::new(RequestHeaders::new(&head.headers));
+        let key = credentials.key().ok()?.filter(|key| self.form.fits(key))?;
+        let now = self.clock.now().wall;
+        let found = self.key_directory.find_valid(&Digest::of(key), now);
+        Some(found.ok()?.account.id)
     }
 
     /// Removes expired documents and keys. Called every few seconds.

@@ -1,8 +1,8 @@
 //! Requests to the receiver of leaked keys, and their responses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -12,36 +12,29 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
-use http_body::Body;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{LeakedKey, LeakedKeys};
+use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::{Gateway, Peer};
 use crate::instruments::LeakOutcome;
 use scoregate_base::keys::{Digest, KeyForm, shown_prefix};
 
-use super::published_keys::PublishedKeys;
+use super::published_keys::{PublishedKeys, has_form};
+use super::report_slots::ReportSlots;
 use super::scan_report::{ReportedToken, TokenLabel};
 
 const PATH: &str = "/secret-scanning";
 const IDENTIFIER: HeaderName = HeaderName::from_static("github-public-key-identifier");
 const SIGNATURE: HeaderName = HeaderName::from_static("github-public-key-signature");
-/// Maximum number of reports that are received and processed concurrently: they are in memory.
-const AT_ONCE: usize = 16;
-/// Time for a report to arrive after its head.
-const BODY_TIMEOUT: Duration = Duration::from_secs(5);
-
-type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Receives reports of leaked keys.
 pub struct LeakReceiver {
     /// The keys that sign reports.
     pub signers: Arc<PublishedKeys>,
     leaked: LeakedKeys,
-    slots: Arc<Semaphore>,
+    slots: Arc<ReportSlots>,
     /// The tasks of reports. A shutdown waits for them.
     tasks: TaskTracker,
 }
@@ -75,7 +68,7 @@ impl LeakReceiver {
         Self {
             signers: Arc::default(),
             leaked,
-            slots: Arc::new(Semaphore::new(AT_ONCE)),
+            slots: Arc::default(),
             tasks,
         }
     }
@@ -91,15 +84,15 @@ impl LeakReceiver {
         self: &Arc<Self>,
         gateway: &ArcSwap<Gateway>,
         head: &Parts,
-        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        body: &mut RequestBody<'_>,
         peer: Peer,
     ) -> Response<Full<Bytes>> {
         let gateway = gateway.load_full();
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
-        let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
+        let closes = head.version < Version::HTTP_2 && !body.is_at_end();
         let client = gateway.proxies.client(peer.address, &head.headers);
         let answered = if gateway.guard.take(client, gateway.clock.now()) {
-            let answered = self.answer(&gateway, head, body).await;
+            let answered = self.answer(&gateway, head, body, client).await;
             if !matches!(answered, Err((status, _)) if status.is_client_error()) {
                 gateway.guard.give_back(client);
             }
@@ -113,45 +106,31 @@ impl LeakReceiver {
         response(&answered, head.method == Method::HEAD, closes)
     }
 
-    /// Refuses a request whose body cannot be read now.
-    pub fn refuse_as_busy(head: &Parts) -> Response<Full<Bytes>> {
-        response(&Err(BUSY), head.method == Method::HEAD, false)
-    }
-
     async fn answer(
         self: &Arc<Self>,
         gateway: &Gateway,
         head: &Parts,
-        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        body: &mut RequestBody<'_>,
+        client: IpAddr,
     ) -> Result<Bytes, LeakRefusal> {
         if head.method != Method::POST {
             return Err(METHOD);
         }
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
         let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(NOT_SIGNED)?;
-        // No body is read without a known identifier.
-        if !self.signers.has(identifier) {
+        // No body is read without a known identifier and something that may be a signature.
+        if !self.signers.has(identifier) || !has_form(signature) {
             return Err(NOT_SIGNED);
         }
-        if body.size_hint().lower() > Self::MAX_BODY as u64 {
-            return Err(TOO_LARGE);
-        }
-        let slot = Arc::clone(&self.slots)
-            .try_acquire_owned()
-            .map_err(|_| BUSY)?;
-        let body = match gateway
-            .clock
-            .within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect())
+        let body = body
+            .read(Self::MAX_BODY, Holder::Client(client))
             .await
-        {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TOO_LARGE),
-            Ok(Err(_)) => return Err(NOT_A_REPORT),
-            Err(_) => return Err(SLOW),
-        };
+            .map_err(unread)?;
         if !self.signers.verify(identifier, signature, &body) {
             return Err(NOT_SIGNED);
         }
+        // Only reports that are signed occupy slots.
+        let slot = self.slots.take(client).ok_or(BUSY)?;
         let receiver = Arc::clone(self);
         let form = gateway.form.clone();
         // A task that does not end with the connection: a change that is stored must take effect here too.
@@ -200,6 +179,16 @@ impl LeakReceiver {
         serde_json::to_vec(&labels)
             .map(Bytes::from)
             .map_err(|_| FAILED)
+    }
+}
+
+/// The refusal of a report that was not read.
+const fn unread(failure: BodyFailure) -> LeakRefusal {
+    match failure {
+        BodyFailure::Broken | BodyFailure::Trailers => NOT_A_REPORT,
+        BodyFailure::TooLarge => TOO_LARGE,
+        BodyFailure::Slow => SLOW,
+        BodyFailure::Busy => BUSY,
     }
 }
 

@@ -6,6 +6,7 @@
 mod leak_config;
 mod leak_receiver;
 mod published_keys;
+mod report_slots;
 mod scan_report;
 
 pub use leak_config::{LeakConfig, SignerSource};

@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
 use serde::Deserialize;
 use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::{SequenceOf, UintRef};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
 /// The first byte and the length of a point of P-256 that is not compressed.
@@ -88,6 +89,12 @@ impl PublishedKeys {
     }
 }
 
+/// Whether a text may be a signature: two integers in DER, in Base64.
+pub(super) fn has_form(signature: &str) -> bool {
+    let der = BASE64.decode(signature.as_bytes()).unwrap_or_default();
+    SequenceOf::<UintRef<'_>, 2>::from_der(&der).is_ok_and(|pair| pair.len() == 2)
+}
+
 /// ECDSA on P-256 with SHA-256, by ring.
 fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
     let supported = ring::default_provider().signature_verification_algorithms;
@@ -131,6 +138,7 @@ mod tests {
         let keys = PublishedKeys::default();
         keys.replace(&list(KEY_OF_GITHUB)).unwrap();
         assert!(keys.verify("one", SIGNATURE_OF_GITHUB, BODY.as_bytes()));
+        assert!(has_form(SIGNATURE_OF_GITHUB));
         assert!(!keys.verify("one", SIGNATURE_OF_GITHUB, format!("{BODY}\n").as_bytes()));
     }
 
@@ -146,6 +154,18 @@ mod tests {
         assert!(keys.has("one") && keys.verify("one", &signature, BODY.as_bytes()));
         assert!(!keys.has("two") && !keys.verify("two", &signature, BODY.as_bytes()));
         assert!(!keys.verify("one", &signed(&other), BODY.as_bytes()));
+        assert!(has_form(&signed(&other)));
+        for text in [
+            "",
+            "?",
+            "x",
+            "MEQ=",
+            "MAYCAQECAQ==",
+            "MAMCAQE=",
+            &signature.to_lowercase(),
+        ] {
+            assert!(!has_form(text), "{text}");
+        }
         for (signature, text) in [
             (signature.as_str(), BODY.trim_end_matches(']')),
             (signature.as_str(), ""),

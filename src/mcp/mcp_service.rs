@@ -1,17 +1,14 @@
 //! Requests to `/mcp`, and their responses.
 
-use std::time::Duration;
-
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use http::header::{ALLOW, CONNECTION, HOST, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
-use http_body::Body;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use serde_json::{Value, json};
 
+use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
 use crate::instruments::{McpInstruments, McpOutcome};
 use crate::pages::MCP;
@@ -34,10 +31,6 @@ const MCP_READING: CorsGrant = CorsGrant {
 };
 const JSON: &str = "application/json";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Time for a message to arrive after its head.
-const BODY_TIMEOUT: Duration = Duration::from_secs(5);
-
-type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers language models.
 pub struct McpService {
@@ -74,7 +67,7 @@ const TOO_MANY: HttpRefusal = (
 );
 const BUSY: HttpRefusal = (
     StatusCode::SERVICE_UNAVAILABLE,
-    "Wait until other messages of this connection are received.",
+    "Send the message again: too many others are being received.",
 );
 
 /// A response, and how it is counted.
@@ -113,13 +106,13 @@ impl McpService {
         &self,
         gateway: &ArcSwap<Gateway>,
         head: &Parts,
-        body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
+        body: &mut RequestBody<'_>,
         peer: Peer,
         (trust, may_continue): (&ConnectionTrust, bool),
     ) -> Response<Full<Bytes>> {
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
-        let has_body = !body.is_end_stream();
+        let has_body = !body.is_at_end();
         let headers = McpHeaders::of(&head.headers);
         let received = self.receive(&gateway, (head, &headers), body, peer).await;
         let has_arrived = matches!(received, Received::Message(_));
@@ -156,17 +149,12 @@ impl McpService {
         response
     }
 
-    /// Refuses a request whose body cannot be read now.
-    pub fn refuse_as_busy() -> Response<Full<Bytes>> {
-        refused(BUSY, false)
-    }
-
     /// Reads the message of a request. One that does not arrive with its head takes a token of the guard until it has arrived.
     async fn receive(
         &self,
         gateway: &Gateway,
         (head, headers): (&Parts, &McpHeaders<'_>),
-        body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
+        body: &mut RequestBody<'_>,
         peer: Peer,
     ) -> Received {
         let client = || gateway.proxies.client(peer.address, &head.headers);
@@ -174,7 +162,7 @@ impl McpService {
         let refusal = match head.method {
             _ if !is_origin_allowed(gateway, head, headers.origin) => Some(FOREIGN_ORIGIN),
             Method::POST if !is_json(headers.content_type) => Some(NOT_JSON),
-            Method::POST if body.size_hint().lower() > Self::MAX_BODY as u64 => Some(TOO_LARGE),
+            Method::POST if body.exceeds(Self::MAX_BODY) => Some(TOO_LARGE),
             Method::POST | Method::OPTIONS => None,
             _ => Some(METHOD),
         };
@@ -188,17 +176,23 @@ impl McpService {
                 Received::Refused(TOO_MANY)
             };
         }
-        let mut reading = std::pin::pin!(read(body));
-        let read = match reading.as_mut().now_or_never() {
-            Some(read) => Ok(read),
+        let read = match body.arrived(Self::MAX_BODY) {
+            Some(read) => read,
             None if !take() => return Received::Refused(TOO_MANY),
             None => {
-                let read = gateway.clock.within(BODY_TIMEOUT, reading).await;
-                read.inspect(|_| gateway.guard.give_back(client()))
+                let application = gateway.application(head).map(Holder::Application);
+                let holder = application.unwrap_or_else(|| Holder::Client(client()));
+                let read = body.rest(Self::MAX_BODY, holder).await;
+                if read != Err(BodyFailure::Slow) {
+                    gateway.guard.give_back(client());
+                }
+                read
             }
         };
-        read.unwrap_or(Err(SLOW))
-            .map_or_else(Received::Refused, Received::Message)
+        match read {
+            Ok(message) => Received::Message(message),
+            Err(failure) => Received::Refused(unread(failure)),
+        }
     }
 
     /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
@@ -302,7 +296,7 @@ impl McpService {
 
 /// A request after its body.
 enum Received {
-    Message(Bytes),
+    Message(Vec<u8>),
     Preflight,
     Refused(HttpRefusal),
 }
@@ -317,35 +311,14 @@ fn ttl_millis(gateway: &Gateway) -> u128 {
         .map_or(0, |at| at.since(now).as_millis())
 }
 
-/// Reads a body. Most arrive in one piece, which is not copied.
-async fn read(
-    body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
-) -> Result<Bytes, HttpRefusal> {
-    let mut body = std::pin::pin!(Limited::new(body, McpService::MAX_BODY));
-    let mut first = Bytes::new();
-    let mut rest = Vec::new();
-    while !body.is_end_stream()
-        && let Some(frame) = body.frame().await
-    {
-        let frame = frame.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                TOO_LARGE
-            } else {
-                NO_BODY
-            }
-        })?;
-        let data = frame.into_data().map_err(|_| NO_BODY)?;
-        if first.is_empty() {
-            first = data;
-        } else {
-            rest.extend_from_slice(&data);
-        }
+/// The refusal of a message that was not read.
+const fn unread(failure: BodyFailure) -> HttpRefusal {
+    match failure {
+        BodyFailure::Broken | BodyFailure::Trailers => NO_BODY,
+        BodyFailure::TooLarge => TOO_LARGE,
+        BodyFailure::Slow => SLOW,
+        BodyFailure::Busy => BUSY,
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        [&*first, &rest].concat().into()
-    })
 }
 
 /// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.

@@ -17,8 +17,6 @@ pub(super) const LARGE_HEAD: usize = 24_576;
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
-/// Maximum number of bodies that are read concurrently on an HTTP/2 connection.
-pub(super) const AWAITED_BODIES: usize = 4;
 
 /// The limits of one client. A pending response is complete and has bytes that its client has not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,21 @@
 //! State of the server that connections use.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use http::Method;
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
+use http::{Method, Response};
 use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::Gateway;
+use crate::bodies::{BodyBudget, RequestBody};
+use crate::gateway::{ConnectionTrust, Gateway, Peer};
 use crate::leaks::LeakReceiver;
 use crate::mcp::McpService;
 use crate::site::Site;
@@ -27,8 +33,12 @@ pub(super) struct ConnectionContext {
     /// The service for language models, if it is on.
     pub(super) mcp: Option<Arc<McpService>>,
     pub(super) clock: Clock,
+    /// The memory for bodies that are awaited.
+    pub(super) bodies: Arc<BodyBudget>,
     /// Permits to read heads that are larger than the gateway accepts: they bound the memory for all of them.
     pub(super) large_heads: Arc<Semaphore>,
+    /// Permits to discard what a refused client still sends.
+    pub(super) drains: Arc<Semaphore>,
     /// Owns the tasks beside connections.
     pub(super) tasks: TaskTracker,
 }
@@ -79,6 +89,29 @@ impl ConnectionContext {
 }
 
 impl BesideApi<'_> {
+    /// Answers a request. The connection is closed if the response has a `Connection` header.
+    pub(super) async fn answer(
+        self,
+        context: &ConnectionContext,
+        (head, body): (&Parts, Incoming),
+        peer: Peer,
+        connection: (&ConnectionTrust, bool),
+    ) -> Response<Full<Bytes>> {
+        let gateway = &context.gateway;
+        let body = pin!(body.map_err(drop));
+        let body = &mut RequestBody::new(body, head, &context.bodies, &context.clock);
+        let mut response = match self {
+            Self::Site(site) => site.handle(head, body, peer).await,
+            Self::Leaks(leaks) => leaks.handle(gateway, head, body, peer).await,
+            Self::Mcp(mcp) => mcp.handle(gateway, head, body, peer, connection).await,
+        };
+        if body.is_over_budget() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        response
+    }
+
     /// The maximum size of a body.
     pub(super) const fn max_body(self) -> usize {
         match self {

@@ -2,10 +2,11 @@
 
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,12 +18,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::{self, Parts};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use crate::gateway::Peer;
 
 use super::activity::ConnectionActivity;
-use super::connection_context::{BesideApi, ConnectionContext};
+use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -43,7 +44,7 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// How long and how much is read from a client that was refused while it was sending: closing immediately would reset the
 /// connection and discard the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-const DRAIN_BYTES: u64 = 256 * 1_024;
+const DRAIN_BYTES: usize = 256 * 1_024;
 
 /// Serves a stream until it ends.
 pub(super) async fn serve<S>(
@@ -67,13 +68,9 @@ where
         async move {
             let beside = context.beside_api(&head, has_body);
             let mut response = match beside {
-                Some(BesideApi::Site(site)) => Box::pin(site.handle(&head, body, peer)).await,
-                Some(BesideApi::Leaks(leaks)) => {
-                    Box::pin(leaks.handle(&context.gateway, &head, body, peer)).await
-                }
-                Some(BesideApi::Mcp(mcp)) => {
+                Some(service) => {
                     let connection = (activity.trust(), may_continue);
-                    Box::pin(mcp.handle(&context.gateway, &head, body, peer, connection)).await
+                    Box::pin(service.answer(context, (&head, body), peer, connection)).await
                 }
                 None => {
                     let gateway = context.gateway.load();
@@ -175,16 +172,40 @@ fn codec(max_head: usize) -> http1::Builder {
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
 /// before the client has read it.
 async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, context: &ConnectionContext) {
+    let Ok(_permit) = context.drains.try_acquire() else {
+        return shut_down(stream, context).await;
+    };
     let drained = context.clock.within(DRAIN_TIMEOUT, async {
         stream.shutdown().await?;
-        tokio::io::copy(&mut stream.take(DRAIN_BYTES), &mut tokio::io::sink()).await
+        let mut left = DRAIN_BYTES;
+        poll_fn(|cx| discard(Pin::new(&mut stream), &mut left, cx)).await
     });
     let drained = drained.await;
     tracing::trace!(?drained, "input of a refused client was discarded");
 }
 
-/// Closes our side of an idle connection.
+/// Reads and discards so many bytes. Its buffer is on the stack: thousands of clients may be drained at once.
+fn discard(
+    mut stream: Pin<&mut impl AsyncRead>,
+    left: &mut usize,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    let mut bytes = [0; 4_096];
+    while *left > 0 {
+        let mut buffer = ReadBuf::new(&mut bytes);
+        ready!(stream.as_mut().poll_read(cx, &mut buffer))?;
+        let read = buffer.filled().len();
+        *left = if read == 0 {
+            0
+        } else {
+            left.saturating_sub(read)
+        };
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// Closes our side of a connection.
 async fn shut_down(mut stream: impl AsyncWrite + Unpin, context: &ConnectionContext) {
     let closed = context.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
-    tracing::trace!(?closed, "idle connection closed");
+    tracing::trace!(?closed, "connection closed");
 }

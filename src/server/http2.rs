@@ -18,12 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::Peer;
-use crate::leaks::LeakReceiver;
-use crate::mcp::McpService;
 
 use super::activity::{ConnectionActivity, StreamGuard};
 use super::client_limits::STREAMS;
-use super::connection_context::{BesideApi, ConnectionContext};
+use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -123,18 +121,16 @@ async fn answer(
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let beside = context.beside_api(&head, has_body);
-    let is_busy = beside.is_some_and(|service| has_body && !stream.await_body(service.max_body()));
     let mut response = match beside {
-        Some(BesideApi::Site(site)) if is_busy => site.refuse_as_busy(&head, peer),
-        Some(BesideApi::Site(site)) => site.handle(&head, body, peer).await,
-        Some(BesideApi::Leaks(_)) if is_busy => LeakReceiver::refuse_as_busy(&head),
-        Some(BesideApi::Mcp(_)) if is_busy => McpService::refuse_as_busy(),
-        Some(BesideApi::Mcp(mcp)) => {
+        Some(service) => {
+            if has_body {
+                stream.await_body(service.max_body());
+            }
             let connection = (stream.activity().trust(), true);
-            mcp.handle(&context.gateway, &head, body, peer, connection)
+            service
+                .answer(context, (&head, body), peer, connection)
                 .await
         }
-        Some(BesideApi::Leaks(leaks)) => leaks.handle(&context.gateway, &head, body, peer).await,
         None => {
             // A guard would occupy one of the few places of its thread while the request waits.
             let gateway = context.gateway.load_full();

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::bodies::BodyBudget;
 use crate::gateway::{Gateway, Peer};
 use crate::leaks::LeakReceiver;
 use crate::mcp::McpService;
@@ -39,6 +40,9 @@ const UNSENT_BYTES: u32 = 4 * 1_024;
 /// Maximum number of heads above the gateway's limit that are read concurrently, up to 64 KiB each. Others get their 431
 /// without a body.
 const LARGE_HEADS: usize = 64;
+/// Maximum number of refused clients whose input is discarded, so that they get their response. Each keeps its connection, of
+/// about 10 kB, for up to 2 s; others may miss the response.
+const DRAINS: usize = 256;
 
 /// Settings of the public port.
 #[derive(Clone, Debug)]
@@ -160,7 +164,9 @@ impl Server {
             leaks,
             mcp,
             clock,
+            bodies: Arc::new(BodyBudget::new(registry)),
             large_heads,
+            drains: Arc::new(Semaphore::new(DRAINS)),
             tasks,
         };
         let shared = ServerShared {

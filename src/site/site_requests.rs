@@ -1,20 +1,19 @@
 //! Requests to the site: the shell around the pages, and the steps before a page is asked.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, Version};
-use http_body::Body;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{OwnerAdministration, Registrar};
+use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
@@ -29,9 +28,6 @@ use super::site_path::{SitePath, is_of_site};
 use super::site_refusal::SiteRefusal;
 use super::site_reply::{ResponseStyle, SiteReply, SiteResult, response};
 use super::visit::Visit;
-
-/// Time for a form to arrive after its head.
-const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pages of accounts.
 pub struct Site {
@@ -92,19 +88,15 @@ impl Site {
     }
 
     /// Answers a request. Never fails and never panics: a panic becomes a 500.
-    pub async fn handle<B>(
+    pub async fn handle(
         self: &Arc<Self>,
         head: &Parts,
-        body: B,
+        body: &mut RequestBody<'_>,
         peer: Peer,
-    ) -> Response<Full<Bytes>>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    ) -> Response<Full<Bytes>> {
         let config = self.config.load_full();
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
-        let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
+        let closes = head.version < Version::HTTP_2 && !body.is_at_end();
         let answered = AssertUnwindSafe(self.answer(&config, head, body, peer))
             .catch_unwind()
             .await;
@@ -113,14 +105,6 @@ impl Site {
             Err(SiteRefusal::Internal)
         });
         self.respond(&config, answered, head, closes)
-    }
-
-    /// Refuses a request whose body cannot be read now.
-    pub fn refuse_as_busy(&self, head: &Parts, peer: Peer) -> Response<Full<Bytes>> {
-        let config = self.config.load();
-        let client = config.proxies.client(peer.address, &head.headers);
-        let counted = self.admission.count(client, self.clock.now());
-        self.respond(&config, counted.and(Err(SiteRefusal::Busy)), head, false)
     }
 
     fn respond(
@@ -157,17 +141,13 @@ impl Site {
     }
 
     /// The steps in order.
-    async fn answer<B>(
+    async fn answer(
         self: &Arc<Self>,
         config: &Arc<SiteConfig>,
         head: &Parts,
-        body: B,
+        body: &mut RequestBody<'_>,
         peer: Peer,
-    ) -> SiteResult
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    ) -> SiteResult {
         let now = self.clock.now();
         let client = config.proxies.client(peer.address, &head.headers);
         self.admission.count(client, now)?;
@@ -178,7 +158,7 @@ impl Site {
         }
         let is_form = head.method == Method::POST;
         let form = if is_form {
-            self.read_form(config, head, body).await?
+            read_form(config, head, body, client).await?
         } else {
             Form::default()
         };
@@ -219,39 +199,6 @@ impl Site {
         })
     }
 
-    /// Reads a form that a page of this site has sent.
-    async fn read_form<B>(&self, config: &SiteConfig, head: &Parts, body: B) -> SiteResult<Form>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        if is_cross_site(&head.uri, &head.headers, &config.root) {
-            return Err(SiteRefusal::CrossSite);
-        }
-        if !has_form_type(&head.headers) {
-            return Err(SiteRefusal::NotAForm);
-        }
-        let length = head
-            .headers
-            .get(CONTENT_LENGTH)
-            .and_then(|length| length.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: u64| length > MAX_FORM as u64) {
-            return Err(SiteRefusal::TooLarge);
-        }
-        let read = self
-            .clock
-            .within(BODY_TIMEOUT, Limited::new(body, MAX_FORM).collect())
-            .await;
-        match read {
-            // On HTTP/2 the codec removes pseudo-header fields from them.
-            Ok(Ok(body)) if body.trailers().is_some() => Err(SiteRefusal::Trailers),
-            Ok(Ok(body)) => Form::parse(&body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(SiteRefusal::TooLarge),
-            Ok(Err(_)) => Err(SiteRefusal::NotAForm),
-            Err(_) => Err(SiteRefusal::Slow),
-        }
-    }
-
     async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> SiteResult {
         match (path, is_form) {
             (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
@@ -274,6 +221,30 @@ impl Site {
             (SitePath::Close(id), _) => self.close_application(visit, id).await,
         }
     }
+}
+
+/// Reads a form that a page of this site has sent.
+async fn read_form(
+    config: &SiteConfig,
+    head: &Parts,
+    body: &mut RequestBody<'_>,
+    client: IpAddr,
+) -> SiteResult<Form> {
+    if is_cross_site(&head.uri, &head.headers, &config.root) {
+        return Err(SiteRefusal::CrossSite);
+    }
+    if !has_form_type(&head.headers) {
+        return Err(SiteRefusal::NotAForm);
+    }
+    let read = body.read(MAX_FORM, Holder::Client(client)).await;
+    let bytes = read.map_err(|failure| match failure {
+        BodyFailure::Broken => SiteRefusal::NotAForm,
+        BodyFailure::Trailers => SiteRefusal::Trailers,
+        BodyFailure::TooLarge => SiteRefusal::TooLarge,
+        BodyFailure::Slow => SiteRefusal::Slow,
+        BodyFailure::Busy => SiteRefusal::Busy,
+    })?;
+    Form::parse(&bytes)
 }
 
 /// A new id: it is in the response and in the log.

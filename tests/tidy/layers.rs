@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 15] = [
     &["evidence", "plans"],
     &["interim", "telemetry"],
     &["traces"],
-    &["store", "cache", "scoring"],
+    &["store", "bodies", "cache", "scoring"],
     &["upstream", "pages"],
     &["instruments"],
     &["accounts", "documents", "mail", "status"],

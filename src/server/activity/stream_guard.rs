@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::server::client_limits::AWAITED_BODIES;
 use crate::server::unsent::{StreamRefusal, UnsentResponse};
 
 use super::connection_activity::ConnectionActivity;
@@ -79,19 +78,13 @@ impl StreamGuard {
     }
 
     /// The body of the request, of at most so many bytes, is read before the response. Wakes the connection up to read it.
-    /// Returns `false` if too many are being read: then the response must not wait for the body, which may come after further
-    /// heads.
-    pub(in crate::server) fn await_body(&mut self, max_bytes: usize) -> bool {
+    pub(in crate::server) fn await_body(&mut self, max_bytes: usize) {
         let mut state = self.activity.state();
-        if state.awaited_bodies >= AWAITED_BODIES {
-            return false;
-        }
         state.awaited_bodies += 1;
         state.awaited_bytes += max_bytes;
         self.awaited_body = Some(max_bytes);
         drop(state);
         self.activity.changed.notify_one();
-        true
     }
 
     /// Bytes of the body were sent: the client's windows had room for them.

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use memchr::memmem;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 use crate::server::client_limits::LARGE_HEAD;
 use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
@@ -28,6 +28,8 @@ const MAX_FIELDS: usize = 100;
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Bytes of a head that are compared together.
 const BLOCK: usize = 32;
+/// Bytes of a body that are read at once: fewer than the first buffer of the codec has, which grows if it is filled.
+const BODY_READ: u64 = 8_191;
 /// The end of a head.
 pub(super) const END: &[u8] = b"\r\n\r\n";
 
@@ -230,7 +232,8 @@ impl<'l> HeadScanner<'l> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let begin = buffer.filled().len();
-        ready!(self.receive(stream, cx, buffer))?;
+        let mut part = stream.take(BODY_READ);
+        ready!(self.receive(Pin::new(&mut part), cx, buffer))?;
         if let Some(limit) = self.limit.filter(|_| left < ENDLESS) {
             let received = buffer.filled().len() - begin;
             let passed = received.min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -9,3 +9,4 @@ mod overload;
 mod slow_clients;
 mod tls;
 mod unauthenticated_clients;
+mod unfinished_bodies;

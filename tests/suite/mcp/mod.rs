@@ -3,4 +3,4 @@
 mod calls;
 mod connections;
 mod messages;
-mod session;
+pub mod session;

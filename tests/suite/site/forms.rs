@@ -219,19 +219,9 @@ async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
     let body: &'static [u8] = "x".repeat(8_000).leak().as_bytes();
     let kind = [("content-type", "application/x-www-form-urlencoded")];
     let sent = (0..8).map(|_| client.sends("POST", "/account/sign-in", &kind, body));
-    let mut read = 0;
-    let mut refused = 0;
     for response in futures_util::future::join_all(sent).await {
-        match response.unwrap().status {
-            403 => read += 1,
-            503 => refused += 1,
-            status => panic!("{status}"),
-        }
+        assert_eq!(response.unwrap().status, 403);
     }
-    assert!(
-        read > 0 && refused > 0 && read + refused == 8,
-        "{read} {refused}"
-    );
     // A request of the API on the same connection is answered as well.
     let api = client.request("GET", "/api/v1/models", &[]).await.unwrap();
     assert_eq!(api.status, 401);

@@ -17,7 +17,7 @@ use crate::backend::{Received, json as json_response};
 use crate::client::{Connection, Response};
 use crate::world::{Customer, World, good};
 
-const PATH: &str = "/secret-scanning";
+pub const PATH: &str = "/secret-scanning";
 const PLACE: &str = "https://github.com/octocat/Hello-World/blob/1234/foo/bar.txt";
 
 /// The scanner, with the key that signs its reports.
@@ -55,6 +55,14 @@ impl Scanner {
 
     fn signature(&self, body: &[u8]) -> String {
         BASE64.encode(&self.pair.sign(body).unwrap())
+    }
+
+    /// The headers that sign a body.
+    pub fn signed(&self, body: &[u8]) -> [(&'static str, String); 2] {
+        [
+            ("github-public-key-identifier", self.identifier.clone()),
+            ("github-public-key-signature", self.signature(body)),
+        ]
     }
 
     /// Sends a report.
@@ -351,8 +359,9 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
         let answered = post(world.address(), &body, &headers).await;
         assert_eq!(answered.status, status);
     }
+    let signature = scanner.signature(b"[]");
     let head = format!(
-        "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: x\r\nContent-Length: 9\r\n\r\n["
+        "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: {signature}\r\nContent-Length: 9\r\n\r\n["
     );
     let mut slow = Connection::open(world.address()).await;
     slow.write(head.as_bytes()).await;
@@ -365,6 +374,34 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
         tokio::task::yield_now().await;
     };
     assert_eq!((response.status, response.closes()), (408, true));
+}
+
+#[tokio::test]
+async fn no_body_is_awaited_after_a_head_that_cannot_be_valid() {
+    let scanner = Scanner::new("one");
+    let directory = tempfile::tempdir().unwrap();
+    let world = scanner.gateway(directory.path(), "").await;
+    let signature = scanner.signature(b"[]");
+    let long = BASE64.encode(&[0x30, 0x84, 0, 0, 0, 6, 2, 1, 1, 2, 1, 1]);
+    for (identifier, signature) in [
+        ("two", signature.as_str()),
+        ("one", "x"),
+        ("one", "MEQ="),
+        ("one", &long),
+        ("one", &signature.to_lowercase()),
+    ] {
+        let mut connection = Connection::open(world.address()).await;
+        let head = format!(
+            "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: {identifier}\r\n{SIGNATURE}: {signature}\r\nContent-Length: 9\r\n\r\n["
+        );
+        connection.write(head.as_bytes()).await;
+        let refused = connection.read(false).await.unwrap();
+        assert_eq!(
+            (refused.status, refused.closes()),
+            (401, true),
+            "{signature}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,6 @@ pub use lease::{DayBalance, largest_lease};
 pub use minute_pool::MinutePool;
 pub use minute_report::{MinuteGrant, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};
-pub use network_limit::{NetworkBlocks, NetworkLimit, network};
+pub use network_limit::{NetworkBlock, NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;
 pub use rule::{LimitRule, LimitStatus, Limits};

@@ -35,6 +35,30 @@ impl NetworkBlocks {
         ipv4: &[(24, 4), (32, 1)],
         ipv6: &[(48, 4), (56, 2), (64, 1)],
     };
+
+    /// The blocks around an address, the largest first.
+    pub fn around(self, client: IpAddr) -> impl Iterator<Item = NetworkBlock> {
+        let client = client.to_canonical();
+        let blocks = if client.is_ipv4() {
+            self.ipv4
+        } else {
+            self.ipv6
+        };
+        blocks.iter().map(move |&(length, times)| NetworkBlock {
+            length,
+            first: block(client, length),
+            times,
+        })
+    }
+}
+
+/// A block of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NetworkBlock {
+    length: u32,
+    first: IpAddr,
+    /// How many times the limit it may use.
+    pub times: u32,
 }
 
 /// A limit of all networks.
@@ -141,22 +165,15 @@ impl NetworkLimit {
     /// The buckets of the blocks around an address, the largest first: one that has reached its limit touches no others.
     fn blocks(&self, scope: &str, client: IpAddr) -> impl Iterator<Item = BlockBucket<'_>> {
         let limit = self.limit();
-        let client = client.to_canonical();
-        let blocks = if client.is_ipv4() {
-            self.blocks.ipv4
-        } else {
-            self.blocks.ipv6
-        };
-        blocks.iter().filter_map(move |&(length, times)| {
-            let hash = self
-                .hash_builder
-                .hash_one((scope, length, block(client, length)));
+        let blocks = self.blocks.around(client);
+        blocks.filter_map(move |block| {
+            let hash = self.hash_builder.hash_one((scope, block));
             let state = self
                 .buckets
                 .get(usize::try_from(hash % BUCKETS as u64).ok()?)?;
             Some(BlockBucket {
                 state,
-                capacity: limit.saturating_mul(times),
+                capacity: limit.saturating_mul(block.times),
             })
         })
     }

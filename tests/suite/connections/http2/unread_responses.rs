@@ -174,15 +174,16 @@ pub struct AttackTarget {
 impl AttackTarget {
     /// Opens a connection from another loopback address.
     pub async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
-        let socket = TcpSocket::new_v4().unwrap();
         let [.., low] = (number % 200 + 1).to_be_bytes();
         let [.., high] = (number / 200 + 2).to_be_bytes();
-        socket
-            .bind(SocketAddr::new(
-                IpAddr::V4(Ipv4Addr::new(127, 0, high, low)),
-                0,
-            ))
-            .unwrap();
+        self.open_from(IpAddr::V4(Ipv4Addr::new(127, 0, high, low)))
+            .await
+    }
+
+    /// Opens a connection from a loopback address.
+    pub async fn open_from(&self, address: IpAddr) -> io::Result<Box<dyn Stream>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(address, 0))?;
         let stream = socket.connect(self.address).await?;
         let Some(tls) = &self.tls else {
             return Ok(Box::new(stream));
@@ -262,13 +263,23 @@ fn certified(directory: &Path) -> TlsConnector {
 
 /// The real program with this many connection slots, with or without TLS.
 pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, AttackTarget) {
+    program_with(directory, slots, is_secure, "")
+}
+
+/// The same with more settings.
+pub fn program_with(
+    directory: &Path,
+    slots: u32,
+    is_secure: bool,
+    more: &str,
+) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
     let mut settings = format!(
         "data_dir = \"{}\"\nupstream = \"built-in\"\n",
         directory.join("state").display()
     );
     settings += "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
-    settings += &format!("server.max_connections = {slots}\n");
+    settings += &format!("server.max_connections = {slots}\n{more}");
     if is_secure {
         let [pem, key] = ["a.pem", "a.key"].map(|name| directory.join(name).display().to_string());
         settings += &format!("[tls.default]\ncertificate = \"{pem}\"\nkey = \"{key}\"\n");

@@ -158,6 +158,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_connections_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum open connections on the public port: the setting, or less if the limit of open files is lower." },
     MetricRow { name: "scoregate_connections_total", kind: MetricKind::Counter, labels: &["reason"], meaning: "Closed connections, by reason." },
     MetricRow { name: "scoregate_streams_refused_total", kind: MetricKind::Counter, labels: &["scope"], meaning: "HTTP/2 requests refused with REFUSED_STREAM because too many responses wait for their clients, by the scope of the limit." },
+    MetricRow { name: "scoregate_bodies_refused_total", kind: MetricKind::Counter, labels: &[], meaning: "Request bodies that were not read because the memory for awaited bodies was used up: 32 MiB, of which clients without a key may have 24." },
     MetricRow { name: "scoregate_config_rejected", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the newest settings are rejected and the previous ones are in force; the event log has the errors." },
     MetricRow { name: "scoregate_reloads_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Reloads of the settings, by result." },
     MetricRow { name: "scoregate_certificate_expiry_timestamp_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Earliest expiry of the certificates in use, those of the public port and the client certificate for the backend, as Unix time; 0 without any." },

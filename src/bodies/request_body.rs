@@ -1,0 +1,199 @@
+//! The body of a request. One that has not arrived with its head is awaited, within the budget of all of them.
+
+use std::mem::take;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::request::Parts;
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use metrics::Counter;
+
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+
+use super::fair_shares::{FairShares, Holder, Share};
+
+/// Time for a body to arrive after its head.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Memory for all bodies that are awaited, and for those of clients without a key.
+const BUDGET: usize = 32 << 20;
+const WITHOUT_KEY: usize = 24 << 20;
+/// Memory of the codec for a request whose body is awaited: the buffer with its head, and the one that receives its body.
+const READ_BUFFERS: usize = 16 << 10;
+
+/// The memory for bodies that are awaited.
+pub struct BodyBudget {
+    shares: Arc<FairShares>,
+    refused: Counter,
+}
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFailure {
+    /// It is not complete, or not framed correctly.
+    Broken,
+    /// Fields follow it. On HTTP/2 the codec removes pseudo-header fields from them.
+    Trailers,
+    /// It is too large.
+    TooLarge,
+    /// It did not arrive in time.
+    Slow,
+    /// Too many others are awaited, or it was given up for another one.
+    Busy,
+}
+
+/// The body of a request, which may be empty.
+pub struct RequestBody<'b> {
+    body: Pin<&'b mut (dyn Body<Data = Bytes, Error = ()> + Send)>,
+    head: &'b Parts,
+    budget: &'b BodyBudget,
+    clock: &'b Clock,
+    received: Vec<u8>,
+    is_over_budget: bool,
+}
+
+impl BodyBudget {
+    /// Nothing is awaited yet.
+    pub fn new(registry: &MetricsRegistry) -> Self {
+        Self {
+            shares: FairShares::new(BUDGET, WITHOUT_KEY),
+            refused: registry.counter("scoregate_bodies_refused_total"),
+        }
+    }
+}
+
+impl<'b> RequestBody<'b> {
+    /// The body after this head.
+    pub fn new(
+        body: Pin<&'b mut (dyn Body<Data = Bytes, Error = ()> + Send)>,
+        head: &'b Parts,
+        budget: &'b BodyBudget,
+        clock: &'b Clock,
+    ) -> Self {
+        Self {
+            body,
+            head,
+            budget,
+            clock,
+            received: Vec::new(),
+            is_over_budget: false,
+        }
+    }
+
+    /// Whether nothing more of it is to arrive.
+    pub fn is_at_end(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Whether its stated size is greater.
+    pub fn exceeds(&self, most: usize) -> bool {
+        self.body.size_hint().lower() > most as u64
+    }
+
+    /// Whether it was refused for the memory of the others: the connection has to be closed.
+    pub fn is_over_budget(&self) -> bool {
+        self.is_over_budget
+    }
+
+    /// Reads it.
+    pub async fn read(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
+        match self.arrived(most) {
+            Some(read) => read,
+            None => self.rest(most, holder).await,
+        }
+    }
+
+    /// Reads it if it has arrived.
+    pub fn arrived(&mut self, most: usize) -> Option<Result<Vec<u8>, BodyFailure>> {
+        self.collect(most, None).now_or_never()
+    }
+
+    /// Awaits what has not arrived. `holder` has the memory for it.
+    pub async fn rest(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
+        let clock = self.clock;
+        let budget = self.budget;
+        // All of a stated size: memory that grows in steps leaves behind what it had before.
+        let stated = self.body.size_hint().exact().unwrap_or(0);
+        let stated = usize::try_from(stated).unwrap_or(0);
+        self.received.reserve_exact(stated);
+        let amount = READ_BUFFERS + 2 * size(self.head) + self.received.capacity();
+        let read = match budget.shares.take(holder, amount) {
+            Some(share) => {
+                let displaced = share.displaced();
+                let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
+                tokio::select! {
+                    biased;
+                    () = displaced.notified() => Err(BodyFailure::Busy),
+                    read = collected => read.unwrap_or(Err(BodyFailure::Slow)),
+                }
+            }
+            None => Err(BodyFailure::Busy),
+        };
+        if read == Err(BodyFailure::Busy) {
+            self.is_over_budget = true;
+            budget.refused.increment(1);
+        }
+        read
+    }
+
+    /// Collects what arrives. It can be dropped and called again.
+    async fn collect(&mut self, most: usize, share: Option<Share>) -> Result<Vec<u8>, BodyFailure> {
+        if self.exceeds(most) {
+            return Err(BodyFailure::TooLarge);
+        }
+        while !self.body.is_end_stream()
+            && let Some(frame) = self.body.frame().await
+        {
+            let frame = frame.map_err(|()| BodyFailure::Broken)?;
+            let data = frame.into_data().map_err(|_| BodyFailure::Trailers)?;
+            let length = self.received.len() + data.len();
+            if length > most {
+                return Err(BodyFailure::TooLarge);
+            }
+            self.reserve(length, most, share.as_ref())?;
+            self.received.extend_from_slice(&data);
+        }
+        Ok(take(&mut self.received))
+    }
+
+    /// Makes room for so many bytes in all. Doubled, so that a body is copied a few times only; the memory is charged before it
+    /// is used.
+    fn reserve(
+        &mut self,
+        length: usize,
+        most: usize,
+        share: Option<&Share>,
+    ) -> Result<(), BodyFailure> {
+        let capacity = self.received.capacity();
+        if length <= capacity {
+            return Ok(());
+        }
+        let rest = self.body.size_hint().upper();
+        let whole = rest
+            .and_then(|rest| usize::try_from(rest).ok())
+            .map_or(most, |rest| length + rest);
+        let grown = (2 * capacity).clamp(length, whole.max(length));
+        if share.is_some_and(|share| !share.grow(grown - capacity)) {
+            return Err(BodyFailure::Busy);
+        }
+        self.received.reserve_exact(grown - self.received.len());
+        Ok(())
+    }
+}
+
+/// The bytes of a head. The buffer that has it is up to twice as large.
+fn size(head: &Parts) -> usize {
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    let fields = head.headers.iter();
+    target
+        + fields
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum::<usize>()
+}

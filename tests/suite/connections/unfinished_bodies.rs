@@ -1,0 +1,456 @@
+//! Clients that send request bodies and do not finish them, against the real program: its memory grows by less than the
+//! budget of bodies and 16 MiB, and others are answered meanwhile, with bodies that arrive after their heads.
+//!
+//! Small in every run; `SCOREGATE_FULL=1` runs 10,000 connections and writes a dated page to `tests/results/`. Run that
+//! with `--test-threads=1`.
+
+#![expect(clippy::print_stdout, reason = "the tests print their figures")]
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use scoregate_base::clock::Clock;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::http2::unread_responses::{AttackTarget, Stream, program_with};
+use super::http2::{DATA, PREFACE, SETTINGS, fields, frame, opening};
+use super::slow_clients::is_full;
+use crate::client::{Connection, Response};
+use crate::mcp::session::{call, post, rpc};
+use crate::program::{Keys, Program};
+use crate::site::leaked_keys::{self, Scanner};
+use crate::world::{World, good};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// What a program may grow by.
+const GROWTH: u64 = 48 << 20;
+/// The time of an attack at its small size.
+const SHORT: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(12);
+/// How long an attacker that was refused keeps its connection open.
+const HOLD: Duration = Duration::from_secs(2);
+/// Bytes that are sent of a body of 64 KiB.
+const SENT: usize = 60 << 10;
+const STREAMS: u32 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Http1,
+    Http1OverTls,
+    Http2,
+}
+
+/// The head of a body that is never finished.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Mcp,
+    /// Which is refused unread.
+    McpChunked,
+    /// A head of 15 KiB.
+    McpLargeHead,
+    Form,
+    /// With a forged signature.
+    Report,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attack {
+    transport: Transport,
+    target: Target,
+    connections: u32,
+    networks: u32,
+}
+
+impl Target {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Mcp | Self::McpChunked | Self::McpLargeHead => "/mcp",
+            Self::Form => "/account/sign-in",
+            Self::Report => leaked_keys::PATH,
+        }
+    }
+
+    fn headers(self, scanner: &Scanner) -> Vec<(&'static str, String)> {
+        let json = ("content-type", "application/json".to_owned());
+        let length = ("content-length", (64 << 10).to_string());
+        match self {
+            Self::Mcp => vec![json, length],
+            Self::McpChunked => vec![json, ("transfer-encoding", "chunked".into())],
+            Self::McpLargeHead => vec![json, length, ("x-large", "x".repeat(15 << 10))],
+            Self::Form => {
+                let kind = "application/x-www-form-urlencoded".into();
+                vec![("content-type", kind), ("content-length", "8192".into())]
+            }
+            Self::Report => [vec![length], scanner.signed(b"another body").to_vec()].concat(),
+        }
+    }
+
+    fn body(self) -> Vec<u8> {
+        match self {
+            Self::Mcp | Self::McpLargeHead | Self::Report => vec![b' '; SENT],
+            Self::McpChunked => [b"ffff\r\n", &[b' '; SENT][..]].concat(),
+            Self::Form => vec![b'x'; 8_000],
+        }
+    }
+}
+
+impl Attack {
+    /// What each connection sends.
+    fn opening(self, scanner: &Scanner) -> Vec<u8> {
+        let headers = self.target.headers(scanner);
+        if self.transport != Transport::Http2 {
+            let mut head = format!(
+                "POST {} HTTP/1.1\r\nhost: localhost\r\n",
+                self.target.path()
+            );
+            for (name, value) in headers {
+                write!(head, "{name}: {value}\r\n").unwrap();
+            }
+            return [head.as_bytes(), b"\r\n", &self.target.body()].concat();
+        }
+        let pseudo = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", self.target.path()),
+            (":authority", "localhost"),
+        ];
+        // Without a length.
+        let headers = headers.iter().filter(|(name, _)| *name != "content-length");
+        let headers = headers.map(|(name, value)| (*name, value.as_str()));
+        let head: Vec<_> = pseudo.into_iter().chain(headers).collect();
+        let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
+        for stream in (0..STREAMS).map(|number| 2 * number + 1) {
+            bytes.extend(opening(stream, &fields(&head), 0));
+            bytes.extend(frame(DATA, 0, stream, &[b' '; 15 << 10]));
+        }
+        bytes
+    }
+
+    fn address(self, number: u32) -> IpAddr {
+        let network = number % self.networks;
+        let [.., high, low] = (0x0100 + network).to_be_bytes();
+        IpAddr::V4(Ipv4Addr::new(127, high, low, 9))
+    }
+
+    fn bodies(self) -> u32 {
+        match self.transport {
+            Transport::Http1 | Transport::Http1OverTls => self.connections,
+            Transport::Http2 => self.connections * STREAMS,
+        }
+    }
+}
+
+/// A program with everything that takes bodies, and the means of its callers.
+struct Attacked {
+    program: Program,
+    target: AttackTarget,
+    scanner: Scanner,
+    key: String,
+    _directory: TempDir,
+}
+
+impl Attacked {
+    fn start(transport: Transport) -> Self {
+        let directory = TempDir::new().unwrap();
+        let scanner = Scanner::new("one");
+        let published = directory.path().join("public_keys.json");
+        std::fs::write(&published, scanner.published()).unwrap();
+        let settings = format!(
+            "mcp.enabled = true\nleaks.public_keys = \"{}\"\nguard.per_minute = 1000000\n\
+             server.max_connections_per_address = 12000\nservice.base_url = \"http://127.0.0.1:8080\"\n\
+             site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\n",
+            published.display()
+        );
+        let is_secure = transport == Transport::Http1OverTls;
+        let (_, key) = Keys(&directory.path().join("state")).create("enterprise");
+        let (program, target) = program_with(directory.path(), 12_000, is_secure, &settings);
+        Self {
+            program,
+            target,
+            scanner,
+            key,
+            _directory: directory,
+        }
+    }
+
+    async fn open(&self, from: IpAddr) -> std::io::Result<Box<dyn Stream>> {
+        let connector = self.target.tls_of_http1();
+        let plain = AttackTarget {
+            tls: connector,
+            ..self.target.clone()
+        };
+        plain.open_from(from).await
+    }
+
+    /// The requests of honest callers: a name, the head, the body, and the expected status.
+    fn honest(&self) -> Vec<(&'static str, String, u16)> {
+        let key = ("X-API-Key", self.key.as_str());
+        let report = json!([leaked_keys::token("ghp_x", "https://example.org/")]).to_string();
+        let signed = self.scanner.signed(report.as_bytes());
+        let signed = signed.map(|(name, value)| format!("{name}: {value}\r\n"));
+        let report = format!(
+            "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n{report}",
+            leaked_keys::PATH,
+            report.len(),
+            signed.concat()
+        );
+        let form = "POST /account/sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\
+                    Content-Type: application/x-www-form-urlencoded\r\n\r\nemail=a";
+        let get = format!(
+            "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {}\r\n\r\n",
+            self.key
+        );
+        vec![
+            (
+                "call with a key",
+                post(&call("get_models", &json!({})), &[key]),
+                200,
+            ),
+            (
+                "list without a key",
+                post(&rpc("tools/list", &json!({})), &[]),
+                200,
+            ),
+            ("signed report", report, 200),
+            ("form", form.into(), 403),
+            ("request of the API", get, 200),
+        ]
+    }
+}
+
+/// Sends the bytes of a head, and later those of its body. Returns the status.
+async fn in_two_parts(stream: Box<dyn Stream>, request: &str, clock: &Clock) -> Option<u16> {
+    let mut connection = Connection::over(stream);
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    connection.write(format!("{head}\r\n\r\n").as_bytes()).await;
+    if !body.is_empty() {
+        clock.sleep(Duration::from_millis(20)).await;
+        connection.write(body.as_bytes()).await;
+    }
+    Some(connection.read(false).await?.status)
+}
+
+/// Sends the requests of honest callers until it is over. Returns their number and the longest duration.
+async fn callers(attacked: &Attacked, over: &AtomicBool) -> (u32, Duration) {
+    let clock = Clock::system();
+    let from = IpAddr::V4(Ipv4Addr::new(127, 200, 0, 1));
+    let mut answered = 0;
+    let mut longest = Duration::ZERO;
+    while !over.load(Ordering::Relaxed) {
+        for (name, request, expected) in attacked.honest() {
+            let start = clock.mono();
+            let stream = attacked.open(from).await.unwrap();
+            let status = in_two_parts(stream, &request, &clock).await;
+            assert_eq!(status, Some(expected), "{name}, after {answered} answers");
+            answered += 1;
+            longest = longest.max(clock.mono().since(start));
+        }
+        clock.sleep(SECOND / 20).await;
+    }
+    (answered, longest)
+}
+
+/// Opens a connection, sends an unfinished body, and holds the connection until the program ends it; again and again.
+async fn attacker(attacked: &Attacked, from: IpAddr, opening: &[u8], over: &AtomicBool) {
+    let clock = Clock::system();
+    while !over.load(Ordering::Relaxed) {
+        let Ok(mut stream) = attacked.open(from).await else {
+            clock.sleep(SECOND / 10).await;
+            continue;
+        };
+        let mut chunk = [0; 1_024];
+        let work = async {
+            drop(stream.write_all(opening).await);
+            drop(stream.flush().await);
+            while !matches!(stream.read(&mut chunk).await, Ok(0) | Err(_)) {}
+            clock.sleep(HOLD).await;
+        };
+        let ended = async {
+            while !over.load(Ordering::Relaxed) {
+                clock.sleep(SECOND / 4).await;
+            }
+        };
+        tokio::select! { () = work => {}, () = ended => {} }
+    }
+}
+
+async fn run(attack: Attack) {
+    let attacked = Attacked::start(attack.transport);
+    let clock = Clock::system();
+    for (name, request, expected) in attacked.honest() {
+        let stream = attacked.open(attack.address(0)).await.unwrap();
+        let status = in_two_parts(stream, &request, &clock).await;
+        assert_eq!(status, Some(expected), "{name} before the attack");
+    }
+    let opening = attack.opening(&attacked.scanner);
+    let before = attacked.program.resident();
+    attacked.program.forget_peak();
+    let over = AtomicBool::new(false);
+    let attackers = (0..attack.connections)
+        .map(|number| attacker(&attacked, attack.address(number), &opening, &over));
+    let time = if is_full() { LONG } else { SHORT };
+    let ends = async {
+        clock.sleep(time).await;
+        over.store(true, Ordering::Relaxed);
+    };
+    let (_, (answered, longest), ()) =
+        tokio::join!(join_all(attackers), callers(&attacked, &over), ends);
+    let growth = attacked.program.most_resident().saturating_sub(before);
+    let Attack {
+        transport,
+        target,
+        networks,
+        ..
+    } = attack;
+    let row = format!(
+        "| {transport:?} | {target:?} | {} | {networks} | {} MiB | +{} MiB | {answered} | {} ms |",
+        attack.bodies(),
+        before >> 20,
+        growth >> 20,
+        longest.as_millis()
+    );
+    println!("{row}");
+    record(row);
+    assert!(growth <= GROWTH, "{attack:?}: {} MiB", growth >> 20);
+    assert!(longest < 2 * SECOND, "{attack:?}: {longest:?}");
+    assert_eq!(attacked.program.stop().code, Some(0));
+}
+
+/// Runs an attack with so many connections at its small size and at its full size.
+async fn attack(transport: Transport, target: Target, [small, full]: [u32; 2], networks: u32) {
+    run(Attack {
+        transport,
+        target,
+        connections: if is_full() { full } else { small },
+        networks,
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_from_one_network_have_a_budget() {
+    attack(Transport::Http1, Target::Mcp, [1_000, 10_000], 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_from_a_thousand_networks_have_a_budget() {
+    attack(Transport::Http1, Target::Mcp, [1_000, 10_000], 1_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_of_unknown_length_have_a_budget() {
+    attack(Transport::Http1, Target::McpChunked, [500, 9_000], 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_with_large_heads_have_a_budget() {
+    attack(Transport::Http1, Target::McpLargeHead, [500, 9_000], 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_over_tls_have_a_budget() {
+    attack(Transport::Http1OverTls, Target::Mcp, [100, 1_000], 16).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_over_http2_have_a_budget() {
+    attack(Transport::Http2, Target::Mcp, [200, 2_500], 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_forms_have_a_budget() {
+    attack(Transport::Http1, Target::Form, [500, 9_000], 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_reports_with_forged_signatures_keep_no_signed_report_out() {
+    for (connections, networks) in [(20, 1), (17, 4), (160, 16), (1_000, 200)] {
+        attack(Transport::Http1, Target::Report, [connections; 2], networks).await;
+    }
+}
+
+/// The answer to a message whose body is sent once the gateway waits for it.
+async fn awaited(world: &World, from: IpAddr, headers: &[(&str, &str)]) -> Response {
+    let expects = [headers, &[("Expect", "100-continue")]].concat();
+    let request = post(&rpc("tools/list", &json!({})), &expects);
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let mut connection = Connection::open_from(from, world.address()).await;
+    connection.write(format!("{head}\r\n\r\n").as_bytes()).await;
+    let response = connection.read(false).await.unwrap();
+    if response.status != 100 {
+        return response;
+    }
+    connection.write(body.as_bytes()).await;
+    connection.read(false).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_network_that_uses_up_the_memory_for_bodies_gives_way_to_others() {
+    let world = World::with("mcp.enabled = true\nguard.per_minute = 1000000\n", good).await;
+    let customer = world.paid().await;
+    let [loud, quiet] = [1, 2].map(|number| IpAddr::V4(Ipv4Addr::new(127, number, 0, 1)));
+    let unfinished = post(&" ".repeat(64 << 10), &[]);
+    let (unfinished, _) = unfinished.split_at(SENT);
+    // 24 MiB are 305 bodies of 64 KiB with their heads and the buffers of the codec.
+    let mut refused: FuturesUnordered<_> = (0..340)
+        .map(|_| async {
+            let mut connection = Connection::open_from(loud, world.address()).await;
+            connection.write(unfinished.as_bytes()).await;
+            connection.read(false).await.unwrap()
+        })
+        .collect();
+    for _ in 0..30 {
+        let refused = refused.next().await.unwrap();
+        assert_eq!((refused.status, refused.closes()), (503, true));
+        assert_eq!(refused.header("retry-after"), "60");
+    }
+    let before = world.counted("scoregate_bodies_refused_total").await;
+    assert!((30..=40).contains(&before), "{before}");
+    let key = [("X-API-Key", customer.key.as_str())];
+    assert_eq!(
+        awaited(&world, loud, &key).await.status,
+        200,
+        "of an application"
+    );
+    for _ in 0..10 {
+        assert_eq!(awaited(&world, quiet, &[]).await.status, 200);
+    }
+}
+
+/// Writes a row to the page in `tests/results/`, at full size only.
+fn record(row: String) {
+    static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    if !is_full() {
+        return;
+    }
+    let mut rows = ROWS.lock().unwrap();
+    rows.push(row);
+    let day = Clock::system().now().wall.day();
+    let cores = std::thread::available_parallelism().unwrap();
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    let page = format!(
+        "# Request bodies that are never finished, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 unfinished_bodies::`: the {build} build of the program, {cores} cores \
+         shared with its clients, {} s each, without the limit of the guard. A refused attacker keeps its connection for 2 s and comes \
+         again. Other callers send a body 20 ms after its head: all were answered.\n\n\
+         | Transport | Target | Bodies at once | Networks | Memory before | At most | Answers to others | Longest |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|\n{}\n",
+        LONG.as_secs(),
+        rows.join("\n")
+    );
+    let name = format!("tests/results/{day}-unfinished-bodies.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}
