@@ -225,7 +225,7 @@ impl Site {
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if is_cross_site(&head.uri, &head.headers, &config.root) {
+        if is_cross_site(&head.headers, &config.root) {
             return Err(SiteRefusal::CrossSite);
         }
         if !has_form_type(&head.headers) {
