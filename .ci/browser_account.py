@@ -18,6 +18,12 @@ from browser_scenario import DESKTOP, PHONE, Scenario
 from browser_visitor import Failure, Visitor
 
 TIMEOUT = 900  # seconds, for the whole test
+# The places of the header and of what is in it, and the marked links.
+HEADER = """JSON.stringify([...document.querySelectorAll("body > header, .brand, header nav, #search")].map((one) => {
+    const { left, top, width, height } = one.getBoundingClientRect();
+    return [left, top, width, height];
+}))"""
+MARKED = "document.querySelectorAll('header [aria-current=page]').length"
 FORBIDDING = "default-src 'none'; style-src 'unsafe-inline'"
 PLANTED = """<!doctype html><title>Planted</title><main><h1>Planted</h1><p style="width: 2000px; color: #999">wide and pale</p>
 <img src="//localhost:1/planted"></main><script>
@@ -60,12 +66,16 @@ def check_planted(visitor, axe):
 def check_public_pages(visitor, demo, inspector):
     for width, height in (DESKTOP, PHONE):
         visitor.arrive(f"{width} pixels", width, height)
-        for path, words in (("/", "API"), ("/docs", "Errors"), ("/status", "Status")):
+        headers = set()
+        for path, words in (("/", "API"), ("/docs", "Errors"), ("/status", "Status"), ("/account/sign-in", "Sign in")):
             visitor.go(f"{demo.origin}{path}")
             Scenario(visitor, demo, inspector, "").check(words)
-            if path == "/docs":
-                visitor.type("#search", "drift")
-                Scenario(visitor, demo, inspector, "").check("sections")
+            headers.add(visitor.value(HEADER))
+            visitor.expect(visitor.value(MARKED) == 1, "the header does not mark the page")
+            visitor.expect(len(headers) == 1, f"the header differs: {headers}")
+        visitor.type("#search", "drift")
+        visitor.opening(lambda: visitor.press("Enter"))
+        Scenario(visitor, demo, inspector, "").check("sections", "/drift/:id")
         visitor.leave()
 
 

@@ -1,12 +1,11 @@
 //! Access to the side port. Over TCP every request must name one of our hosts, and all but metrics and health requires
 //! the token and no `Origin` header, which only browsers send. Access to the Unix socket is controlled by its file mode.
 
-use std::net::IpAddr;
-
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::{StatusCode, Uri};
 use subtle::ConstantTimeEq as _;
 
+use scoregate_base::address::is_own_host;
 use scoregate_base::keys::Digest;
 use scoregate_base::secret::SecretSetting;
 
@@ -116,26 +115,6 @@ fn bearer(value: &HeaderValue) -> Option<&str> {
     scheme
         .eq_ignore_ascii_case("bearer")
         .then(|| token.trim_start_matches(' '))
-}
-
-/// Accepts an IP address, `localhost` or a configured name, with any port.
-fn is_own_host(host: &str, hosts: &[String]) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port))
-            if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            name
-        }
-        Some(_) | None => host,
-    };
-    let bare = name
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'))
-        .unwrap_or(name);
-    // A trailing dot is part of the same name.
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let is_listed = || hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
-    bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_listed()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
 use crate::instruments::{McpInstruments, McpOutcome};
 use crate::pages::MCP;
+use scoregate_base::address::is_own_origin;
 use scoregate_base::routes::EndpointTable;
 
 use super::mcp_headers::{McpHeaders, SentField};
@@ -321,28 +322,23 @@ const fn unread(failure: BodyFailure) -> HttpRefusal {
     }
 }
 
-/// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.
+/// Whether a page may send this request: a page of this service, or one whose origin may read the API. Other programs send
+/// no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
     let Some(sent) = origin.first else {
         return true;
     };
+    if origin.is_repeated {
+        return false;
+    }
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
-    let of_origin = sent
+    let root = gateway.notice.links.root();
+    let is_own = sent
         .to_str()
-        .ok()
-        .and_then(|origin| origin.split_once("://"))
-        .map(|(_, host)| host);
-    let is_own = of_origin
-        .zip(host)
-        .is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
-    let is_listed = || {
-        gateway
-            .cors
-            .as_ref()
-            .is_some_and(|cors| cors.allows(&head.headers).is_some())
-    };
-    !origin.is_repeated && (is_own || is_listed())
+        .is_ok_and(|origin| is_own_origin(origin, root, host));
+    let cors = gateway.cors.as_ref();
+    is_own || cors.is_some_and(|cors| cors.allows(&head.headers).is_some())
 }
 
 fn is_json(content_type: SentField<'_>) -> bool {

@@ -6,15 +6,14 @@ use sha2::{Digest as _, Sha256};
 /// The policy of files that are not HTML. Browsers display text and JSON with styles of their own.
 pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon.
+/// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon and forms that are sent
+/// to this service.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AllowedContent<'p> {
     /// The text of its only `style` element.
     pub(super) style: &'p str,
     /// The text of its only script, which may send requests to this service.
     pub(super) script: Option<&'p str>,
-    /// Whether it has forms, which are sent to this service.
-    pub(super) has_forms: bool,
 }
 
 impl AllowedContent<'_> {
@@ -22,10 +21,9 @@ impl AllowedContent<'_> {
     pub(super) fn policy(&self) -> String {
         let script = |text| format!("script-src '{}'; connect-src 'self'; ", source(text));
         format!(
-            "default-src 'none'; {}style-src '{}'; img-src 'self'; form-action {}; base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; {}style-src '{}'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
             self.script.map(script).unwrap_or_default(),
             source(self.style),
-            if self.has_forms { "'self'" } else { "'none'" },
         )
     }
 }
@@ -44,7 +42,7 @@ mod tests {
         // The digests of the empty text and of "abc" are those of FIPS 180-4.
         let empty = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
         let abc = "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
-        let fixed = "img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+        let fixed = "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
         let styled = AllowedContent {
             style: "abc",
             ..AllowedContent::default()
@@ -63,10 +61,5 @@ mod tests {
                 "default-src 'none'; script-src '{abc}'; connect-src 'self'; style-src '{empty}'; {fixed}"
             )
         );
-        let form = AllowedContent {
-            has_forms: true,
-            ..AllowedContent::default()
-        };
-        assert!(form.policy().contains("form-action 'self'"));
     }
 }

@@ -7,14 +7,9 @@ pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
 
-/// The header of every page.
-pub(super) struct SiteHeader<'a> {
-    pub(super) service: &'a str,
-    pub(super) has_status_page: bool,
-    pub(super) account: AccountLink,
-    /// The path of the page.
-    pub(super) current: &'a str,
-}
+/// Leads to the docs page, whose script shows what is found. Without scripts the style sheet hides it.
+const SEARCH: &str = "<form class=\"search\" role=\"search\" action=\"/docs\"><label class=\"unseen\" for=\"search\">Search the documentation</label>\
+    <input type=\"search\" id=\"search\" name=\"search\" placeholder=\"Search docs\" autocomplete=\"off\"></form>\n";
 
 #[derive(Clone, Copy)]
 pub(super) enum AccountLink {
@@ -33,34 +28,43 @@ impl AccountLink {
     }
 }
 
-impl SiteHeader<'_> {
-    pub(super) fn html(&self) -> String {
-        let account = match self.account {
-            AccountLink::Absent => None,
-            AccountLink::SignIn => Some((ACCOUNT_SIGN_IN, "Sign in")),
-            AccountLink::Account => Some((ACCOUNT, "Account")),
-        };
-        let status = self.has_status_page.then_some((STATUS, "Status"));
-        let links = [
-            Some((DOCS, "Documentation")),
-            Some((OPENAPI, "OpenAPI")),
-            status,
-            account,
-        ];
-        let links = links.into_iter().flatten().map(|(path, text)| {
-            let current = if path == self.current {
-                " aria-current=\"page\""
-            } else {
-                ""
-            };
-            format!("<a href=\"{path}\"{current}>{text}</a>\n")
-        });
-        format!(
-            "<header>\n<p class=\"brand\"><a href=\"/\">{}</a></p>\n<nav aria-label=\"Service\">\n{}</nav>\n</header>\n",
-            escape(self.service),
-            links.collect::<String>()
-        )
-    }
+/// The header of every page: the same links and the same search, in the same places. The link to `current` is marked: to
+/// the page itself, or to the page that it belongs to.
+pub(super) fn site_header(
+    service: &str,
+    has_status_page: bool,
+    account: AccountLink,
+    current: &str,
+) -> String {
+    let account = match account {
+        AccountLink::Absent => None,
+        AccountLink::SignIn => Some((ACCOUNT_SIGN_IN, "Sign in")),
+        AccountLink::Account => Some((ACCOUNT, "Account")),
+    };
+    let status = has_status_page.then_some((STATUS, "Status"));
+    let links = [
+        Some((DOCS, "Documentation")),
+        Some((OPENAPI, "OpenAPI")),
+        status,
+        account,
+    ];
+    let links = links.into_iter().flatten();
+    let links: String = links
+        .map(|(path, text)| header_link(path, text, current))
+        .collect();
+    let brand = header_link("/", &escape(service), current);
+    format!(
+        "<header>\n<p class=\"brand\">{brand}</p>\n<nav aria-label=\"Service\">\n{links}</nav>\n{SEARCH}</header>\n"
+    )
+}
+
+fn header_link(path: &str, text: &str, current: &str) -> String {
+    let mark = if path == current {
+        " aria-current=\"page\""
+    } else {
+        ""
+    };
+    format!("<a href=\"{path}\"{mark}>{text}</a>\n")
 }
 
 /// A sentence from our tables as HTML: text between backticks is code.
@@ -223,16 +227,14 @@ mod tests {
     #[test]
     fn the_header_links_what_exists_and_marks_the_page() {
         let header = |has_status_page, account, current| {
-            SiteHeader {
-                service: "<S>",
-                has_status_page,
-                account,
-                current,
-            }
-            .html()
+            site_header("<S>", has_status_page, account, current)
         };
         let plain = header(false, AccountLink::for_all(false), DOCS);
         assert!(plain.contains("<a href=\"/\">&lt;S&gt;</a>"));
+        assert!(
+            header(false, AccountLink::Absent, "/")
+                .contains("<a href=\"/\" aria-current=\"page\">&lt;S&gt;</a>")
+        );
         assert!(plain.contains("<a href=\"/docs\" aria-current=\"page\">Documentation</a>"));
         assert!(!plain.contains(STATUS) && !plain.contains(ACCOUNT));
         let whole = header(true, AccountLink::for_all(true), STATUS);

@@ -230,7 +230,7 @@ async fn read_form(
     body: &mut RequestBody<'_>,
     client: IpAddr,
 ) -> SiteResult<Form> {
-    if is_cross_site(&head.uri, &head.headers, &config.root) {
+    if is_cross_site(&head.headers, &config.root) {
         return Err(SiteRefusal::CrossSite);
     }
     if !has_form_type(&head.headers) {

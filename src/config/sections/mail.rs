@@ -9,10 +9,10 @@ use crate::mail::{
     MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls,
     UnusableTransport,
 };
+use scoregate_base::address::is_loopback;
 use scoregate_base::clock::Clock;
 
 use super::cors::{host_and_port, is_host, is_port};
-use super::site::is_loopback;
 use crate::config::config_reader::ConfigReader;
 use crate::config::{ConfigProblems, ValueKind};
 

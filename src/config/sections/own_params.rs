@@ -9,6 +9,30 @@ const MOST_VALUES: usize = 64;
 /// Maximum number of documents of an endpoint that differ in these parameters only.
 const MOST_COMBINATIONS: usize = 1_024;
 
+/// Names of credentials in lower case, without hyphens and underscores. Callers would send theirs in URLs, which proxies and
+/// browsers record.
+const CREDENTIALS: [&str; 19] = [
+    "key",
+    "apikey",
+    "xapikey",
+    "accesskey",
+    "secretkey",
+    "token",
+    "apitoken",
+    "accesstoken",
+    "authtoken",
+    "sessiontoken",
+    "auth",
+    "authorization",
+    "bearer",
+    "credential",
+    "credentials",
+    "secret",
+    "clientsecret",
+    "password",
+    "passwd",
+];
+
 /// A parameter as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +119,10 @@ impl OwnDefinition {
                 "choose another name: this one is taken".into(),
             ),
             (
+                !is_credential(name),
+                "choose another name: this one asks for a credential, and URLs are logged; keys are sent in headers".into(),
+            ),
+            (
                 has_values,
                 format!(
                     "write 1 to {MOST_VALUES} different values of up to 64 letters, digits, \"-\", \".\", \"_\" or \"~\""
@@ -134,4 +162,9 @@ impl OwnDefinition {
             position,
         })))
     }
+}
+
+fn is_credential(name: &str) -> bool {
+    let plain = name.replace(['-', '_'], "").to_ascii_lowercase();
+    CREDENTIALS.contains(&&*plain)
 }

@@ -5,10 +5,10 @@ use http::Uri;
 use crate::pages::account::AccountSite;
 use crate::pages::default_terms;
 use crate::site::{MailDomains, SiteConfig, is_domain};
+use scoregate_base::address::is_loopback;
 use scoregate_base::plans::Tier;
 use scoregate_base::routes::{API_BASE, root_of};
 
-use super::site::is_loopback;
 use crate::config::Config;
 use crate::config::config_reader::ConfigReader;
 

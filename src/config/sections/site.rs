@@ -4,6 +4,7 @@
 use http::Uri;
 
 use crate::pages::SiteLinks;
+use scoregate_base::address::is_loopback;
 
 use super::cors::{host_and_port, is_host, is_port};
 use crate::config::ValueKind;
@@ -121,14 +122,6 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
     }
     (is_plain && plain == PlainHttp::OnLoopback && !is_loopback(host))
         .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
-}
-
-pub(in crate::config) fn is_loopback(host: &str) -> bool {
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<std::net::IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a text is an e-mail address without quoted parts, which needs no escaping in a `mailto:` URL.

@@ -56,7 +56,7 @@ impl RemedyLinks {
     }
 
     /// The public address of the service without a path; empty if it is unknown.
-    pub(super) fn root(&self) -> &str {
+    pub fn root(&self) -> &str {
         &self.root
     }
 

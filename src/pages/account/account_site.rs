@@ -40,7 +40,6 @@ pub fn content_security_policy() -> String {
     AllowedContent {
         style: STYLE,
         script: None,
-        has_forms: true,
     }
     .policy()
 }
@@ -50,7 +49,6 @@ pub fn policy_with_script() -> String {
     AllowedContent {
         style: STYLE,
         script: Some(COPY_SCRIPT),
-        has_forms: true,
     }
     .policy()
 }

@@ -10,6 +10,7 @@ use super::quota::{current, tier};
 use super::usage_tables::section as requests;
 use super::{AccountSite, FormProblem, OwnedApplicationView};
 use crate::pages::html::{code, date};
+use crate::pages::paths::ACCOUNT;
 
 impl AccountSite {
     /// The page of an application.
@@ -35,7 +36,7 @@ impl AccountSite {
         );
         Frame {
             title: name,
-            is_signed_in: true,
+            current: ACCOUNT,
             body: &body,
         }
         .html(self)

@@ -1,15 +1,16 @@
 //! The frame of every page: head, header, footer, notices, and pages that are only a message.
 
 use super::{AccountSite, MessagePage, STYLE};
-use crate::pages::html::{AccountLink, SiteHeader, escape, fill};
+use crate::pages::html::{AccountLink, escape, fill, site_header};
+use crate::pages::paths::ACCOUNT;
 
 const TEMPLATE: &str = include_str!("account.html");
 
 /// A page. Title and heading are text, the body is HTML.
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
-    /// Whether it is shown after signing in.
-    pub(super) is_signed_in: bool,
+    /// The marked link of the header: `ACCOUNT` after signing in, `ACCOUNT_SIGN_IN` before that, none on a message.
+    pub(super) current: &'a str,
     pub(super) body: &'a str,
 }
 
@@ -29,19 +30,12 @@ impl Frame<'_> {
     }
 
     fn header(&self, site: &AccountSite) -> String {
-        let account = if self.is_signed_in {
+        let account = if self.current == ACCOUNT {
             AccountLink::Account
         } else {
             AccountLink::SignIn
         };
-        let has_status_page = site.has_status_page;
-        SiteHeader {
-            service: &site.service,
-            has_status_page,
-            account,
-            current: "",
-        }
-        .html()
+        site_header(&site.service, site.has_status_page, account, self.current)
     }
 }
 
@@ -109,7 +103,7 @@ impl AccountSite {
         );
         Frame {
             title: page.title,
-            is_signed_in: false,
+            current: "",
             body: &body,
         }
         .html(self)

@@ -8,6 +8,7 @@ use super::frame::{self, Frame, bdi};
 use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
 use crate::pages::colour::CodeLanguage;
 use crate::pages::html::{code_block, date, escape, stacking_table, time};
+use crate::pages::paths::ACCOUNT;
 use scoregate_base::clock::Wall;
 use scoregate_store::{StoredApplication, StoredKey};
 
@@ -289,7 +290,7 @@ impl AccountSite {
         );
         Frame {
             title: "New key",
-            is_signed_in: true,
+            current: ACCOUNT,
             body: &body,
         }
         .html(self)

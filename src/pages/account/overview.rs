@@ -10,6 +10,7 @@ use super::quota::{current, tier};
 use super::webhooks::{WEBHOOK_URL, webhooks};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
 use crate::pages::html::date;
+use crate::pages::paths::ACCOUNT;
 use scoregate_store::{NOTICES, NoticeRow};
 
 impl AccountSite {
@@ -46,7 +47,7 @@ impl AccountSite {
         );
         Frame {
             title: "Your account",
-            is_signed_in: true,
+            current: ACCOUNT,
             body: &body,
         }
         .html(self)

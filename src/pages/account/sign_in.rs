@@ -4,8 +4,8 @@ use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
 use super::frame::{Frame, bdi, link as anchor, notice};
 use super::{AccountSite, FormProblem, LinkForm, SignInForm, SignedIn};
 use crate::pages::html::escape;
+use crate::pages::paths::{ACCOUNT, ACCOUNT_SIGN_IN as SIGN_IN};
 
-const SIGN_IN: &str = "/account/sign-in";
 const CONFIRM: &str = "/account/confirm";
 
 const HOW_LINKS_WORK: &str = "The link works once and expires in 15 minutes. There is no password.";
@@ -32,7 +32,7 @@ impl AccountSite {
         );
         Frame {
             title: "Sign in or sign up",
-            is_signed_in: false,
+            current: SIGN_IN,
             body: &body,
         }
         .html(self)
@@ -50,7 +50,7 @@ impl AccountSite {
         );
         Frame {
             title: "Check your e-mail",
-            is_signed_in: false,
+            current: SIGN_IN,
             body: &body,
         }
         .html(self)
@@ -83,7 +83,7 @@ impl AccountSite {
         );
         Frame {
             title,
-            is_signed_in: false,
+            current: SIGN_IN,
             body: &body,
         }
         .html(self)
@@ -135,7 +135,7 @@ impl AccountSite {
         );
         Frame {
             title: "Sign in again",
-            is_signed_in: true,
+            current: ACCOUNT,
             body: &body,
         }
         .html(self)

@@ -4,6 +4,7 @@ use super::fields::{TextField, alert, hidden, open_form};
 use super::frame::{Frame, section};
 use super::{AccountSite, AccountView, FormProblem};
 use crate::pages::html::escape;
+use crate::pages::paths::ACCOUNT;
 use scoregate_store::{MAX_WEBHOOKS, StoredWebhook};
 
 /// The field with the URL of a new webhook.
@@ -109,7 +110,7 @@ impl AccountSite {
         );
         Frame {
             title: "Secret of the webhook",
-            is_signed_in: true,
+            current: ACCOUNT,
             body: &body,
         }
         .html(self)

@@ -8,8 +8,8 @@ use super::{errors, operations, reference};
 use crate::pages::colour::CodeLanguage;
 use crate::pages::content_policy::AllowedContent;
 use crate::pages::html::{
-    AccountLink, SiteHeader, capitalized, card_table, code, code_block, escape, fill, grouped,
-    prose, table,
+    AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, prose,
+    site_header, table,
 };
 use crate::pages::sample;
 use crate::pages::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
@@ -31,13 +31,11 @@ const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.cs
 pub(in crate::pages) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
     style: CSS,
     script: None,
-    has_forms: false,
 };
-/// The contents of the docs page. Its forms are handled by the script.
+/// The contents of the docs page.
 pub(in crate::pages) const CONTENT: AllowedContent<'static> = AllowedContent {
     style: DOCS_CSS,
     script: Some(SCRIPT),
-    has_forms: false,
 };
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
@@ -49,6 +47,7 @@ pub(in crate::pages) fn landing(config: &PagesConfig) -> String {
             "css" => CSS.to_owned(),
             "header" => header(config, "/"),
             "doors" => doors(config),
+            "request" => first_request(config),
             _ => return common(config, name),
         })
     })
@@ -87,13 +86,15 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
 
 fn header(config: &PagesConfig, current: &str) -> String {
     let account = AccountLink::for_all(config.sign_up);
-    SiteHeader {
-        service: &config.service,
-        has_status_page: config.status_page,
-        account,
-        current,
-    }
-    .html()
+    site_header(&config.service, config.status_page, account, current)
+}
+
+fn first_request(config: &PagesConfig) -> String {
+    let command = format!(
+        "curl -H \"Authorization: Bearer $API_KEY\" \\\n  \"{}/models\"",
+        address(config)
+    );
+    code_block("A first request", CodeLanguage::Hash, &command)
 }
 
 /// The actions of the landing page, the primary one first.

@@ -1,5 +1,5 @@
 // The search field: it filters sections, and lists the endpoints, parameters, fields, headers, error codes and missing
-// features whose names contain the text. The page is indexed as it is without forms.
+// features whose names contain the text. The page is indexed as it is without forms. Searches on other pages lead here.
 
 const main = document.getElementById("content");
 const leaves = [...main.querySelectorAll("section")].filter((part) => !part.querySelector("section"));
@@ -38,15 +38,9 @@ function indexNames() {
 }
 const names = indexNames();
 
-const form = document.createElement("form");
-form.className = "search";
-form.setAttribute("role", "search");
-const field = document.createElement("input");
-field.type = "search";
-field.id = "search";
-field.placeholder = "Search (press /)";
-field.setAttribute("aria-label", "Search this page");
-field.autocomplete = "off";
+const field = document.getElementById("search");
+const form = field.form;
+field.title = "Press / to search";
 const count = document.createElement("p");
 count.className = "count";
 count.setAttribute("role", "status");
@@ -54,8 +48,7 @@ const hits = document.createElement("ul");
 hits.className = "hits";
 hits.hidden = true;
 hits.setAttribute("aria-label", "Names found");
-form.append(field, count);
-document.querySelector("body > header").append(form, hits);
+document.querySelector("body > header").append(count, hits);
 
 // Names that begin with the text come first.
 function findNames(text) {
@@ -127,3 +120,6 @@ addEventListener("hashchange", () => {
   if (isHidden) clearSearch();
   if (isHidden || target.matches("tr")) target.scrollIntoView({ block: "center" });
 });
+
+field.value = new URLSearchParams(location.search).get("search") ?? "";
+if (field.value) search();

@@ -630,6 +630,19 @@ fn the_example_of_an_error_has_the_fields_of_the_table() {
 }
 
 #[test]
+fn the_headers_differ_only_in_the_marked_link() {
+    let header = |html: &str, path: &str| {
+        let header = html.split_once("<header>").unwrap().1;
+        let header = header.split_once("</header>").unwrap().0;
+        let marked = format!("<a href=\"{path}\" aria-current=\"page\">");
+        assert_eq!(header.matches(&marked).count(), 1, "{path}");
+        header.replace(" aria-current=\"page\"", "")
+    };
+    let landing = landing(&PagesConfig::default());
+    assert_eq!(header(&landing, "/"), header(&default(), "/docs"));
+}
+
+#[test]
 fn headings_skip_no_level() {
     let html = default();
     let mut last = 0;

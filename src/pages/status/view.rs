@@ -1,7 +1,7 @@
 //! The status page as HTML.
 
 use crate::pages::STATUS;
-use crate::pages::html::{self, AccountLink, SiteHeader, escape, fill, time};
+use crate::pages::html::{self, AccountLink, escape, fill, site_header, time};
 use scoregate_base::clock::Wall;
 use scoregate_store::IncidentState;
 
@@ -26,7 +26,10 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
         Some(match name {
             "css" => STYLE.to_owned(),
             "service" => escape(&site.service),
-            "header" => header(site),
+            "header" => {
+                let account = AccountLink::for_all(site.sign_up);
+                site_header(&site.service, true, account, STATUS)
+            }
             "availability" => availability(status),
             "incidents" => incident_line(&open),
             "notes" => notes(status),
@@ -38,17 +41,6 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
             _ => return None,
         })
     })
-}
-
-fn header(site: &StatusSite) -> String {
-    let account = AccountLink::for_all(site.sign_up);
-    SiteHeader {
-        service: &site.service,
-        has_status_page: true,
-        account,
-        current: STATUS,
-    }
-    .html()
 }
 
 /// Whether the API is up, in one sentence. It does not depend on the messages of the operator.

@@ -196,6 +196,7 @@ async fn a_page_of_another_origin_is_refused_unless_it_may_read_the_api() {
     let ping = rpc("ping", &json!({}));
     for (origin, status, allowed) in [
         ("http://localhost", 200, ""),
+        ("http://evil.example", 403, ""),
         ("https://dash.example.org", 200, "https://dash.example.org"),
         ("https://dash.example.com", 403, ""),
         ("null", 403, ""),
@@ -231,6 +232,31 @@ async fn a_page_of_another_origin_is_refused_unless_it_may_read_the_api() {
             .counted("scoregate_mcp_requests_total{result=\"preflight\"}")
             .await,
         1
+    );
+}
+
+#[tokio::test]
+async fn with_a_base_url_only_pages_of_its_origin_are_accepted_whatever_the_host_is() {
+    let world = gateway("service.base_url = \"https://api.example/api/v1\"\n").await;
+    for (origin, host, status) in [
+        ("https://api.example", "api.example", 200),
+        ("https://api.example", "10.0.0.1:8080", 200),
+        ("http://evil.example", "evil.example", 403),
+        ("https://evil.example", "evil.example", 403),
+        ("http://localhost", "localhost", 403),
+    ] {
+        let message = post(&rpc("ping", &json!({})), &[("Origin", origin)]);
+        let message = message.replace("Host: localhost", &format!("Host: {host}"));
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(message.as_bytes()).await;
+        let response = connection.read(false).await.unwrap();
+        assert_eq!(response.status, status, "{origin} at {host}");
+    }
+    assert_eq!(
+        world
+            .counted("scoregate_mcp_requests_total{result=\"rejected\"}")
+            .await,
+        3
     );
 }
 

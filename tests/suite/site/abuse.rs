@@ -337,6 +337,37 @@ async fn redirects_stay_on_the_site() {
 }
 
 #[tokio::test]
+async fn a_form_of_a_foreign_origin_is_refused_although_the_host_is_equal() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.visit("/account/sign-in").await;
+    let body = format!("email=ann%40example.org&csrf={}", ann.csrf());
+    let host = format!("Host: {}", world.address());
+    for (origin, status) in [("http://evil.example", 403), ("http://localhost:8080", 200)] {
+        ann.fields = vec![
+            ("Origin", origin.into()),
+            ("Sec-Fetch-Site", "same-origin".into()),
+        ];
+        let head = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body))).unwrap();
+        let own_host = origin.trim_start_matches("http://");
+        let head = head.replace(&host, &format!("Host: {own_host}"));
+        let mut connection = crate::client::Connection::open(world.address()).await;
+        connection.write(head.as_bytes()).await;
+        assert_eq!(
+            connection.read(false).await.unwrap().status,
+            status,
+            "{origin}"
+        );
+    }
+    assert_eq!(
+        world
+            .counted("scoregate_site_requests_total{class=\"4xx\"}")
+            .await,
+        1
+    );
+}
+
+#[tokio::test]
 async fn links_in_mail_do_not_depend_on_the_host_of_the_request() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);

@@ -117,3 +117,37 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
         .to_string();
     assert!(refused.contains("built-in backend has only"), "{refused}");
 }
+
+#[test]
+fn a_parameter_cannot_be_named_like_a_credential() {
+    let problems = |name: &str| {
+        let text = format!(
+            "upstream.url = \"http://127.0.0.1:4000\"\n[endpoints.prices]\npath = \"/prices\"\nsummary = \"Prices.\"\n\
+             parameters = [{{ name = \"{name}\", values = [\"a\"], default = \"a\", meaning = \"M.\" }}]\n\
+             fields = [{{ name = \"a\", type = \"string\", meaning = \"A.\" }}]\n"
+        );
+        resolve(&read_text(&text).unwrap()).map_err(|problems| problems.to_string())
+    };
+    for name in [
+        "key",
+        "API_KEY",
+        "apiKey",
+        "api-key",
+        "token",
+        "Access_Token",
+        "authorization",
+        "secret",
+        "password",
+    ] {
+        let problems = problems(name).unwrap_err();
+        let message =
+            format!("parameter `{name}`: choose another name: this one asks for a credential");
+        assert!(
+            problems.contains("endpoints.prices.parameters: ") && problems.contains(&message),
+            "{name}: {problems}"
+        );
+    }
+    for name in ["unit", "tokens", "keyboard", "sort_key"] {
+        assert!(problems(name).is_ok(), "{name}");
+    }
+}

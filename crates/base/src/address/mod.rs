@@ -1,10 +1,13 @@
-//! The client's address behind proxies, and whether an address is public. The PROXY protocol is in `server::proxy_header`.
+//! The client's address behind proxies, whether an address is public, and whether an origin is that of this service. The PROXY
+//! protocol is in `server::proxy_header`.
 
 mod client;
 mod forwarded;
 mod networks;
+mod own_origin;
 mod public;
 
 pub use client::{ClientHeader, Proxies};
 pub use networks::{BadNetwork, Network, Networks};
+pub use own_origin::{is_loopback, is_own_host, is_own_origin};
 pub use public::is_public;

@@ -124,7 +124,8 @@ fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
 fn forms_are_sent_to_this_service_with_their_csrf_token() {
     let mut seen = HashSet::new();
     for (name, html) in all_pages() {
-        for form in html.split("<form ").skip(1) {
+        // The first is the search in the header.
+        for form in html.split("<form ").skip(2) {
             let form = form.split_once("</form>").unwrap().0;
             let (tag, content) = form.split_once('>').unwrap();
             assert_eq!(attribute(tag, "method"), Some("post"), "{name}");
@@ -163,6 +164,14 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         format!("{app}/close csrf confirm"),
     ];
     assert_eq!(seen, HashSet::from(expected));
+}
+
+#[test]
+fn the_header_marks_one_link_on_every_page_but_a_message() {
+    for (name, html) in Shown::ordinary().pages() {
+        let marked = html.matches(" aria-current=\"page\"").count();
+        assert_eq!(marked, usize::from(name != "message"), "{name}");
+    }
 }
 
 #[test]
