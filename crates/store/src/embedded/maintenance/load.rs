@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::maintenance_error::MaintenanceError;
-use super::{read_only, rows};
+use super::{read_only, rows, seal};
 use crate::StoreError;
 use crate::dump::DumpReader;
 use crate::embedded::fault::{FileResult, StoreFault};
@@ -22,6 +22,10 @@ UPDATE sign_in_links SET used_at = coalesce(used_at, created_at);";
 pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
+            // A copy of a store made in another way has no checksum.
+            if seal::is_intact(from)? == Some(false) {
+                return Err(StoreFault::Record("it does not match its checksum".into()));
+            }
             read_only::at(from, |backup| {
                 integrity::is_ours(backup, from, schema::STEPS)?;
                 remove_database(to)?;

@@ -13,6 +13,7 @@ mod load;
 mod maintenance_error;
 mod read_only;
 mod rows;
+mod seal;
 mod store_file;
 pub(super) mod swap;
 mod transfer;
