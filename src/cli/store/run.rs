@@ -39,7 +39,7 @@ pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     }
     let config = args.server.settings()?;
     match &config.database {
-        Some(database) => super::database::run(&args.command, database),
+        Some(database) => super::database::run(&args.command, database, &config.tiers),
         None => run_on_file(&args.command, &config, now),
     }
 }
@@ -98,6 +98,10 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             reopen_day,
             accept_lost_revocations,
         } => {
+            let Some(file) = file else {
+                let remedy = "name the backup or export; only a database is restored without one";
+                return Err(CommandError::Input(remedy.into()));
+            };
             let previous = previous.as_ref().filter(|other| !is_same(directory, other));
             let options = ImportOptions {
                 who: operator(),

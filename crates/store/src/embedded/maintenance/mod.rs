@@ -20,12 +20,13 @@ mod transfer;
 mod walk;
 
 pub use super::paths::recovery_steps;
+pub use crate::dump::since;
 pub use backed_up::{LastBackup, last_backup, record_backup};
 pub use backup::{back_up, dated, prune};
 pub use dump::{ExportSummary, export};
 pub use future_days::{ClosedDays, close_command, close_future_days};
 pub use import::{ImportOptions, ImportSummary, ImportedDay, import};
 pub use inspect::{InspectionReport, check, verify};
-pub use maintenance_error::{MaintenanceError, since};
+pub use maintenance_error::MaintenanceError;
 pub use store_file::{close, create_new, file_in, is_used};
 pub use transfer::TransferSummary;

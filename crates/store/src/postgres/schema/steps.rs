@@ -27,6 +27,7 @@ pub(crate) const STEPS: &[&str] = &[
     GRACE_SHARES_AND_KEY_NAMES,
     NOTICES,
     EVIDENCE_AND_WEBHOOKS,
+    RESTORES,
 ];
 
 const FIRST: &str = r#"
@@ -202,6 +203,17 @@ ALTER TABLE {schema}.keys
     ADD COLUMN name text; -- given by its owner
 
 UPDATE {schema}.site SET format = 9;
+";
+
+/// A dump is restored into tables with other OIDs, or in another cluster.
+const RESTORES: &str = r"
+ALTER TABLE {schema}.calendar
+    ADD COLUMN own_oid oid, -- OID of this table when it was created or restored; 0: commits are missing
+    ADD COLUMN cluster text, -- the server's system identifier then, if it was disclosed
+    ADD COLUMN restored_at bigint NOT NULL DEFAULT 0, -- the last `store restore`; milliseconds since 1970
+    ADD COLUMN seen_at bigint NOT NULL DEFAULT 0; -- the last report of a gateway; only grows
+UPDATE {schema}.calendar SET own_oid = tableoid, cluster = {cluster};
+UPDATE {schema}.site SET format = 12;
 ";
 
 /// The comments behind the columns and tables of a step, as statements that store them.
