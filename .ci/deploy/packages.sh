@@ -174,6 +174,10 @@ restarts() {
     rm -r "$root/run/systemd"
     grep -q try-restart "$root/tmp/recorded/calls"
 }
+fresh bare
+umount "$root/proc"
+install_deb first || fail 'deb: it cannot be installed without /proc'
+[[ $(chroot "$root" stat -c '%a %U %G' $data) == '700 scoregate scoregate' ]] || fail 'deb: without /proc there is no data directory'
 life deb
 restarts 0.1.0 || fail 'deb: an upgrade does not restart the service'
 ! restarts '' || fail 'deb: an installation starts the service'

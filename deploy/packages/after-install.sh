@@ -1,6 +1,7 @@
 # After the files of a package have been installed. `upgraded` is set if an older version was installed before.
 systemd-sysusers scoregate.conf
-systemd-tmpfiles --create scoregate.conf
+# As tmpfiles.d states it for the next boot. systemd-tmpfiles needs /proc, which an image may be built without.
+install -d -m 0700 -o scoregate -g scoregate /var/lib/scoregate
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     # The socket stays open: connections wait until the new process accepts them. A new installation is not started, since it

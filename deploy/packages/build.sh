@@ -125,7 +125,7 @@ Version: $package_version
 Architecture: $debian
 Maintainer: $maintainer
 Installed-Size: $(find "$root" -path "$root/DEBIAN" -prune -o -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
-Depends: libc6 (>= $glibc), libgcc-s1, systemd | systemd-sysusers, systemd | systemd-tmpfiles
+Depends: libc6 (>= $glibc), libgcc-s1, systemd | systemd-sysusers
 Section: httpd
 Priority: optional
 Description: gateway of a public data API for AI-model benchmarks

@@ -104,6 +104,9 @@ pub(super) async fn build(
     let leases = leases(&opened, data_dir, clock, &instruments, ledger_calls).await?;
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
+    if let Some(copy) = &keys.copy {
+        copy.write_first().await;
+    }
     if !key_directory.freshness.is_copied() {
         leases.keep_grace_share().await;
     }

@@ -85,8 +85,8 @@ pub use owners::{
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
     ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport,
-    DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName, SeenTimelines,
-    TablesChange, TablesWork, connection_limit,
+    DatabaseRestore, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
+    SeenTimelines, TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore,

@@ -89,6 +89,13 @@ impl LocalCopyWriter {
         }
     }
 
+    /// Writes the first copy of a data directory. The start waits for it, since the store may fail at any time after it.
+    pub async fn write_first(&self) {
+        if !self.copy.path().exists() {
+            self.write_due().await;
+        }
+    }
+
     /// Writes the last changes to the local copy at shutdown.
     pub async fn finish(&self) {
         self.write(true).await;

@@ -59,18 +59,21 @@ pub(super) enum StoreCommand {
         /// The backup or export.
         file: PathBuf,
     },
-    /// Restore a backup, in place of the store of a stopped server or elsewhere.
+    /// Restore a backup, in place of the store of a stopped server or elsewhere; or complete the restore of a database.
     #[command(
         after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
-        scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n\n\
+        scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n  \
+        scoregate store restore --config FILE\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
         kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If none is a later state of the\n\
         backup, or one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
-        closed: callers are refused until midnight, so that no unit is granted twice."
+        closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
+        With a database (store.url), first restore it with its own tools while all gateways are stopped, then run the command\n\
+        without a file. With an export it fills the empty tables of `store init`. Gateways refuse a restored database before."
     )]
     Restore {
-        /// The backup or export.
-        file: PathBuf,
+        /// The backup or export; with a database an export, or nothing after a restore with its own tools.
+        file: Option<PathBuf>,
         /// The data directory of the previous server, if it is not this one.
         #[arg(long, value_name = "DIR")]
         previous: Option<PathBuf>,

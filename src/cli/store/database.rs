@@ -8,13 +8,15 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::plans::Tier;
+use scoregate_store::maintenance::ImportOptions;
 use scoregate_store::{
     DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName,
     TablesChange, TablesWork, TransferError,
 };
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
-use super::report::counted;
+use super::report::{counted, print_day, print_lost};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{block_on, operator};
 use crate::cli::exit::Exit;
@@ -24,7 +26,11 @@ use crate::cli::printer;
 /// Largest difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
-pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> CommandOutcome {
+pub(super) fn run(
+    command: &StoreCommand,
+    settings: &DatabaseSettings,
+    tiers: &[Tier],
+) -> CommandOutcome {
     let database = settings
         .read_files()
         .map_err(|error| CommandError::Input(error.to_string()))?;
@@ -39,11 +45,27 @@ pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Comman
                 export(settings, database, file, *force, *close).await
             }
             StoreCommand::Import { file } => import(settings, database, file).await,
+            StoreCommand::Restore {
+                file,
+                previous: None,
+                reopen_day,
+                accept_lost_revocations,
+            } => {
+                let options = ImportOptions {
+                    who: operator(),
+                    restores: true,
+                    reopen_day: *reopen_day,
+                    accept_lost_revocations: *accept_lost_revocations,
+                    tiers: tiers.to_vec(),
+                    ..ImportOptions::default()
+                };
+                restore(settings, database, file.as_deref(), &options).await
+            }
         StoreCommand::Backup { .. }
         | StoreCommand::VerifyBackup { .. }
         | StoreCommand::Restore { .. }
         | StoreCommand::CloseFutureDays { .. } => Err(CommandError::Input(
-            "this command works on a store file, and the configuration has a database (store.url). Back up and restore \
+            "this command works on a store file, and the configuration has a database (store.url). Back up \
              a database with its own tools, such as pg_dump"
                 .into(),
         )),
@@ -120,6 +142,27 @@ async fn import(
     Ok(Exit::Done)
 }
 
+async fn restore(
+    settings: &DatabaseSettings,
+    database: DatabaseConfig,
+    from: Option<&Path>,
+    options: &ImportOptions,
+) -> CommandOutcome {
+    let restored = PostgresStore::restore(database, Clock::system(), from, options).await;
+    let name = from.unwrap_or(Path::new("the database"));
+    let restored = transferred(settings, name, restored)?;
+    if let Some(counts) = restored.imported {
+        printer::message(&counted("imported", counts));
+    }
+    print_day(restored.day, "");
+    print_lost(restored.last_change, "");
+    printer::message(&format!(
+        "{} is restored: gateways can use it",
+        settings.address
+    ));
+    Ok(Exit::Done)
+}
+
 /// Adds the file or the database to an error.
 fn transferred<T>(
     settings: &DatabaseSettings,
@@ -130,7 +173,11 @@ fn transferred<T>(
         TransferError::File(_) | TransferError::Unfit(_) => {
             CommandError::Input(format!("{}: {error}", file.display()))
         }
-        TransferError::InUse(_) | TransferError::Newer(_) => CommandError::Input(error.to_string()),
+        TransferError::InUse(_)
+        | TransferError::Newer(_)
+        | TransferError::LiveGateways(_)
+        | TransferError::LostRevocations { .. }
+        | TransferError::ClockBehind(_) => CommandError::Input(error.to_string()),
         TransferError::Store(error) => anyhow::Error::from(error)
             .context(format!("the database {}", settings.address))
             .into(),

@@ -209,7 +209,18 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
     } else {
         ", unless the export closed its store"
     };
-    match imported.day {
+    print_day(imported.day, unless);
+    for gap in &carried.gaps {
+        printer::message(&format!("unknown: {gap}"));
+    }
+    if !carried.gaps.is_empty() {
+        print_lost(imported.last_change, unless);
+    }
+    print_contents(&imported.report)
+}
+
+pub(super) fn print_day(day: ImportedDay, unless: &str) {
+    match day {
         ImportedDay::Complete => printer::message("units granted after this backup stay granted"),
         ImportedDay::Closed(day) => printer::message(&format!(
             "{day} is closed, since units granted after this backup are unknown: callers are refused until {}",
@@ -222,14 +233,11 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
             ));
         }
     }
-    for gap in &carried.gaps {
-        printer::message(&format!("unknown: {gap}"));
-    }
-    if !carried.gaps.is_empty() {
-        let since = since(imported.last_change);
-        printer::message(&format!(
-            "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat those that you know."
-        ));
-    }
-    print_contents(&imported.report)
+}
+
+pub(super) fn print_lost(last_change: Option<Wall>, unless: &str) {
+    let since = since(last_change);
+    printer::message(&format!(
+        "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat those that you know."
+    ));
 }

@@ -39,7 +39,7 @@ pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     }
     let config = args.server.settings()?;
     match &config.database {
-        Some(database) => super::database::run(&args.command, database),
+        Some(database) => super::database::run(&args.command, database, &config.tiers),
         None => run_on_file(&args.command, &config, now),
     }
 }
@@ -68,11 +68,7 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             export_and_close(directory, file, *force, now)
         }),
         StoreCommand::Export { file, force, .. } => {
-            let exit = write_export(&file_in(directory), false, file, *force, now)?;
-            if exit == Exit::Done {
-                record(directory, file, now);
-            }
-            Ok(exit)
+            write_export(&file_in(directory), false, file, *force, now)
         }
         StoreCommand::CloseFutureDays { today } => while_stopped(directory, |directory| {
             Ok(print_closed(
@@ -102,6 +98,10 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             reopen_day,
             accept_lost_revocations,
         } => {
+            let Some(file) = file else {
+                let remedy = "name the backup or export; only a database is restored without one";
+                return Err(CommandError::Input(remedy.into()));
+            };
             let previous = previous.as_ref().filter(|other| !is_same(directory, other));
             let options = ImportOptions {
                 who: operator(),
@@ -165,9 +165,9 @@ fn write_backup(
     now: Wall,
 ) -> CommandOutcome {
     let report = back_up(directory, to, force)?;
-    record(directory, to, now);
-    if let Some(keep) = keep.filter(|_| report.is_sound()) {
-        prune(to, keep)?;
+    if report.is_sound() {
+        record(directory, report.bytes, now);
+        keep.map_or(Ok(()), |keep| prune(to, keep))?;
     }
     Ok(print_verified(
         &report,
@@ -214,13 +214,8 @@ fn unusable(error: anyhow::Error) -> CommandError {
     CommandError::Input(format!("{error:#}"))
 }
 
-/// Records a backup for the metrics of a running server. The size of standard output is unknown.
-fn record(directory: &Path, to: &Path, now: Wall) {
-    let bytes = if to == Path::new("-") {
-        0
-    } else {
-        to.metadata().map_or(0, |metadata| metadata.len())
-    };
+/// Records a backup for the metrics of a running server.
+fn record(directory: &Path, bytes: u64, now: Wall) {
     if let Err(error) = record_backup(directory, LastBackup { at: now, bytes }) {
         printer::message(&format!(
             "the backup is complete, but its time and size could not be recorded in {}: {error}; \

@@ -230,6 +230,22 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
 }
 
 #[test]
+fn a_gateway_with_a_new_data_directory_has_its_copy_of_the_keys_once_it_is_ready() {
+    needs!("postgresql");
+    let (mut server, site) = restartable_site();
+    let (_, key) = site.create("100000");
+    let first = ObservedGateway::start(&site, TempDir::new().unwrap());
+    assert!(first.side("/readyz").ends_with("\r\n\r\nready\n"));
+    server.stop();
+    let gateway = first.restarted(&site, "KILL");
+    let me = |key| {
+        let mut connection = Wire::open(gateway.gateway.public).unwrap();
+        connection.get("/api/v1/me", key).status_and_code().0
+    };
+    assert_eq!([me(&key), me("sg_live_unknown")], [200, 401]);
+}
+
+#[test]
 fn grace_is_charged_after_a_crash_and_never_more_than_a_share_is_owed() {
     needs!("postgresql");
     within_one_day(|| {

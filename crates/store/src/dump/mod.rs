@@ -17,5 +17,5 @@ pub(crate) use lines::{
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;
 pub(crate) use tables::{ExportedTable, TABLES};
-pub use transfer_error::TransferError;
+pub use transfer_error::{TransferError, since};
 pub(crate) use writer::DumpWriter;

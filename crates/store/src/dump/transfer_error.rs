@@ -1,6 +1,7 @@
 //! Why an export or an import failed.
 
 use crate::StoreError;
+use scoregate_base::clock::Wall;
 
 /// Why an export was not written, read or imported. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +14,8 @@ pub enum TransferError {
     Unfit(String),
     /// The database is in use.
     #[error(
-        "the database holds {0} applications; import into a schema without any, such as a new one (store.schema)"
+        "the database holds {0} applications: put its tables aside with `scoregate store export FILE --close` and create new ones \
+         with `scoregate store init`, or use another store.schema"
     )]
     InUse(u64),
     /// The tables may have columns that this program does not know.
@@ -21,7 +23,32 @@ pub enum TransferError {
         "the tables have format {0}, which is newer than this release; export with the newer release"
     )]
     Newer(i32),
+    /// A restore would lose what gateways do meanwhile.
+    #[error(
+        "{0} gateways reported within the last half minute; stop all gateways, and wait for half a minute after a kill"
+    )]
+    LiveGateways(u64),
+    /// Changes since the backup are unknown.
+    #[error(
+        "revocations, earlier expiries and tier changes {} are lost. Accept the loss with --accept-lost-revocations, and \
+         repeat those that you know; the current UTC day is then closed, unless --reopen-day is given", since(*after)
+    )]
+    LostRevocations {
+        /// The last change in the backup.
+        after: Option<Wall>,
+    },
+    /// The current day is unknown.
+    #[error("the clock of the database ({}) is behind the backup; correct the clock, or leave the day open with --reopen-day", .0.rfc3339())]
+    ClockBehind(Wall),
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The time after which changes are lost, in words.
+pub fn since(last_change: Option<Wall>) -> String {
+    last_change.map_or_else(
+        || "that were ever made".into(),
+        |at| format!("after {}, the last change in the backup,", at.rfc3339()),
+    )
 }

@@ -157,9 +157,11 @@ impl From<TransferError> for StoreFault {
             TransferError::File(error) => Self::Disk(error),
             TransferError::Unfit(reason) => Self::Record(reason),
             TransferError::Store(error) => Self::Refused(error),
-            other @ (TransferError::InUse(_) | TransferError::Newer(_)) => {
-                Self::Record(other.to_string())
-            }
+            other @ (TransferError::InUse(_)
+            | TransferError::Newer(_)
+            | TransferError::LiveGateways(_)
+            | TransferError::LostRevocations { .. }
+            | TransferError::ClockBehind(_)) => Self::Record(other.to_string()),
         }
     }
 }

@@ -9,6 +9,7 @@ mod keys;
 mod ledger;
 mod postgres_store;
 mod reports;
+mod restore;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use connection::seen_timelines::SeenTimelines;
 pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
 pub use postgres_store::PostgresStore;
 pub use reports::inspect::DatabaseReport;
+pub use restore::DatabaseRestore;
 pub(crate) use schema::steps::FORMAT;
 pub use schema::tables::{TablesChange, TablesWork};
 pub use transfer::DatabaseExport;

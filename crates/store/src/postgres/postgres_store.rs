@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::dump::DumpReader;
+use crate::embedded::maintenance::ImportOptions;
 use crate::postgres::connection::database_connection::{DatabaseConfig, RoleName};
 use crate::postgres::connection::link::DatabaseLink;
 use crate::postgres::connection::listener::ChangeListener;
@@ -15,6 +16,7 @@ use crate::postgres::connection::seen_timelines::SeenTimelines;
 use crate::postgres::connection::server_check::ServerCheck;
 use crate::postgres::ledger::ledger_queue::LedgerQueue;
 use crate::postgres::reports::inspect::{self, DatabaseReport};
+use crate::postgres::restore::{self, DatabaseRestore};
 use crate::postgres::schema::tables::{self, TablesChange, TablesWork};
 use crate::postgres::transfer::{self, DatabaseExport};
 use crate::{RecordCounts, StoreError, StoreResult, TransferError};
@@ -95,16 +97,32 @@ impl PostgresStore {
     ) -> Result<RecordCounts, TransferError> {
         let now = clock.now().wall;
         let reader = DumpReader::open(from)?;
-        let name = from
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = file_name(from);
         let connection = transfer_link(config, clock).await?;
         let work = async |client: SchemaClient<'_>| {
             transfer::import(client, reader, (who, &name), now).await
         };
         connection.change("be imported", work).await
+    }
+
+    /// Takes over restored tables, or fills empty ones from an export. Until then gateways refuse restored tables.
+    pub async fn restore(
+        config: DatabaseConfig,
+        clock: Clock,
+        from: Option<&Path>,
+        options: &ImportOptions,
+    ) -> Result<DatabaseRestore, TransferError> {
+        let name = file_name(from.unwrap_or(Path::new("")));
+        let from = from.map(DumpReader::open).transpose()?;
+        let short = DatabaseLink::new(Arc::new(config.clone()), clock.clone());
+        let problem = short
+            .run(OPEN, async |client| tables::problem_of_format(client).await)
+            .await?;
+        usable(problem)?;
+        let work = async |client: SchemaClient<'_>| {
+            restore::restore(client, from.map(|reader| (reader, name.as_str())), options).await
+        };
+        long_link(config, clock).change("be restored", work).await
     }
 
     /// Opens the store. Its tables must exist in a format that this program knows.
@@ -148,7 +166,7 @@ impl PostgresStore {
         seen: SeenTimelines,
         ignores_clock: bool,
     ) -> Self {
-        let check = Arc::new(ServerCheck::new(&config.schema, seen));
+        let check = Arc::new(ServerCheck::new(seen));
         let config = Arc::new(config);
         let link = || DatabaseLink::checked(Arc::clone(&config), clock.clone(), Arc::clone(&check));
         Self {
@@ -165,14 +183,24 @@ impl PostgresStore {
     }
 }
 
-/// A link with a deadline for long transactions, to tables that this program can use.
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A link for long transactions, to tables that this program can use.
 async fn transfer_link(config: DatabaseConfig, clock: Clock) -> StoreResult<DatabaseLink> {
     check_tables(&DatabaseLink::new(Arc::new(config.clone()), clock.clone())).await?;
+    Ok(long_link(config, clock))
+}
+
+/// A link with a deadline for long transactions.
+fn long_link(config: DatabaseConfig, clock: Clock) -> DatabaseLink {
     let config = DatabaseConfig {
         timeout: TRANSFER_TIMEOUT,
         ..config
     };
-    Ok(DatabaseLink::new(Arc::new(config), clock))
+    DatabaseLink::new(Arc::new(config), clock)
 }
 
 /// Refuses tables that this program cannot use.
@@ -180,6 +208,10 @@ async fn check_tables(connection: &DatabaseLink) -> StoreResult<()> {
     let problem = connection
         .run(OPEN, async |client| tables::problem(client).await)
         .await?;
+    usable(problem)
+}
+
+fn usable(problem: Option<String>) -> StoreResult<()> {
     problem.map_or(Ok(()), |reason| {
         Err(StoreError::Unavailable {
             doing: OPEN,

@@ -182,9 +182,22 @@ UPDATE {schema}.site SET id = gen_random_uuid()";
 /// Imports an export into empty tables. `who` and `file` are for the audit trail.
 pub(crate) async fn import(
     client: SchemaClient<'_>,
-    mut reader: DumpReader,
+    reader: DumpReader,
     (who, file): (&str, &str),
     now: Wall,
+) -> SqlResult<RecordCounts, TransferError> {
+    let counts = fill(client, reader).await?;
+    let detail = format!("the whole store, from {file:?}");
+    client
+        .audit(now, [who, "import_store", "", &detail])
+        .await?;
+    Ok(counts)
+}
+
+/// Fills empty tables from an export.
+pub(crate) async fn fill(
+    client: SchemaClient<'_>,
+    mut reader: DumpReader,
 ) -> SqlResult<RecordCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
     let found: i64 = client
@@ -209,9 +222,5 @@ pub(crate) async fn import(
         }
     }
     client.batch_execute(FINISH).await?;
-    let detail = format!("the whole store, from {file:?}");
-    client
-        .audit(now, [who, "import_store", "", &detail])
-        .await?;
     Ok(reader.counts())
 }

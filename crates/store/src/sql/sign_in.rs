@@ -28,6 +28,12 @@ const ACCEPT_TERMS: &str =
 const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
+/// After a restore: sessions may have ended since the backup, links may have been used, and mail may have been sent.
+pub(crate) const END_SIGN_INS: &str = "
+DELETE FROM {schema}.owner_sessions;
+DELETE FROM {schema}.mail_queue;
+UPDATE {schema}.sign_in_links SET used_at = coalesce(used_at, created_at);";
+
 /// An unused link.
 pub(crate) async fn usable<T: SqlTables>(
     tables: T,

@@ -9,16 +9,16 @@ use crate::durable_file::{FileReplacement, HALF, if_found};
 use crate::embedded::paths::LAST_BACKUP as FILE;
 use scoregate_base::clock::Wall;
 
-/// A complete backup or export.
+/// A sound backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastBackup {
     /// When it began.
     pub at: Wall,
-    /// Its size; 0 if unknown.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// Records a complete backup or export.
+/// Records a sound backup.
 pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     let replacement = FileReplacement::begin(&directory.join(FILE), HALF)?;
     writeln!(
@@ -37,7 +37,7 @@ pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     replacement.finish().map(drop)
 }
 
-/// The last complete backup or export; `None` if there never was one. Earlier releases recorded no size.
+/// The last sound backup; `None` if there never was one.
 pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
     let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else {
         return Ok(None);
@@ -48,7 +48,7 @@ pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
             format!("{FILE} contains no timestamp and size"),
         )
     };
-    let (at, bytes) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
+    let (at, bytes) = text.trim().split_once(' ').ok_or_else(unreadable)?;
     let (Some(at), Ok(bytes)) = (Wall::parse_rfc3339(at), bytes.parse()) else {
         return Err(unreadable());
     };

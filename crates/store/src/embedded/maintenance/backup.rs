@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
+use super::seal;
 use super::store_file::{file_in, is_the_store};
 use super::swap;
 use crate::StoreError;
@@ -21,7 +22,7 @@ use scoregate_base::clock::Wall;
 const DATED: [&str; 2] = ["scoregate-", ".db"];
 
 /// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing: the copy is a
-/// snapshot. It gets its final name only after it was checked and synced.
+/// snapshot, with a checksum. It gets its final name only after it was checked and synced.
 pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<InspectionReport> {
     let path = file_in(directory);
     if !path.exists() {
@@ -60,7 +61,8 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
 fn copied(path: &Path, half: &Path, to: &Path) -> MaintenanceResult<InspectionReport> {
     let copied = read_only::at(path, |store| {
         remove_database(half)?;
-        file::copy(store, half)
+        file::copy(store, half)?;
+        Ok(seal::seal(half)?)
     });
     copied.map_err(|fault| {
         if let StoreFault::Disk(source) = fault {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
-use super::{load, read_only};
+use super::{load, read_only, seal};
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
 use crate::embedded::{file, integrity, ledger, records, schema};
@@ -80,7 +80,7 @@ pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport>
 /// Verifies a backup or an export.
 pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
     let verified = match backup_kind(path) {
-        Some(BACKUP_BEGINS) => at(path),
+        Some(BACKUP_BEGINS) => backup(path),
         None => fs::File::open(path)
             .map_err(StoreFault::from)
             .and_then(|_| Err(load::unknown())),
@@ -96,6 +96,17 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
         }),
     };
     verified.map_err(|fault| load::unusable(fault, path, "be read", path))
+}
+
+fn backup(path: &Path) -> FileResult<InspectionReport> {
+    let mut report = at(path)?;
+    let fault = match seal::is_intact(path)? {
+        Some(true) => return Ok(report),
+        Some(false) => "it does not match its checksum",
+        None => "it has no checksum, so changes of its content are not found",
+    };
+    report.faults.push(fault.into());
+    Ok(report)
 }
 
 /// Checks any file; without a time, so no key counts as expired.

@@ -6,22 +6,22 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::maintenance_error::MaintenanceError;
-use super::{read_only, rows};
+use super::{read_only, rows, seal};
 use crate::StoreError;
 use crate::dump::DumpReader;
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind, remove_database};
 use crate::embedded::{file, integrity, schema};
-
-/// Sessions may have ended since a backup, links may have been used, and mail may have been sent.
-const END_SIGN_INS: &str = "DELETE FROM owner_sessions;
-DELETE FROM mail_queue;
-UPDATE sign_in_links SET used_at = coalesce(used_at, created_at);";
+use crate::sql::sign_in::END_SIGN_INS;
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
+            // A copy of a store made in another way has no checksum.
+            if seal::is_intact(from)? == Some(false) {
+                return Err(StoreFault::Record("it does not match its checksum".into()));
+            }
             read_only::at(from, |backup| {
                 integrity::is_ours(backup, from, schema::STEPS)?;
                 remove_database(to)?;
@@ -30,7 +30,7 @@ pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
             let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             file::write_ahead(&store)?;
             file::take_steps(&mut store, schema::STEPS)?;
-            store.execute_batch(END_SIGN_INS)?;
+            store.execute_batch(&END_SIGN_INS.replace("{schema}.", ""))?;
             Ok(store)
         }
         Some(_) => {

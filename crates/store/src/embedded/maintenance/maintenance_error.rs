@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::StoreError;
+use crate::dump::since;
 use scoregate_base::clock::{Day, Wall};
 
 /// The result of an operation.
@@ -83,12 +84,4 @@ impl MaintenanceError {
     pub const fn is_input(&self) -> bool {
         !matches!(self, Self::Unwritable { .. } | Self::Store(_))
     }
-}
-
-/// The time after which changes are lost, in words.
-pub fn since(last_change: Option<Wall>) -> String {
-    last_change.map_or_else(
-        || "that were ever made".into(),
-        |at| format!("after {}, the last change in the backup,", at.rfc3339()),
-    )
 }

@@ -161,6 +161,37 @@ fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
 }
 
 #[test]
+fn a_backup_with_any_flipped_bit_is_neither_verified_nor_restored() {
+    let filled = filled();
+    let backup = filled.elsewhere.path().join("backup.db");
+    assert!(maintenance::verify(&backup).unwrap().is_sound());
+    let whole = fs::read(&backup).unwrap();
+    let places = (0..300).map(|flip| flip * 7_919 * 8 + flip);
+    let of_the_checksum = (0..8).map(|flip| (whole.len() - 65_536 + flip * 11) * 8);
+    for place in places.chain(of_the_checksum) {
+        let bit = place % (whole.len() * 8);
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&backup, bytes).unwrap();
+        let is_sound = maintenance::verify(&backup).is_ok_and(|found| found.is_sound());
+        assert!(!is_sound, "bit {bit} of {} bytes", whole.len());
+    }
+    // A digit of the name of an application, which no check of the structure finds.
+    let name = b"Weather station";
+    let at = whole.windows(name.len()).position(|part| part == name);
+    let mut bytes = whole.clone();
+    bytes[at.unwrap()] ^= 1;
+    fs::write(&backup, bytes).unwrap();
+    let options = ImportOptions {
+        restores: true,
+        ..Default::default()
+    };
+    let refused = maintenance::import(filled.directory.path(), &backup, &options, TODAY.start());
+    let reason = refused.unwrap_err().to_string();
+    assert!(reason.contains("does not match its checksum"), "{reason}");
+}
+
+#[test]
 fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
     let filled = filled();
     let mut bytes = filled.bytes.clone();

@@ -24,7 +24,8 @@ FROM pg_control_checkpoint()";
 /// Whether this role has each feature that cannot be tried without an effect. A missing function or view is `NULL`.
 const FEATURES: &str = "
 SELECT coalesce(has_function_privilege(to_regprocedure('pg_notify(text,text)'), 'EXECUTE'), false) AS notifications,
-       coalesce(has_table_privilege(to_regclass('pg_stat_user_tables'), 'SELECT'), false) AS statistics";
+       coalesce(has_table_privilege(to_regclass('pg_stat_user_tables'), 'SELECT'), false) AS statistics,
+       coalesce(has_function_privilege(to_regprocedure('pg_control_system()'), 'EXECUTE'), false) AS cluster";
 
 pub(crate) const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
 
@@ -47,6 +48,7 @@ const REFUSALS: [SqlState; 5] = [
 pub(crate) struct EngineFeatures {
     pub(crate) has_notifications: bool,
     pub(crate) has_statistics: bool,
+    pub(crate) discloses_cluster: bool,
     /// The keyword of unlogged tables; empty once the server has refused to create one.
     pub(crate) unlogged: &'static str,
     /// Set once the server has refused to disclose its timeline.
@@ -72,13 +74,14 @@ impl EngineFeatures {
         Ok(Self {
             has_notifications,
             has_statistics,
+            discloses_cluster: row.try_get("cluster")?,
             unlogged: "UNLOGGED",
             hides_timeline: false,
         })
     }
 
     /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect. `{history}` is
-    /// the history of the server, to be compared for equality only.
+    /// the history of the server, to be compared for equality only, and `{cluster}` its system identifier, if it is disclosed.
     pub(crate) fn statement(self, text: String) -> String {
         if !text.contains('{') {
             return text;
@@ -93,7 +96,13 @@ impl EngineFeatures {
         } else {
             "(SELECT timeline_id::text FROM pg_control_checkpoint())"
         };
+        let cluster = if self.discloses_cluster {
+            "(SELECT system_identifier::text FROM pg_control_system())"
+        } else {
+            "NULL::text"
+        };
         text.replace("{notify}", notify)
+            .replace("{cluster}", cluster)
             .replace("{unlogged}", self.unlogged)
             .replace("{history}", history)
     }

@@ -181,8 +181,13 @@ impl DatabaseLink {
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
         let mut connection = DatabaseConnection::open(&self.config, server, None).await?;
         if let Some(check) = &self.check {
-            connection.features.hides_timeline =
-                check.admit(&connection.client, self.clock.mono()).await?;
+            let client = SchemaClient {
+                client: &connection.client,
+                schema: &self.config.schema,
+                features: connection.features,
+            };
+            let hides_timeline = check.admit(client, self.clock.mono()).await?;
+            connection.features.hides_timeline = hides_timeline;
         }
         Ok(connection)
     }

@@ -153,7 +153,7 @@ impl SchemaClient<'_> {
         Ok(self.client.batch_execute(&self.statement(text)).await?)
     }
 
-    fn statement(self, text: &str) -> String {
+    pub(crate) fn statement(self, text: &str) -> String {
         self.features.statement(self.schema.statement(text))
     }
 }

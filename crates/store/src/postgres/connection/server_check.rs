@@ -6,14 +6,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Row};
 
-use crate::postgres::connection::database_connection::SchemaName;
 use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::hosts::HostFault;
-use crate::postgres::connection::seen_timelines::{SeenTimelines, TimelineAge};
-use crate::postgres::schema::tables::SchemaFormat;
+use crate::postgres::connection::schema_client::SchemaClient;
+use crate::postgres::connection::seen_timelines::{
+    DataMarks, SeenState, SeenTimelines, ServerAge, ServerState,
+};
+use crate::postgres::schema::tables::{IS_OWN, RESTORED, SchemaFormat};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
@@ -21,9 +23,11 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
+/// Marks the tables as restored, for gateways that do not know of the missing commits.
+const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
+
 #[derive(Debug)]
 pub(crate) struct ServerCheck {
-    site: String,
     seen: Arc<SeenTimelines>,
     /// The only data set that is accepted.
     data_set: OnceLock<String>,
@@ -34,9 +38,8 @@ pub(crate) struct ServerCheck {
 }
 
 impl ServerCheck {
-    pub(crate) fn new(schema: &SchemaName, seen: SeenTimelines) -> Self {
+    pub(crate) fn new(seen: SeenTimelines) -> Self {
         Self {
-            site: schema.statement(SITE),
             seen: Arc::new(seen),
             data_set: OnceLock::new(),
             accepts_hidden: AtomicBool::new(false),
@@ -50,24 +53,52 @@ impl ServerCheck {
     }
 
     /// Returns an error if the server must not be used, or whether it hides its timeline.
-    pub(crate) async fn admit(&self, client: &Client, now: Mono) -> Result<bool, HostFault> {
-        // Polled together, so both are sent before the first answer.
-        let (site, history) = tokio::join!(
-            client.query_typed_opt(&self.site, &[]),
-            ServerHistory::read(client)
-        );
-        let admitted = self.judge(site, history).await;
+    pub(crate) async fn admit(
+        &self,
+        client: SchemaClient<'_>,
+        now: Mono,
+    ) -> Result<bool, HostFault> {
+        let admitted = self.judge(client).await;
         if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
             self.log(reason, now);
         }
         admitted
     }
 
-    async fn judge(
+    async fn judge(&self, client: SchemaClient<'_>) -> Result<bool, HostFault> {
+        // Taken before the server is asked: a report that is committed meanwhile raises it.
+        let known = self.seen.state();
+        let [site, own] = [SITE, IS_OWN].map(|text| client.statement(text));
+        // Polled together, so all are sent before the first answer.
+        let (site, own, history) = tokio::join!(
+            client.client.query_typed_opt(&site, &[]),
+            client.client.query_typed_opt(&own, &[]),
+            ServerHistory::read(client.client)
+        );
+        let data_set = self.usable_data_set(site)?;
+        let own = own?.ok_or_else(|| HostFault::Refused(RESTORED.into()))?;
+        let marks = DataMarks::of(&own)?;
+        let history = history?;
+        let server = ServerState {
+            data_set: &data_set,
+            marks,
+            history: &history,
+        };
+        self.compare(&known, &server, client).await?;
+        if let ServerHistory::Hidden(reason) = &history {
+            self.accept_hidden(reason, &known, &server)?;
+        }
+        if self.seen.record(&server) {
+            self.save().await;
+        }
+        Ok(matches!(history, ServerHistory::Hidden(_)))
+    }
+
+    /// The data set of tables that this program can use.
+    fn usable_data_set(
         &self,
         site: Result<Option<Row>, tokio_postgres::Error>,
-        history: Result<ServerHistory, tokio_postgres::Error>,
-    ) -> Result<bool, HostFault> {
+    ) -> Result<String, HostFault> {
         let site = match site {
             Err(error) if is_missing(&error) => None,
             site => site?,
@@ -84,18 +115,18 @@ impl ServerCheck {
                  store.url, or restart the gateway to use this database"
             )));
         }
-        match history? {
-            ServerHistory::Disclosed { system, timeline } => {
-                self.compare(&system, timeline).await.map(|()| false)
-            }
-            ServerHistory::Hidden(reason) => self.accept_hidden(&reason).map(|()| true),
-        }
+        Ok(found)
     }
 
     /// A server that does not disclose its timeline is accepted only where none was ever checked: neither a failover nor
     /// a withdrawn right may weaken the check.
-    fn accept_hidden(&self, reason: &str) -> Result<(), HostFault> {
-        if self.seen.has_any() {
+    fn accept_hidden(
+        &self,
+        reason: &str,
+        known: &SeenState,
+        server: &ServerState<'_>,
+    ) -> Result<(), HostFault> {
+        if known.has_timelines() && !known.is_older_than(server) {
             return Err(HostFault::Refused(format!(
                 "the server does not disclose its timeline ({reason}), and timelines were checked before: it may be a former \
                  primary. Grant EXECUTE on the control functions to this role, or, if the database was moved to a service \
@@ -120,18 +151,38 @@ impl ServerCheck {
             .unwrap_or_default()
     }
 
-    async fn compare(&self, system: &str, timeline: u32) -> Result<(), HostFault> {
-        match self.seen.compare(system, timeline) {
-            TimelineAge::Known => {}
-            TimelineAge::New => self.save().await,
-            TimelineAge::Behind(highest) => {
-                return Err(HostFault::Refused(format!(
-                    "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
-                     before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
-                     the newer server is lost,{} restart the gateway to accept this one",
-                    self.file_to_delete()
-                )));
+    async fn compare(
+        &self,
+        known: &SeenState,
+        server: &ServerState<'_>,
+        client: SchemaClient<'_>,
+    ) -> Result<(), HostFault> {
+        let reason = match known.compare(server) {
+            ServerAge::Current => return Ok(()),
+            ServerAge::BehindTimeline(timeline, highest) => format!(
+                "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
+                 before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
+                 the newer server is lost, stop all gateways and run `scoregate store restore` to accept this one"
+            ),
+            ServerAge::BehindRestore => "the server was replaced by a restored one and lacks later changes: rebuild it as a \
+                 standby, or remove it from store.url"
+                .into(),
+            ServerAge::LacksCommits => {
+                let disown = client.statement(DISOWN);
+                client.client.batch_execute(&disown).await?;
+                RESTORED.into()
             }
+        };
+        Err(HostFault::Refused(reason))
+    }
+
+    /// Remembers a report of this gateway, which a database that was restored lacks.
+    pub(crate) async fn reported(&self, row: &Row) -> Result<(), tokio_postgres::Error> {
+        if self
+            .seen
+            .raise(row.try_get("data_set")?, DataMarks::of(row)?)
+        {
+            self.save().await;
         }
         Ok(())
     }
@@ -142,9 +193,9 @@ impl ServerCheck {
         match tokio::task::spawn_blocking(move || seen.save()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!(%error, "the timeline of the database cannot be saved; it is remembered until a restart");
+                tracing::error!(%error, "the state of the database cannot be saved; it is remembered until a restart");
             }
-            Err(_) => tracing::error!("saving the timeline of the database panicked"),
+            Err(_) => tracing::error!("saving the state of the database panicked"),
         }
     }
 

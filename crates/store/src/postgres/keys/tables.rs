@@ -21,8 +21,10 @@ impl SqlTables for SchemaClient<'_> {
     const ADD_AUDIT: &'static str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
 RETURNING {notify}(left('{schema}_changes', 63), application)";
-    /// The history changes with every failover: a server that lost changes may assign their numbers again.
-    const SOURCE: &'static str = "(SELECT id::text || '/' || {history} FROM {schema}.site)";
+    /// The history changes with every failover and restore: a server that lost changes may assign their numbers again. `NULL`
+    /// once the tables were replaced by a dump.
+    const SOURCE: &'static str = "(SELECT s.id::text || '/' || c.restored_at || '/' || {history}
+        FROM {schema}.site s CROSS JOIN {schema}.calendar c WHERE c.own_oid = c.tableoid)";
     const CLOCK: &'static str = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
     /// Gateways skip each other's records.
     const SKIP_LOCKED: &'static str = "FOR UPDATE SKIP LOCKED";

@@ -36,7 +36,8 @@ SELECT FROM {schema}.ledger_days
 WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
 ORDER BY day, application FOR UPDATE";
 
-/// A report that assumes outdated terms (`$8` to `$10`) is granted nothing.
+/// A report that assumes outdated terms (`$8` to `$10`) is granted nothing. Tables that were replaced by a dump while the
+/// connection was open return no day, so the reply is an error.
 const APPLY: &str = "
 WITH report AS (
     SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[], $9::int8[],
@@ -70,7 +71,7 @@ WITH report AS (
     UPDATE {schema}.ledger_days d SET granted = decided.total
     FROM decided WHERE (d.day, d.application) = (decided.day, decided.application) AND d.granted <> decided.total
 )
-SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.total,
+SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.total,
        coalesce(d.is_outdated, false) AS is_outdated
 FROM report r CROSS JOIN {schema}.calendar c
 LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)

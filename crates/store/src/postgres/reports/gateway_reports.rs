@@ -2,11 +2,11 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{Parameter, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::sql::tables::SqlRow as _;
 use crate::stored::millis;
-use crate::{NodeList, NodeRegistry, NodeStatus, StoreFuture};
+use crate::{NodeList, NodeRegistry, NodeStatus, StoreFuture, StoreResult};
 
 /// An operation named in error messages.
 const REPORT: &str = "report this gateway";
@@ -16,6 +16,12 @@ INSERT INTO {schema}.nodes (node, name, version, started_at, units_held, usage_r
 VALUES ($1, $2, $3, $4, $5, $6, (extract(epoch FROM clock_timestamp()) * 1000)::int8)
 ON CONFLICT (node) DO UPDATE SET name = excluded.name, version = excluded.version, started_at = excluded.started_at,
     units_held = excluded.units_held, usage_recorded_at = excluded.usage_recorded_at, last_seen_at = excluded.last_seen_at";
+
+/// The database that lacks this commit was restored.
+const SEEN: &str = "
+UPDATE {schema}.calendar SET seen_at = greatest(seen_at + 1, (extract(epoch FROM clock_timestamp()) * 1000)::int8)
+WHERE own_oid = tableoid
+RETURNING restored_at, seen_at, (SELECT id::text FROM {schema}.site) AS data_set";
 
 const REMOVE_NODE: &str = "DELETE FROM {schema}.nodes WHERE node = $1";
 
@@ -28,7 +34,7 @@ ORDER BY n.started_at, n.node";
 
 impl NodeRegistry for PostgresStore {
     fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run(REPORT, async move |client| {
+        Box::pin(async move {
             let NodeStatus {
                 node,
                 name,
@@ -41,17 +47,12 @@ impl NodeRegistry for PostgresStore {
             let [node, units] = [node, units_held].map(|number| number.cast_signed());
             let [started, recorded] = [*started_at, *usage_recorded_at].map(millis);
             let values: [&dyn Parameter; 6] = [&node, name, version, &started, &units, &recorded];
-            client.execute(REPORT_NODE, &values).await.map(drop)
-        }))
+            self.report(REPORT_NODE, &values).await
+        })
     }
 
     fn remove_node(&self, node: u64) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run(REPORT, async move |client| {
-            client
-                .execute(REMOVE_NODE, &[&node.cast_signed()])
-                .await
-                .map(drop)
-        }))
+        Box::pin(async move { self.report(REMOVE_NODE, &[&node.cast_signed()]).await })
     }
 
     fn nodes(&self) -> StoreFuture<'_, NodeList> {
@@ -63,6 +64,21 @@ impl NodeRegistry for PostgresStore {
             }
             Ok(list)
         }))
+    }
+}
+
+impl PostgresStore {
+    /// Runs a statement about this gateway, and leaves a mark by which it recognizes the database.
+    async fn report(&self, statement: &str, values: &[&dyn Parameter]) -> StoreResult<()> {
+        self.connection
+            .run(REPORT, async |client: SchemaClient<'_>| {
+                client.execute(statement, values).await?;
+                if let Some(seen) = client.query_opt(SEEN, &[]).await? {
+                    self.check.reported(&seen).await?;
+                }
+                Ok(())
+            })
+            .await
     }
 }
 

@@ -58,9 +58,14 @@ CREATE TABLE {schema}.ledger_days (
 
 CREATE TABLE {schema}.calendar (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    day      date NOT NULL -- the current day; every earlier day is closed
+    day      date NOT NULL, -- the current day; every earlier day is closed
+    own_oid  oid,  -- OID of this table when it was created or restored, since a dump creates another one; 0: commits are missing
+    cluster  text, -- the server's system identifier then, if it was disclosed
+    restored_at bigint NOT NULL DEFAULT 0, -- the last `store restore`; milliseconds since 1970
+    seen_at     bigint NOT NULL DEFAULT 0  -- the last report of a gateway; only grows
 );
 INSERT INTO {schema}.calendar (day) VALUES ('1970-01-01');
+UPDATE {schema}.calendar SET own_oid = tableoid, cluster = {cluster};
 
 CREATE TABLE {schema}.site ( -- locked by every change, so that the numbers of audit records are in commit order
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),

@@ -20,6 +20,15 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
+/// The marks of the data, if these are the tables that gateways used: neither a dump nor a backup without later commits was
+/// restored since.
+pub(crate) const IS_OWN: &str = "
+SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND coalesce(cluster = {cluster}, true)";
+
+/// The error of restored tables.
+pub(crate) const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
+     and run `scoregate store restore`";
+
 /// Number of further attempts: without unlogged tables, and after another program created the tables.
 const REPEATS: u32 = 2;
 
@@ -119,6 +128,15 @@ async fn attempt(
 
 /// Why this program cannot use the tables, if it cannot.
 pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String>> {
+    if let Some(problem) = problem_of_format(client).await? {
+        return Ok(Some(problem));
+    }
+    let own = client.query_opt(IS_OWN, &[]).await?;
+    Ok(own.is_none().then(|| RESTORED.into()))
+}
+
+/// Why this program cannot use tables of this format, if it cannot.
+pub(crate) async fn problem_of_format(client: SchemaClient<'_>) -> SqlResult<Option<String>> {
     Ok(SchemaFormat::problem(format(client, "").await?))
 }
 

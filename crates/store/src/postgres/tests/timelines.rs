@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::postgres::PostgresServer;
 use super::*;
+use crate::maintenance;
 
 const SETTINGS: [&str; 1] = ["fsync=off"];
 
@@ -62,7 +63,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
         "{refused}"
     );
     assert!(
-        refused.contains("Rebuild it as a standby") && refused.contains(SeenTimelines::NAME),
+        refused.contains("Rebuild it as a standby") && refused.contains("store restore"),
         "{refused}"
     );
     let both = store(&config, &[&old, &new], directory.path());
@@ -160,4 +161,44 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
             .to_string()
             .contains("of another")
     );
+}
+
+/// A table of the same content with another OID, as after a restore from a dump.
+const REPLACE: &str = "
+CREATE TABLE {schema}.restored AS TABLE {schema}.calendar;
+DROP TABLE {schema}.calendar;
+ALTER TABLE {schema}.restored RENAME TO calendar";
+
+#[tokio::test]
+async fn tables_that_a_dump_replaced_are_not_used_on_open_connections_until_they_are_taken_over() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let id = created(&store).await;
+    let before = store.position().await.unwrap();
+    let report = || report(id, 1, NodeTotals::default(), 5);
+    store.exchange(report()).await.unwrap();
+    hidden_history::execute(&store.config, REPLACE).await;
+    for attempt in 0..2 {
+        let errors = [
+            store.exchange(report()).await.unwrap_err(),
+            store.position().await.unwrap_err(),
+        ];
+        for error in errors {
+            let names_remedy = error.to_string().contains("`scoregate store restore`");
+            assert_eq!(names_remedy, attempt > 0, "{error}");
+        }
+    }
+    let options = maintenance::ImportOptions {
+        accept_lost_revocations: true,
+        ..Default::default()
+    };
+    let config = (*store.config).clone();
+    PostgresStore::restore(config, Clock::system(), None, &options)
+        .await
+        .unwrap();
+    let changed = store.changed_after(before.clone(), 1).await.unwrap();
+    assert!(changed.requires_reload(&before), "{changed:?}");
+    assert_eq!(changed.reached.data_set(), before.data_set());
+    let reply = store.exchange(report()).await.unwrap();
+    assert_eq!(reply.outcomes, [ReportOutcome::Closed]);
 }

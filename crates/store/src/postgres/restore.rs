@@ -1,0 +1,118 @@
+//! `scoregate store restore` on a database: takes over tables that the tools of PostgreSQL restored, or fills empty ones
+//! from an export, in one transaction. Until then gateways refuse restored tables (`connection::server_check`).
+
+use crate::TransferError;
+use crate::dump::{DumpReader, RecordCounts};
+use crate::embedded::maintenance::{ImportOptions, ImportedDay};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::schema::tables::IS_OWN;
+use crate::postgres::transfer;
+use crate::sql::sign_in::END_SIGN_INS;
+use crate::sql::tables::{SqlRow as _, SqlTables as _};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::plans::Tier;
+
+/// A restored database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseRestore {
+    /// Number of imported records, if there was an export.
+    pub imported: Option<RecordCounts>,
+    /// The last change in the backup.
+    pub last_change: Option<Wall>,
+    /// The current day.
+    pub day: ImportedDay,
+}
+
+/// Gateways that reported within half a minute are live, by the clock of the server.
+const STATE: &str = "
+SELECT n.at AS clock, c.day::text AS day, (SELECT max(at) FROM {schema}.audit) AS last_change,
+       (SELECT count(*) FROM {schema}.nodes WHERE last_seen_at > n.at - 30000) AS live
+FROM {schema}.calendar c, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) n";
+
+const CLOSE: &str = "
+INSERT INTO {schema}.ledger_days (day, application, granted)
+SELECT $1::text::date, id, 4294967295 FROM {schema}.applications
+ON CONFLICT (day, application) DO UPDATE SET granted = excluded.granted";
+
+/// The units of a day that are not granted; `NULL` if a tier is unknown.
+const REMAINING: &str = "
+SELECT CASE WHEN count(*) = count(q.quota) THEN coalesce(sum(greatest(q.quota - coalesce(l.granted, 0), 0)), 0)::int8 END
+           AS units
+FROM (SELECT a.id, coalesce(a.own_day, t.day) AS quota FROM {schema}.applications a
+      LEFT JOIN unnest($2::text[], $3::int8[]) t (name, day) ON t.name = a.tier) q
+LEFT JOIN {schema}.ledger_days l ON l.application = q.id AND l.day = $1::text::date";
+
+/// Gateways claim their shares of grace for today and tomorrow. The lost claims are unknown, so nobody gets these shares.
+const WITHHOLD: &str = "
+DELETE FROM {schema}.grace_shares;
+INSERT INTO {schema}.grace_shares (day, share, shares, token, life, node)
+SELECT c.day + d, 0, 1, 0, 0, 0 FROM {schema}.calendar c, generate_series(0, 1) d";
+
+/// From now on these are the tables that gateways use.
+const TAKE_OVER: &str = "
+UPDATE {schema}.calendar SET day = $1::text::date, own_oid = tableoid, cluster = {cluster},
+    restored_at = greatest(restored_at + 1, $2), seen_at = greatest(seen_at, $2)";
+
+/// Restores. `file` is the name of the export, for the audit trail.
+pub(crate) async fn restore(
+    client: SchemaClient<'_>,
+    from: Option<(DumpReader, &str)>,
+    options: &ImportOptions,
+) -> SqlResult<DatabaseRestore, TransferError> {
+    let mut source = String::from("the restored database");
+    let mut imported = None;
+    if let Some((reader, file)) = from {
+        source = format!("the whole store, from {file:?}");
+        imported = Some(transfer::fill(client, reader).await?);
+    } else {
+        client.lock().await?;
+    }
+    let state = client.query_one(STATE, &[]).await?;
+    let live = state.number("live")?;
+    // The gateways listed in a restored database are those of the time of the backup.
+    if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
+        return Err(TransferError::LiveGateways(live).into());
+    }
+    let last_change = state.optional_time("last_change")?;
+    if !options.accept_lost_revocations {
+        let after = last_change;
+        return Err(TransferError::LostRevocations { after }.into());
+    }
+    let clock = state.time("clock")?;
+    let found = Day::parse(state.try_get("day")?).unwrap_or_default();
+    let day = found.max(clock.day());
+    let is_behind = day > clock.day() || last_change.is_some_and(|at| at > clock);
+    if is_behind && !options.reopen_day {
+        return Err(TransferError::ClockBehind(clock).into());
+    }
+    let (restored, detail) = if options.reopen_day {
+        (reopen(client, day, &options.tiers).await?, source)
+    } else {
+        client.execute(CLOSE, &[&day.to_string()]).await?;
+        (
+            ImportedDay::Closed(day),
+            format!("{source}; {day} is closed"),
+        )
+    };
+    let now = clock.millis().cast_signed();
+    client.execute(TAKE_OVER, &[&day.to_string(), &now]).await?;
+    client.batch_execute(WITHHOLD).await?;
+    client.batch_execute(END_SIGN_INS).await?;
+    let words = [options.who.as_str(), "import_store", "", &detail];
+    client.audit(clock, words).await?;
+    Ok(DatabaseRestore {
+        imported,
+        last_change,
+        day: restored,
+    })
+}
+
+/// The number of units of a day that may be granted twice.
+async fn reopen(client: SchemaClient<'_>, day: Day, tiers: &[Tier]) -> SqlResult<ImportedDay> {
+    let names: Vec<String> = tiers.iter().map(|tier| tier.name.clone()).collect();
+    let quotas: Vec<i64> = tiers.iter().map(|tier| tier.limits.day.into()).collect();
+    let row = client
+        .query_one(REMAINING, &[&day.to_string(), &names, &quotas])
+        .await?;
+    Ok(ImportedDay::Reopened(day, row.optional_number("units")?))
+}
