@@ -66,7 +66,7 @@ async fn unknown_keys_use_no_memory_and_no_map_entries() {
     let requests = if slow_clients::is_full() {
         1_000_000
     } else {
-        200_000
+        60_000
     };
     let directory = TempDir::new().unwrap();
     let settings = [
