@@ -189,7 +189,7 @@ fn answers_meanwhile(path: &Path) {
     let serving = runtime.spawn(backend::serve(listener, backend, 16, stop.clone()));
     let calm = measured(address, || std::thread::sleep(Duration::from_secs(1)));
     let meanwhile = measured(address, || {
-        (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand))
+        (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand));
     });
     for (when, [middle, late, latest], count) in [
         ("while nothing is made", calm.0, calm.1),

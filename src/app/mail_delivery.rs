@@ -87,7 +87,7 @@ impl MailWorker {
         let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
         let sending = (sender.is_some() || webhooks.is_some()).then(|| {
             background.spawn(async {
-                _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks))
+                _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks));
             })
         });
         Self { stop, sending }

@@ -45,14 +45,14 @@ pub(super) fn start(
     ));
     let first = Arc::clone(&reporter);
     let others = background.repeated(REPORT_EVERY, &reporter, |reporter| async move {
-        reporter.report().await
+        reporter.report().await;
     });
     background.spawn(async move {
         first.report().await;
         others.await;
     });
     background.repeat(RECORD_EVERY, &reporter, |reporter| async move {
-        reporter.record_usage().await
+        reporter.record_usage().await;
     });
     let tells_operator = config.operator.is_some();
     let clock = background.clock.clone();

@@ -82,7 +82,7 @@ pub(super) fn spawn(
     }
     if let Some(notices) = &keys.notices {
         background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
-            notices.quotas().await
+            notices.quotas().await;
         });
         let notices = Arc::clone(notices);
         let clock = background.clock.clone();
@@ -103,7 +103,7 @@ pub(super) fn spawn(
         ));
         background.until_stopped(measure_store(Arc::clone(&keys.monitor), clock));
         background.repeat(KEEP_COPY_EVERY, copy, |copy| async move {
-            copy.write_due().await
+            copy.write_due().await;
         });
         background.repeat(
             CHECK_ACCESS_EVERY,
@@ -114,7 +114,7 @@ pub(super) fn spawn(
         );
     } else {
         background.repeat(WATCH_EVERY, &keys.monitor, |monitor| async move {
-            monitor.check_file().await
+            monitor.check_file().await;
         });
     }
     spawn_periodic(background, gateway, keys);
@@ -157,7 +157,7 @@ fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys
         leases.keep_grace_share().await;
     });
     background.repeat(DELETE_OUTDATED_EVERY, &leases, |leases| async move {
-        leases.delete_outdated().await
+        leases.delete_outdated().await;
     });
     let charges = (leases, Arc::clone(&keys.monitor));
     background.repeat(ACCOUNT_EVERY, &charges, |(leases, monitor)| async move {
@@ -225,7 +225,7 @@ pub(super) fn begin(
     background.spawn(storage.run(clock.clone(), stop()));
     background.spawn(certificates.clone().run(clock.clone(), stop()));
     background.repeat(CHECK_INTERVAL, secrets, |secrets| async move {
-        secrets.refresh().await
+        secrets.refresh().await;
     });
     let stop = stop();
     background.spawn(async move { sender.run(stop).await });

@@ -334,7 +334,7 @@ impl FetchWorker {
         {
             let put_suspect = || {
                 self.documents
-                    .put(leader.key().clone(), Arc::new(before.suspected()))
+                    .put(leader.key().clone(), Arc::new(before.suspected()));
             };
             leader.while_current(put_suspect);
             return Err(invalid(

@@ -154,7 +154,7 @@ impl ScheduleState {
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let begun = Arc::clone(&calls);
         let spawn: SpawnLedgerWork = Box::new(move |work: LedgerWork| {
-            begun.lock().unwrap().push(shuttle::future::spawn(work))
+            begun.lock().unwrap().push(shuttle::future::spawn(work));
         });
         let shared: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
         let ledger_calls =

@@ -163,7 +163,7 @@ impl StatusPublisher {
         progress.store_fails = exchanged.is_err();
         match exchanged {
             Ok(()) if failed_before => {
-                tracing::info!("the status of this gateway is recorded again")
+                tracing::info!("the status of this gateway is recorded again");
             }
             Ok(()) => {}
             Err(error) => {

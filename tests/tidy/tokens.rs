@@ -3,6 +3,11 @@
 //! Tokens are names, numbers and single characters of punctuation, so that formatting does not change them. A text counts
 //! as one token.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every position was found in the same tokens"
+)]
+
 use std::collections::BTreeSet;
 
 use crate::source::{code, is_product};

@@ -21,6 +21,6 @@ pub async fn with_few_interim<B, S: Future>(
             stop.cancel();
         }
     });
-    let sent = too_many.run_until_cancelled(send(request)).await;
-    sent.filter(|_| !too_many.is_cancelled())
+    let response = too_many.run_until_cancelled(send(request)).await;
+    response.filter(|_| !too_many.is_cancelled())
 }

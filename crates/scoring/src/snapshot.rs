@@ -111,7 +111,7 @@ impl RunSource {
                 tracing::warn!(%path, days, "an import ended without updating the scores; its stored runs count now");
             }
             Err(error) => {
-                tracing::error!(%error, "stored runs of an unfinished import do not count yet")
+                tracing::error!(%error, "stored runs of an unfinished import do not count yet");
             }
         }
     }

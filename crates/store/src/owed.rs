@@ -150,7 +150,7 @@ fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
     {
         match checked(line) {
             Some(("file", own)) => {
-                is_original = identity(file).is_some_and(|identity| identity == own)
+                is_original = identity(file).is_some_and(|identity| identity == own);
             }
             Some(("share", words)) if let Some(share) = share(words) => records.shares.push(share),
             Some(("owed", words)) if let Some(units) = units(words) => {

@@ -29,7 +29,7 @@ impl Columns {
         for cell in &cells {
             match known_field(cell.trim()) {
                 Ok(name) if names.contains(&name) => {
-                    wrong.push(BadField::new(name, "is given twice"))
+                    wrong.push(BadField::new(name, "is given twice"));
                 }
                 Ok(name) => names.push(name),
                 Err(bad) => wrong.push(bad),

@@ -80,7 +80,7 @@ impl RunImportCounts {
                 Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(number, withdrawal),
                 Ok(ExportLine::Incident(record)) => incidents.push(number, record),
                 Ok(ExportLine::IncidentScan(model, position)) => {
-                    positions.push(number, (model, position))
+                    positions.push(number, (model, position));
                 }
                 Err(bad) => rejected.push((number, bad)),
             }

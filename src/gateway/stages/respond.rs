@@ -118,7 +118,7 @@ fn add_rare_fields(
         }
         Ok(Reply::Health) => {}
         Ok(Reply::Options | Reply::Document(_) | Reply::Me(_)) => {
-            at.gateway.deprecation.write(headers)
+            at.gateway.deprecation.write(headers);
         }
         Err(refusal) => {
             at.gateway.deprecation.write(headers);

@@ -277,7 +277,7 @@ fn decided(bytes: &[u8]) -> Reading {
         match first {
             Reading::Incomplete => first = reading,
             Reading::Header { .. } | Reading::Malformed => {
-                assert_eq!(reading, first, "{end} of {bytes:?}")
+                assert_eq!(reading, first, "{end} of {bytes:?}");
             }
         }
         if let Reading::Header { length, .. } = reading {

@@ -165,7 +165,7 @@ mod tests {
             codec
                 .serve_connection(TokioIo::new(io), service)
                 .await
-                .unwrap()
+                .unwrap();
         });
         (client, writes)
     }

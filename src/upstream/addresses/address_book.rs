@@ -108,11 +108,11 @@ impl AddressBook {
         let address = self.name(index);
         match changed {
             Some(AddressChange::BreakerOpened) => {
-                tracing::warn!(address, reason, "circuit breaker opened")
+                tracing::warn!(address, reason, "circuit breaker opened");
             }
             Some(AddressChange::BreakerClosed) => tracing::info!(address, "circuit breaker closed"),
             Some(AddressChange::Unhealthy) => {
-                tracing::warn!(address, reason, "backend address unhealthy")
+                tracing::warn!(address, reason, "backend address unhealthy");
             }
             Some(AddressChange::Healthy) => tracing::info!(address, "backend address healthy"),
             None => {}

@@ -185,7 +185,7 @@ impl Scene {
             0..6 => world.pass(Duration::from_millis(self.draw.below(2_000) as u64)),
             6 => world.pass(Duration::from_secs(self.draw.below(60) as u64)),
             10 if self.draw.one_in(4) => {
-                world.pass(Duration::from_secs(self.draw.below(4_000) as u64))
+                world.pass(Duration::from_secs(self.draw.below(4_000) as u64));
             }
             11 if self.draw.one_in(12) => world.pass(Duration::from_hours(30)),
             12 => world

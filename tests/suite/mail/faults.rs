@@ -349,7 +349,7 @@ async fn a_notice_of_a_worker_that_crashed_is_repeated_with_its_id_and_not_queue
             .store
             .queue_once(vec![notice.clone()])
             .await
-            .unwrap()
+            .unwrap();
     };
     queue().await;
     let mut other = station.another_worker();

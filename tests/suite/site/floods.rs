@@ -44,9 +44,9 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
                 robot.page
             );
             if sent.status == 200 {
-                mails += 1
+                mails += 1;
             } else {
-                refused += 1
+                refused += 1;
             }
         }
         if second % 5 == 4 || second > SECONDS - 4 {

@@ -360,7 +360,7 @@ impl ScheduleWorld {
             ScheduleStep::Ask => self.ask(),
             ScheduleStep::Settle { which, kept } => self.settle(which, kept),
             ScheduleStep::LeaseBegins if self.pending.is_none() => {
-                self.pending = self.begin_lease()
+                self.pending = self.begin_lease();
             }
             ScheduleStep::LeaseEnds => {
                 if let Some(answer) = self.pending.take() {

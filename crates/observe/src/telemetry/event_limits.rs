@@ -354,7 +354,7 @@ mod tests {
             .with(limits.clone())
             .with(lines);
         tracing::subscriber::with_default(events, || {
-            scene(&limits, &seconds, &written, &has_dropped)
+            scene(&limits, &seconds, &written, &has_dropped);
         });
     }
 

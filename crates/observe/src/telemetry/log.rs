@@ -135,7 +135,7 @@ pub fn write_line(line: &str) -> bool {
     };
     let line = format!("{line}\n");
     writer.send(Box::new(move |text| {
-        text.extend_from_slice(line.as_bytes())
+        text.extend_from_slice(line.as_bytes());
     }));
     true
 }

@@ -153,7 +153,7 @@ fn a_changed_byte_makes_a_copy_unusable_unless_it_belongs_to_the_last_write() {
             match read(&copy) {
                 Err(LocalCopyFlaw::Damaged(_)) => assert!(at < before_last, "byte {at}"),
                 Ok(Some((_, found))) => {
-                    assert!(at >= before_last && found == reading(6), "byte {at}")
+                    assert!(at >= before_last && found == reading(6), "byte {at}");
                 }
                 found => panic!("byte {at}: {found:?}"),
             }

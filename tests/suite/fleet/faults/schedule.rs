@@ -224,7 +224,7 @@ fn begin(fleet: &FaultyFleet, cluster: &mut PostgresCluster, fault: Fault) -> bo
         Fault::Silence(slot) => fleet.slots[slot].set_links(LinkMode::Silent),
         Fault::LoseReplies(slot) => fleet.slots[slot].set_links(LinkMode::NoReplies),
         Fault::Slow(slot) => {
-            fleet.slots[slot].set_links(LinkMode::Slow(Duration::from_millis(250)))
+            fleet.slots[slot].set_links(LinkMode::Slow(Duration::from_millis(250)));
         }
         Fault::SetGatewayClock(slot, step) => {
             let offset = fleet.database_offset.load(Ordering::Relaxed);

@@ -188,7 +188,7 @@ impl KillRecord {
                 End::Starting(_) => MAX_RESPONSES,
             };
             let (tallies, came) = run_load(public, &self.groups(number), moment, || {
-                program.signal("KILL")
+                program.signal("KILL");
             });
             let is_met = came == matches!(end, End::After(_));
             assert!(

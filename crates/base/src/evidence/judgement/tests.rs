@@ -219,11 +219,11 @@ fn a_shared_key_is_used_from_many_networks_by_many_products_in_one_hour() {
     };
     let days = vec![day_of(std::slice::from_ref(&shared), CATALOGUE); 3];
     let set = |rules: &mut SuspectRules, networks| {
-        rules.networks = u8::try_from(whole(networks)).unwrap()
+        rules.networks = u8::try_from(whole(networks)).unwrap();
     };
     assert_edge(&days, FiredRule::ManyOrigins, FigureKind::Networks, set);
     let set = |rules: &mut SuspectRules, products| {
-        rules.products = u8::try_from(whole(products)).unwrap()
+        rules.products = u8::try_from(whole(products)).unwrap();
     };
     assert_edge(&days, FiredRule::ManyOrigins, FigureKind::Products, set);
     let jobs = Traffic {

@@ -210,7 +210,7 @@ fn days(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
             Ok((day, granted)) if Some(day) == newest => report.granted += u64::from(granted),
             Ok(_) => {}
             Err(StoreFault::Record(reason)) => {
-                name(report, format!("ledger of {id} for {day:?}: {reason}"))
+                name(report, format!("ledger of {id} for {day:?}: {reason}"));
             }
             Err(other) => return Err(other),
         }
