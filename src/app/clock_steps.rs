@@ -49,7 +49,7 @@ fn log(event: ClockEvent) {
         }
         ClockEvent::Followed { from, to } => {
             let before: Wall = from;
-            let day: _ = to.day();
+            let day = to.day();
             let from = before.rfc3339();
             let to = to.rfc3339();
             tracing::error!(

@@ -124,7 +124,7 @@ impl Archive {
             let suites = StoredSuites::load(&inside.connection)?;
             query::each(&inside.connection, &sql, [], |row| {
                 let id: String = row.get(0)?;
-                let model: _ = rows::model(row, 2)?;
+                let model = rows::model(row, 2)?;
                 Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
             })
         })

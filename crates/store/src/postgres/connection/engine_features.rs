@@ -48,7 +48,8 @@ const REFUSALS: [SqlState; 5] = [
 pub(crate) struct EngineFeatures {
     pub(crate) has_notifications: bool,
     pub(crate) has_statistics: bool,
-    pub(crate) discloses_cluster: bool,
+    /// The expression of the system identifier; empty if the server does not disclose it.
+    pub(crate) cluster: &'static str,
     /// The keyword of unlogged tables; empty once the server has refused to create one.
     pub(crate) unlogged: &'static str,
     /// Set once the server has refused to disclose its timeline.
@@ -71,10 +72,16 @@ impl EngineFeatures {
         };
         let has_notifications = row.try_get("notifications")?;
         let has_statistics = row.try_get("statistics")?;
+        let discloses_cluster: bool = row.try_get("cluster")?;
+        let cluster = if discloses_cluster {
+            "(SELECT system_identifier::text FROM pg_control_system())"
+        } else {
+            ""
+        };
         Ok(Self {
             has_notifications,
             has_statistics,
-            discloses_cluster: row.try_get("cluster")?,
+            cluster,
             unlogged: "UNLOGGED",
             hides_timeline: false,
         })
@@ -96,10 +103,9 @@ impl EngineFeatures {
         } else {
             "(SELECT timeline_id::text FROM pg_control_checkpoint())"
         };
-        let cluster = if self.discloses_cluster {
-            "(SELECT system_identifier::text FROM pg_control_system())"
-        } else {
-            "NULL::text"
+        let cluster = match self.cluster {
+            "" => "NULL::text",
+            cluster => cluster,
         };
         text.replace("{notify}", notify)
             .replace("{cluster}", cluster)
