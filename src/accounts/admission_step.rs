@@ -19,7 +19,7 @@ pub(crate) enum AdmissionStep {
 }
 
 /// The end of admission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdmissionEnd {
     /// A token is taken and a unit of the day is held.
     Hold {

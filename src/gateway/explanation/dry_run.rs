@@ -206,7 +206,7 @@ impl DryRun<'_> {
         for admission in PossibleAdmission::all(leases, caller, target.conditional, self.now) {
             for (delivered, delivery) in self.deliveries(&admission, identified) {
                 let caller = admission.caller.on_a_copy();
-                let admitted = Admission::new(admission.end.clone(), &caller.account);
+                let admitted = Admission::new(admission.end, &caller.account);
                 let settled = admitted
                     .and_then(|admitted| settle(admitted, delivery, Delivery::is_unchanged));
                 let settled = settled.map(|(delivery, _)| delivery);
@@ -240,10 +240,20 @@ impl DryRun<'_> {
                                 .map_err(WaitError::Fetch),
                         ),
                         FetchForesight::Joined => {
-                            return self.fetches(CacheOutcome::Shared, fallback, target, caller);
+                            return self.fetches(
+                                CacheOutcome::Shared,
+                                fallback.as_ref(),
+                                target,
+                                caller,
+                            );
                         }
                         FetchForesight::OneByOne | FetchForesight::Open => {
-                            return self.fetches(CacheOutcome::Miss, fallback, target, caller);
+                            return self.fetches(
+                                CacheOutcome::Miss,
+                                fallback.as_ref(),
+                                target,
+                                caller,
+                            );
                         }
                     }
                 }
@@ -256,7 +266,7 @@ impl DryRun<'_> {
     fn fetches(
         &self,
         outcome: CacheOutcome,
-        fallback: Option<FoundDocument>,
+        fallback: Option<&FoundDocument>,
         target: &ResolvedTarget,
         caller: &Caller,
     ) -> Vec<(&'static str, Result<Delivery, Refusal>)> {
@@ -277,7 +287,7 @@ impl DryRun<'_> {
         }
         for (when, why, is_of_a_model) in FAILURES {
             if target.key.id.is_some() || !is_of_a_model {
-                let served = fetched(fallback.clone(), Err(why));
+                let served = fetched(fallback.cloned(), Err(why));
                 let delivery = served.map(|served| self.reply(served, target, caller));
                 deliveries.push((when, delivery));
             }

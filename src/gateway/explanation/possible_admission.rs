@@ -133,10 +133,7 @@ mod tests {
         let before = caller.account.state().day();
         for (leases, number) in [(alone, 2), (among_three, 4)] {
             let all = PossibleAdmission::all(&leases, &caller, false, now);
-            let ends: Vec<_> = all
-                .iter()
-                .map(|one| (one.condition, one.end.clone()))
-                .collect();
+            let ends: Vec<_> = all.iter().map(|one| (one.condition, one.end)).collect();
             let held = AdmissionEnd::Hold {
                 day: now.wall.day(),
                 supply: UnitSupply::Low,
