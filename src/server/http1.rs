@@ -67,17 +67,14 @@ where
         let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
         async move {
             let beside = context.beside_api(&head, has_body);
-            let mut response = match beside {
-                Some(service) => {
-                    let connection = (activity.trust(), may_continue);
-                    Box::pin(service.answer(context, (&head, body), peer, connection)).await
-                }
-                None => {
-                    let gateway = context.gateway.load();
-                    gateway
-                        .handle(&head, has_body, peer, activity.trust())
-                        .await
-                }
+            let mut response = if let Some(service) = beside {
+                let connection = (activity.trust(), may_continue);
+                Box::pin(service.answer(context, (&head, body), peer, connection)).await
+            } else {
+                let gateway = context.gateway.load();
+                gateway
+                    .handle(&head, has_body, peer, activity.trust())
+                    .await
             };
             let is_the_last = activity.response_complete();
             // Only refusals and responses to bodies close the connection.

@@ -121,23 +121,20 @@ async fn answer(
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let beside = context.beside_api(&head, has_body);
-    let mut response = match beside {
-        Some(service) => {
-            if has_body {
-                stream.await_body(service.max_body());
-            }
-            let connection = (stream.activity().trust(), true);
-            service
-                .answer(context, (&head, body), peer, connection)
-                .await
+    let mut response = if let Some(service) = beside {
+        if has_body {
+            stream.await_body(service.max_body());
         }
-        None => {
-            // A guard would occupy one of the few places of its thread while the request waits.
-            let gateway = context.gateway.load_full();
-            gateway
-                .handle(&head, has_body, peer, stream.activity().trust())
-                .await
-        }
+        let connection = (stream.activity().trust(), true);
+        service
+            .answer(context, (&head, body), peer, connection)
+            .await
+    } else {
+        // A guard would occupy one of the few places of its thread while the request waits.
+        let gateway = context.gateway.load_full();
+        gateway
+            .handle(&head, has_body, peer, stream.activity().trust())
+            .await
     };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {

@@ -203,13 +203,13 @@ impl LedgerCalls {
         let account = Arc::clone(account);
         (self.spawn)(Box::pin(async move {
             let mut exchange = pin!(calls.exchange(&account, report));
-            let granted = match calls.clock.within(calls.timeout, &mut exchange).await {
-                Ok(granted) => granted,
-                Err(_) => {
-                    calls.failed(&account, &"it did not answer in time");
-                    ended.send_replace(Some(false));
-                    exchange.await
-                }
+            let in_time = calls.clock.within(calls.timeout, &mut exchange).await;
+            let granted = if let Ok(granted) = in_time {
+                granted
+            } else {
+                calls.failed(&account, &"it did not answer in time");
+                ended.send_replace(Some(false));
+                exchange.await
             };
             // Cleared before waiters wake up, so that they can start the next call.
             account.state().end_call();

@@ -57,12 +57,12 @@ impl Leases {
             return;
         };
         let mut reading = pin!(self.calls.ledger.recalled(self.calls.node));
-        let recalled = match self.calls.clock.within(RECALLED_WITHIN, &mut reading).await {
-            Ok(recalled) => recalled,
-            Err(_) => {
-                self.lease_ahead(&holder);
-                reading.await
-            }
+        let in_time = self.calls.clock.within(RECALLED_WITHIN, &mut reading).await;
+        let recalled = if let Ok(recalled) = in_time {
+            recalled
+        } else {
+            self.lease_ahead(&holder);
+            reading.await
         };
         let recalled = match recalled {
             Ok(recalled) => recalled.into_iter().collect(),

@@ -272,112 +272,114 @@ mod tests {
         assert!(matches!(record.run.outcome(), RunOutcome::Scored(trials) if trials.len() == 1));
     }
 
+    /// A part of a line, its replacement, the wrong field, and the problem.
+    const MISTAKES: [(&str, &str, &str, &str); 21] = [
+        (
+            "\"spec\":0.8",
+            "\"spec\":1.2",
+            "trials[0].scores.spec",
+            "1.2 is not a score; write a number from 0 to 1",
+        ),
+        (
+            "\"spec\":0.8",
+            "\"spec\":NaN",
+            "trials[0].scores.spec",
+            "not valid JSON at byte",
+        ),
+        (
+            "\"spec\":0.8",
+            "\"spec\":1e999",
+            "trials[0].scores.spec",
+            "out of range",
+        ),
+        (
+            "\"spec\":0.8",
+            "\"spec\":\"0.8\"",
+            "trials[0].scores.spec",
+            "write a number",
+        ),
+        (
+            "\"spec\":0.8,",
+            "",
+            "trials[0].scores.spec",
+            "is missing; write a number from 0 to 1",
+        ),
+        (
+            "\"latencyMs\":4200",
+            "\"latencyMs\":-1",
+            "trials[0].latencyMs",
+            "-1 is not an amount",
+        ),
+        (
+            "\"cost\":0.031",
+            "\"costs\":0.031",
+            "trials[0].costs",
+            "unknown field; the fields are `scores`",
+        ),
+        (
+            "\"coding\"",
+            "\"poetry\"",
+            "suite",
+            "write one of coding, reasoning, tooling",
+        ),
+        (
+            "2026-11-21T11:02:03Z",
+            "2026-11-21T12:01:01Z",
+            "time",
+            "is in the future",
+        ),
+        (
+            "2026-11-21T11:02:03Z",
+            "yesterday",
+            "time",
+            "is not a timestamp; write one such as",
+        ),
+        (
+            "\"timeout\"",
+            "\"bored\"",
+            "trials[1].failure.reason",
+            "write one of timeout, throttled",
+        ),
+        ("\"r-1\"", "\"\"", "id", "visible ASCII"),
+        (
+            "\"atlas\"",
+            "\"../atlas\"",
+            "model.id",
+            "begin with a letter or digit",
+        ),
+        ("\"Atlas\"", "\"\"", "model.name", "is empty"),
+        (
+            "\"priceInput\":5",
+            "\"priceInput\":-5",
+            "model.priceInput",
+            "-5 is not an amount",
+        ),
+        (
+            "\"trials\":[",
+            "\"trials\":[],\"spare\":[",
+            "spare",
+            "unknown field",
+        ),
+        ("}}]}", "}}]} {", "line", "unexpected text after the end"),
+        ("}}]}", "}}]", "line", "incomplete JSON"),
+        ("\"id\":\"r-1\",", "", "line", "the field `id` is missing"),
+        (
+            "\"id\":\"r-1\"",
+            "\"id\":\"r-1\",\"id\":\"r-2\"",
+            "line",
+            "the field `id` is given twice",
+        ),
+        (
+            "}}]}",
+            "}}],\"failure\":{\"reason\":\"timeout\"}}",
+            "trials",
+            "either `trials` or a `failure`",
+        ),
+    ];
+
     #[test]
     fn every_error_names_its_field_and_the_remedy() {
-        let rows = [
-            (
-                "\"spec\":0.8",
-                "\"spec\":1.2",
-                "trials[0].scores.spec",
-                "1.2 is not a score; write a number from 0 to 1",
-            ),
-            (
-                "\"spec\":0.8",
-                "\"spec\":NaN",
-                "trials[0].scores.spec",
-                "not valid JSON at byte",
-            ),
-            (
-                "\"spec\":0.8",
-                "\"spec\":1e999",
-                "trials[0].scores.spec",
-                "out of range",
-            ),
-            (
-                "\"spec\":0.8",
-                "\"spec\":\"0.8\"",
-                "trials[0].scores.spec",
-                "write a number",
-            ),
-            (
-                "\"spec\":0.8,",
-                "",
-                "trials[0].scores.spec",
-                "is missing; write a number from 0 to 1",
-            ),
-            (
-                "\"latencyMs\":4200",
-                "\"latencyMs\":-1",
-                "trials[0].latencyMs",
-                "-1 is not an amount",
-            ),
-            (
-                "\"cost\":0.031",
-                "\"costs\":0.031",
-                "trials[0].costs",
-                "unknown field; the fields are `scores`",
-            ),
-            (
-                "\"coding\"",
-                "\"poetry\"",
-                "suite",
-                "write one of coding, reasoning, tooling",
-            ),
-            (
-                "2026-11-21T11:02:03Z",
-                "2026-11-21T12:01:01Z",
-                "time",
-                "is in the future",
-            ),
-            (
-                "2026-11-21T11:02:03Z",
-                "yesterday",
-                "time",
-                "is not a timestamp; write one such as",
-            ),
-            (
-                "\"timeout\"",
-                "\"bored\"",
-                "trials[1].failure.reason",
-                "write one of timeout, throttled",
-            ),
-            ("\"r-1\"", "\"\"", "id", "visible ASCII"),
-            (
-                "\"atlas\"",
-                "\"../atlas\"",
-                "model.id",
-                "begin with a letter or digit",
-            ),
-            ("\"Atlas\"", "\"\"", "model.name", "is empty"),
-            (
-                "\"priceInput\":5",
-                "\"priceInput\":-5",
-                "model.priceInput",
-                "-5 is not an amount",
-            ),
-            (
-                "\"trials\":[",
-                "\"trials\":[],\"spare\":[",
-                "spare",
-                "unknown field",
-            ),
-            ("}}]}", "}}]} {", "line", "unexpected text after the end"),
-            ("}}]}", "}}]", "line", "incomplete JSON"),
-            ("\"id\":\"r-1\",", "", "line", "the field `id` is missing"),
-            (
-                "\"id\":\"r-1\"",
-                "\"id\":\"r-1\",\"id\":\"r-2\"",
-                "line",
-                "the field `id` is given twice",
-            ),
-            (
-                "}}]}",
-                "}}],\"failure\":{\"reason\":\"timeout\"}}",
-                "trials",
-                "either `trials` or a `failure`",
-            ),
-        ];
-        for (from, to, field, problem) in rows {
+        for (from, to, field, problem) in MISTAKES {
             let line = good().replacen(from, to, 1);
             assert_ne!(line, good(), "{from}");
             let bad = read(&line).expect_err(&line);
