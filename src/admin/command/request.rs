@@ -211,8 +211,8 @@ mod tests {
     use crate::accounts::{DescriptionChange, FieldChange};
     use crate::admin::{ExpiryBody, LimitsBody, RevokeBody, RotateBody, TierBody};
 
-    #[test]
-    fn a_command_survives_the_conversion_to_a_request_and_back() {
+    /// Commands that change one application, and its lists, with each form of their parameters.
+    fn commands() -> Vec<AdminCommand> {
         let id: ApplicationId = "app_0123456789a".parse().unwrap();
         let url = Some("https://example.org".to_owned());
         let new = NewKey {
@@ -222,10 +222,6 @@ mod tests {
             url,
             ..NewKey::default()
         };
-        let line = format!(
-            r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#,
-            "0a".repeat(32)
-        );
         let remove = FieldChange::Remove;
         let expiry = Some("2027-01-31T00:00:00Z".to_owned());
         let rotate = |key_name, expires_at| {
@@ -248,7 +244,7 @@ mod tests {
                 },
             )
         };
-        for command in [
+        vec![
             AdminCommand::Create(new),
             AdminCommand::List {
                 after: Some(id),
@@ -306,6 +302,17 @@ mod tests {
                     ..DescriptionChange::default()
                 },
             },
+        ]
+    }
+
+    /// Commands that read, and those on several applications.
+    fn readings() -> Vec<AdminCommand> {
+        let id: ApplicationId = "app_0123456789a".parse().unwrap();
+        let line = format!(
+            r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#,
+            "0a".repeat(32)
+        );
+        vec![
             AdminCommand::Requests {
                 id,
                 first: Day::parse("2027-01-01"),
@@ -336,7 +343,12 @@ mod tests {
                 after: Some(id),
                 limit: 5,
             },
-        ] {
+        ]
+    }
+
+    #[test]
+    fn a_command_survives_the_conversion_to_a_request_and_back() {
+        for command in [commands(), readings()].concat() {
             let (method, target, body) = command.to_request();
             let (path, query) = target
                 .split_once('?')

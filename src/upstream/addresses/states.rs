@@ -400,7 +400,7 @@ mod tests {
         ) {
             let mut states = AddressStates::new(&priorities, RULES, at(0));
             let mut open: Vec<AddressGrant> = Vec::new();
-            let mut now: _ = 0;
+            let mut now = 0_u64;
             for (step, draws, seconds) in steps {
                 now += seconds;
                 let permitted: Vec<bool> =

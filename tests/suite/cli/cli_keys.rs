@@ -64,6 +64,20 @@ fn every_command(keys: &Keys<'_>) {
         (bare["name"].as_str(), &bare["contact"], &bare["url"]),
         (Some("Other"), &Value::Null, &Value::Null)
     );
+    every_expiry(keys, &id, &key);
+    every_listing(keys, &id);
+    let revoked = keys.json(&["revoke", &id]);
+    assert!(
+        revoked["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|key| !key["revoked_at"].is_null())
+    );
+}
+
+/// Changes of the expiry of an application's keys.
+fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
     let ends = |output: &Value| -> Vec<Value> {
         output["keys"]
             .as_array()
@@ -74,7 +88,7 @@ fn every_command(keys: &Keys<'_>) {
     };
     // The older key is in its overlap: only its own id extends it.
     let refused = keys
-        .run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"])
+        .run(&["set-expiry", id, "--at", "2099-01-31T00:00:00Z"])
         .with(1);
     assert!(
         refused.err.contains("name the key to change"),
@@ -83,9 +97,9 @@ fn every_command(keys: &Keys<'_>) {
     );
     let named = keys.json(&[
         "set-expiry",
-        &id,
+        id,
         "--key",
-        &key,
+        key,
         "--at",
         "2099-01-31T00:00:00Z",
     ]);
@@ -93,16 +107,20 @@ fn every_command(keys: &Keys<'_>) {
         ends(&named).contains(&Value::from("2099-01-31T00:00:00Z")),
         "{named}"
     );
-    let both = keys.json(&["set-expiry", &id, "--at", "2098-01-31T00:00:00Z"]);
+    let both = keys.json(&["set-expiry", id, "--at", "2098-01-31T00:00:00Z"]);
     assert!(
         ends(&both).iter().all(|at| at == "2098-01-31T00:00:00Z"),
         "{both}"
     );
-    let one = keys.json(&["set-expiry", &id, "--key", &key, "--at", "never"]);
+    let one = keys.json(&["set-expiry", id, "--key", key, "--at", "never"]);
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
-    let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
+    let until = keys.json(&["rotate", id, "--expires-at", "2098-01-31T00:00:00Z"]);
     assert!(ends(&until["application"]).contains(&Value::from("2098-01-31T00:00:00Z")));
-    let newest = keys.json(&["audit", &id, "--limit", "4"]);
+}
+
+/// The audit trail and the list after the changes of [`every_command`].
+fn every_listing(keys: &Keys<'_>, id: &str) {
+    let newest = keys.json(&["audit", id, "--limit", "4"]);
     let actions = |page: &Value| -> Vec<String> {
         let records = page["records"].as_array().unwrap().iter();
         records
@@ -114,7 +132,7 @@ fn every_command(keys: &Keys<'_>) {
         ["rotate", "set_expiry", "set_expiry", "set_expiry"]
     );
     let before = newest["next"].as_u64().unwrap().to_string();
-    let older = keys.json(&["audit", &id, "--before", &before]);
+    let older = keys.json(&["audit", id, "--before", &before]);
     let expected = [
         "describe",
         "describe",
@@ -137,15 +155,7 @@ fn every_command(keys: &Keys<'_>) {
     assert!(
         listed
             .iter()
-            .any(|one| one["id"] == id.as_str() && one["tier"] == "teams")
-    );
-    let revoked = keys.json(&["revoke", &id]);
-    assert!(
-        revoked["keys"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|key| !key["revoked_at"].is_null())
+            .any(|one| one["id"] == id && one["tier"] == "teams")
     );
 }
 

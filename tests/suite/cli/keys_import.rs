@@ -195,16 +195,10 @@ async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged(
     program.stop().with(0);
 }
 
-#[test]
-fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported() {
-    let directory = TempDir::new().unwrap();
-    let keys = Keys(directory.path());
-    let (held, _) = keys.create("pro");
-    let (lines, _) = everything();
-    keys.run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes())
-        .with(0);
+/// Lines, each with its wrong field and words of the message; without a field, the line is imported.
+fn lines_with_mistakes(held: &str) -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let new = |text: &str| digest(&format!("new {text}"));
-    let rows: Vec<(Vec<u8>, &str, &str)> = vec![
+    vec![
         (format!("{},n,pro,,,,", new("taken")).into(), "", ""),
         (
             format!("{},n,pro,,,,", new("taken")).into(),
@@ -288,7 +282,18 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
             "",
             "",
         ),
-    ];
+    ]
+}
+
+#[test]
+fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (held, _) = keys.create("pro");
+    let (lines, _) = everything();
+    keys.run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes())
+        .with(0);
+    let rows = lines_with_mistakes(&held);
     let mut text = b"sha256,name,tier,application,day_limit,expires_at,note\n".to_vec();
     for (line, _, _) in &rows {
         text.extend_from_slice(line);

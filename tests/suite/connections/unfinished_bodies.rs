@@ -97,7 +97,7 @@ impl Target {
     fn body(self) -> Vec<u8> {
         match self {
             Self::Mcp | Self::McpLargeHead | Self::Report => vec![b' '; SENT],
-            Self::McpChunked => [b"ffff\r\n", &[b' '; SENT][..]].concat(),
+            Self::McpChunked => [&b"ffff\r\n"[..], &vec![b' '; SENT]].concat(),
             Self::Form => vec![b'x'; 8_000],
         }
     }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};
 use crate::client::{RequestBuilder, Response};
-use crate::program::{Program, run, sql};
+use crate::program::{CommandOutput, Program, run, sql};
 use crate::quotas::ledger_unreachable::Lock;
 use crate::world::{World, good};
 
@@ -525,6 +525,40 @@ async fn status_messages_are_stored_also_if_the_page_is_off() {
     );
 }
 
+/// Commands that are refused once incident 1 is resolved.
+fn refused_status_commands(status: impl Fn(&[&str]) -> CommandOutput) {
+    for (arguments, words) in [
+        (
+            &["resolve", "1", "--message", "Again."][..],
+            "incident 1 is already resolved; open a new one",
+        ),
+        (
+            &["resolve", "7", "--message", "Again."],
+            "there is no incident 7",
+        ),
+        (
+            &["post", "a", "--message", "b\u{7}"],
+            "printable characters",
+        ),
+        (&["post", "--message", "b"], "required"),
+        (
+            &["post", "a", "--incident", "1", "--message", "b"],
+            "cannot be used",
+        ),
+        (
+            &["post", "a", "--message", "b", "--state", "resolved"],
+            "invalid value",
+        ),
+    ] {
+        let refused = status(arguments).with(1);
+        assert!(
+            refused.err.contains(words),
+            "{arguments:?}: {}",
+            refused.err
+        );
+    }
+}
+
 #[test]
 fn status_commands_work_on_a_stopped_and_on_a_running_server() {
     let directory = TempDir::new().unwrap();
@@ -601,35 +635,6 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
             .all(|(row, text)| row.trim_end().ends_with(text)),
         "{table}"
     );
-    for (arguments, words) in [
-        (
-            &["resolve", "1", "--message", "Again."][..],
-            "incident 1 is already resolved; open a new one",
-        ),
-        (
-            &["resolve", "7", "--message", "Again."],
-            "there is no incident 7",
-        ),
-        (
-            &["post", "a", "--message", "b\u{7}"],
-            "printable characters",
-        ),
-        (&["post", "--message", "b"], "required"),
-        (
-            &["post", "a", "--incident", "1", "--message", "b"],
-            "cannot be used",
-        ),
-        (
-            &["post", "a", "--message", "b", "--state", "resolved"],
-            "invalid value",
-        ),
-    ] {
-        let refused = status(arguments).with(1);
-        assert!(
-            refused.err.contains(words),
-            "{arguments:?}: {}",
-            refused.err
-        );
-    }
+    refused_status_commands(status);
     program.stop().with(0);
 }

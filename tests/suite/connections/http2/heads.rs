@@ -164,6 +164,16 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
         );
     }
     assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn http2_a_host_that_agrees_with_the_authority_is_served() {
+    let (world, key) = wide().await;
+    let method = (":method", "GET");
+    let scheme = (":scheme", "http");
+    let path = (":path", "/api/v1/models");
+    let authority = (":authority", "localhost");
+    let host = ("host", "localhost");
     for fine in [
         pseudo(&[method, scheme, path, host], &key),
         pseudo(&[method, scheme, authority, path, host], &key),
