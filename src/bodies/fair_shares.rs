@@ -1,4 +1,4 @@
-//! A limit that is shared fairly: whoever needs a part of it while all is held displaces whoever holds the most.
+//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the one that holds the most.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub enum Holder {
     Application(ApplicationId),
 }
 
-/// What amounts are added up for.
+/// A party for which amounts are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Party {
     All,
@@ -170,7 +170,7 @@ impl HeldShares {
     }
 }
 
-/// What a party has, in comparison with others: an application may have four times as much as an address, and a network as
+/// The amount of a party, in comparison with others: an application may have four times as much as an address, and a network as
 /// [`NetworkBlocks::NESTED`] states. `None` if it is not a single party.
 fn level(party: Party, amount: usize) -> Option<usize> {
     match party {
@@ -181,7 +181,7 @@ fn level(party: Party, amount: usize) -> Option<usize> {
 }
 
 impl Holder {
-    /// What its amounts count for.
+    /// The parties for which its amounts count.
     fn parties(self) -> impl Iterator<Item = Party> {
         let (client, own) = match self {
             Self::Client(client) => (Some(client), Party::WithoutKey),

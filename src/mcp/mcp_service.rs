@@ -177,23 +177,19 @@ impl McpService {
                 Received::Refused(TOO_MANY)
             };
         }
-        let read = match body.arrived(Self::MAX_BODY) {
-            Some(read) => read,
-            None if !take() => return Received::Refused(TOO_MANY),
-            None => {
-                let application = gateway.application(head).map(Holder::Application);
-                let holder = application.unwrap_or_else(|| Holder::Client(client()));
-                let read = body.rest(Self::MAX_BODY, holder).await;
-                if read != Err(BodyFailure::Slow) {
-                    gateway.guard.give_back(client());
-                }
-                read
-            }
-        };
-        match read {
-            Ok(message) => Received::Message(message),
-            Err(failure) => Received::Refused(unread(failure)),
+        if let Some(read) = body.arrived(Self::MAX_BODY) {
+            return Received::from_read(read);
         }
+        if !take() {
+            return Received::Refused(TOO_MANY);
+        }
+        let application = gateway.application(head).map(Holder::Application);
+        let holder = application.unwrap_or_else(|| Holder::Client(client()));
+        let read = body.rest(Self::MAX_BODY, holder).await;
+        if read != Err(BodyFailure::Slow) {
+            gateway.guard.give_back(client());
+        }
+        Received::from_read(read)
     }
 
     /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
@@ -300,6 +296,15 @@ enum Received {
     Message(Vec<u8>),
     Preflight,
     Refused(HttpRefusal),
+}
+
+impl Received {
+    fn from_read(read: Result<Vec<u8>, BodyFailure>) -> Self {
+        match read {
+            Ok(message) => Self::Message(message),
+            Err(failure) => Self::Refused(unread(failure)),
+        }
+    }
 }
 
 /// How long lists may be cached: until the next expected refresh of the data. A restart may change them earlier.

@@ -93,7 +93,8 @@ impl BesideApi<'_> {
     pub(super) async fn answer(
         self,
         context: &ConnectionContext,
-        (head, body): (&Parts, Incoming),
+        head: &Parts,
+        body: Incoming,
         peer: Peer,
         connection: (&ConnectionTrust, bool),
     ) -> Response<Full<Bytes>> {

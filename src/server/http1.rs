@@ -69,7 +69,7 @@ where
             let beside = context.beside_api(&head, has_body);
             let mut response = if let Some(service) = beside {
                 let connection = (activity.trust(), may_continue);
-                Box::pin(service.answer(context, (&head, body), peer, connection)).await
+                Box::pin(service.answer(context, &head, body, peer, connection)).await
             } else {
                 let gateway = context.gateway.load();
                 gateway

@@ -126,9 +126,7 @@ async fn answer(
             stream.await_body(service.max_body());
         }
         let connection = (stream.activity().trust(), true);
-        service
-            .answer(context, (&head, body), peer, connection)
-            .await
+        service.answer(context, &head, body, peer, connection).await
     } else {
         // A guard would occupy one of the few places of its thread while the request waits.
         let gateway = context.gateway.load_full();

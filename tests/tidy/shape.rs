@@ -42,31 +42,10 @@ const TABLES: &[(&str, &str)] = &[
         TO_SPLIT,
     ),
     (
-        "crates/scoring/src/run/written.rs every_error_names_its_field_and_the_remedy",
-        TO_SPLIT,
-    ),
-    (
         "crates/store/src/postgres/tests/transfer.rs a_site_moves_from_a_file_to_a_database_and_back_without_loss",
         TO_SPLIT,
     ),
     ("src/admin/command/admin_command.rs perform", TO_SPLIT),
-    (
-        "src/admin/command/request.rs a_command_survives_the_conversion_to_a_request_and_back",
-        TO_SPLIT,
-    ),
-    ("tests/suite/cli/cli_keys.rs every_command", TO_SPLIT),
-    (
-        "tests/suite/cli/keys_import.rs every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported",
-        TO_SPLIT,
-    ),
-    (
-        "tests/suite/connections/http2/heads.rs http2_an_ambiguous_host_or_target_is_a_400",
-        TO_SPLIT,
-    ),
-    (
-        "tests/suite/telemetry/status_page.rs status_commands_work_on_a_stopped_and_on_a_running_server",
-        TO_SPLIT,
-    ),
 ];
 
 /// Places that the default formatting made longer than the limit. Their number only decreases.

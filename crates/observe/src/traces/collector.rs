@@ -129,23 +129,27 @@ impl Collector {
         let body = Limited::new(response.into_body(), MAX_REPLY)
             .collect()
             .await;
-        let reason = format!("status {}", status.as_u16());
-        match status {
+        if status.is_success() {
             // Accepted spans must not be sent twice, whatever the body is.
-            status if status.is_success() => Ok(export_reply(
-                &body
-                    .map(http_body_util::Collected::to_bytes)
-                    .unwrap_or_default(),
-            )),
-            StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Err(ExportFailure::Temporary {
-                reason,
-                retry_after,
-            }),
-            _ => Err(ExportFailure::Permanent(reason)),
+            let body = body.map(http_body_util::Collected::to_bytes);
+            return Ok(export_reply(&body.unwrap_or_default()));
         }
+        Err(failure(status, retry_after))
+    }
+}
+
+/// The failure that a status without success means.
+fn failure(status: StatusCode, retry_after: Option<Duration>) -> ExportFailure {
+    let reason = format!("status {}", status.as_u16());
+    match status {
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => ExportFailure::Temporary {
+            reason,
+            retry_after,
+        },
+        _ => ExportFailure::Permanent(reason),
     }
 }
 

@@ -67,6 +67,39 @@ pub(crate) async fn restore(
     } else {
         client.lock().await?;
     }
+    let RestoredState {
+        last_change,
+        clock,
+        day,
+    } = accepted_state(client, options).await?;
+    let restored = if options.reopen_day {
+        reopen(client, day, &options.tiers).await?
+    } else {
+        client.execute(CLOSE, &[&day.to_string()]).await?;
+        source = format!("{source}; {day} is closed");
+        ImportedDay::Closed(day)
+    };
+    take_over(client, day, clock).await?;
+    let words = [options.who.as_str(), "import_store", "", &source];
+    client.audit(clock, words).await?;
+    Ok(DatabaseRestore {
+        imported,
+        last_change,
+        day: restored,
+    })
+}
+
+/// The restored data, once it may be used.
+struct RestoredState {
+    last_change: Option<Wall>,
+    clock: Wall,
+    day: Day,
+}
+
+async fn accepted_state(
+    client: SchemaClient<'_>,
+    options: &ImportOptions,
+) -> SqlResult<RestoredState, TransferError> {
     let state = client.query_one(STATE, &[]).await?;
     let live = state.number("live")?;
     // The gateways listed in a restored database are those of the time of the backup.
@@ -85,26 +118,19 @@ pub(crate) async fn restore(
     if is_behind && !options.reopen_day {
         return Err(TransferError::ClockBehind(clock).into());
     }
-    let (restored, detail) = if options.reopen_day {
-        (reopen(client, day, &options.tiers).await?, source)
-    } else {
-        client.execute(CLOSE, &[&day.to_string()]).await?;
-        (
-            ImportedDay::Closed(day),
-            format!("{source}; {day} is closed"),
-        )
-    };
+    Ok(RestoredState {
+        last_change,
+        clock,
+        day,
+    })
+}
+
+/// Marks the tables as those that gateways use, withholds grace, and ends sessions and queued mail.
+async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> SqlResult<()> {
     let now = clock.millis().cast_signed();
     client.execute(TAKE_OVER, &[&day.to_string(), &now]).await?;
     client.batch_execute(WITHHOLD).await?;
-    client.batch_execute(END_SIGN_INS).await?;
-    let words = [options.who.as_str(), "import_store", "", &detail];
-    client.audit(clock, words).await?;
-    Ok(DatabaseRestore {
-        imported,
-        last_change,
-        day: restored,
-    })
+    client.batch_execute(END_SIGN_INS).await
 }
 
 /// The number of units of a day that may be granted twice.

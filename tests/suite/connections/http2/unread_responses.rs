@@ -493,11 +493,6 @@ async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
         clock.sleep(SECOND / 2).await;
         held = program.resident();
     }
-    let took = clock.mono().since(ended_at);
-    println!(
-        "{before} bytes before, {} at most, {held} {took:?} after",
-        program.most_resident()
-    );
     assert!(
         held <= before + 16 * MEGABYTE,
         "{before} bytes before, and {held} a minute after"

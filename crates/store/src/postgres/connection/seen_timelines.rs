@@ -37,14 +37,14 @@ pub struct SeenTimelines {
 pub(crate) struct SeenState {
     /// The highest timelines, by the cluster's system identifier.
     timelines: BTreeMap<String, u32>,
-    data_sets: BTreeMap<String, DataMarks>,
+    data_sets: BTreeMap<String, RestoreMarks>,
     /// There is a file, and it cannot be read.
     is_unreadable: bool,
 }
 
 /// Times of a data set in milliseconds. Each only grows, unless commits are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DataMarks {
+pub(crate) struct RestoreMarks {
     /// The last `store restore`.
     pub(crate) restored_at: u64,
     /// The last report of a gateway.
@@ -55,7 +55,7 @@ pub(crate) struct DataMarks {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerState<'s> {
     pub(crate) data_set: &'s str,
-    pub(crate) marks: DataMarks,
+    pub(crate) marks: RestoreMarks,
     pub(crate) history: &'s ServerHistory,
 }
 
@@ -109,7 +109,7 @@ impl SeenTimelines {
         self.file.as_deref()
     }
 
-    /// What is known now.
+    /// The servers and data sets that are known now.
     pub(crate) fn state(&self) -> SeenState {
         self.state.lock().clone()
     }
@@ -131,7 +131,7 @@ impl SeenTimelines {
     }
 
     /// Remembers a report of this gateway. Returns whether something is to be saved.
-    pub(crate) fn raise(&self, data_set: &str, marks: DataMarks) -> bool {
+    pub(crate) fn raise(&self, data_set: &str, marks: RestoreMarks) -> bool {
         let mut state = self.state.lock();
         let Some(known) = state.data_sets.get_mut(data_set) else {
             return false;
@@ -199,7 +199,7 @@ impl SeenState {
         ServerAge::Current
     }
 
-    fn marks(&self, server: &ServerState<'_>) -> DataMarks {
+    fn marks(&self, server: &ServerState<'_>) -> RestoreMarks {
         self.data_sets
             .get(server.data_set)
             .copied()
@@ -210,7 +210,7 @@ impl SeenState {
         let timelines = self.timelines.iter();
         let timelines = timelines.map(|(system, timeline)| format!("{system} {timeline}\n"));
         let data_sets = self.data_sets.iter().map(|(data_set, marks)| {
-            let DataMarks {
+            let RestoreMarks {
                 restored_at,
                 seen_at,
             } = marks;
@@ -220,7 +220,7 @@ impl SeenState {
     }
 }
 
-impl DataMarks {
+impl RestoreMarks {
     pub(crate) fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
         Ok(Self {
             restored_at: row.try_get::<_, i64>("restored_at")?.cast_unsigned(),
@@ -250,7 +250,7 @@ fn parse(text: &str) -> Option<SeenState> {
                 state.timelines.insert((*system).to_owned(), timeline);
             }
             [data_set, restored_at, seen_at] => {
-                let marks = DataMarks {
+                let marks = RestoreMarks {
                     restored_at: restored_at.parse().ok()?,
                     seen_at: seen_at.parse().ok()?,
                 };
@@ -276,7 +276,7 @@ mod tests {
     fn server(history: &ServerHistory, restored_at: u64, seen_at: u64) -> ServerState<'_> {
         ServerState {
             data_set: "a-b-c",
-            marks: DataMarks {
+            marks: RestoreMarks {
                 restored_at,
                 seen_at,
             },
@@ -292,7 +292,7 @@ mod tests {
         let hidden = ServerHistory::Hidden("refused".into());
         let elsewhere = on_timeline("72", 1);
         assert!(seen.record(&server(&used, 5, 50_000)));
-        let report = |restored_at, seen_at| DataMarks {
+        let report = |restored_at, seen_at| RestoreMarks {
             restored_at,
             seen_at,
         };

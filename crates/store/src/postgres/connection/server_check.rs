@@ -13,7 +13,7 @@ use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::hosts::HostFault;
 use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::connection::seen_timelines::{
-    DataMarks, SeenState, SeenTimelines, ServerAge, ServerState,
+    RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
 };
 use crate::postgres::schema::tables::{IS_OWN, RESTORED, SchemaFormat};
 use scoregate_base::clock::Mono;
@@ -77,7 +77,7 @@ impl ServerCheck {
         );
         let data_set = self.usable_data_set(site)?;
         let own = own?.ok_or_else(|| HostFault::Refused(RESTORED.into()))?;
-        let marks = DataMarks::of(&own)?;
+        let marks = RestoreMarks::of(&own)?;
         let history = history?;
         let server = ServerState {
             data_set: &data_set,
@@ -180,7 +180,7 @@ impl ServerCheck {
     pub(crate) async fn reported(&self, row: &Row) -> Result<(), tokio_postgres::Error> {
         if self
             .seen
-            .raise(row.try_get("data_set")?, DataMarks::of(row)?)
+            .raise(row.try_get("data_set")?, RestoreMarks::of(row)?)
         {
             self.save().await;
         }
