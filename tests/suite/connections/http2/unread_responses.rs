@@ -487,15 +487,13 @@ async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
     let before = program.resident();
     longest(attack(&attacked, 800, 0).await).await;
     let clock = Clock::system();
-    let mut held = program.resident();
     let ended_at = clock.mono();
+    let mut held = program.resident();
     while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {
         clock.sleep(SECOND / 2).await;
         held = program.resident();
     }
-    assert!(
-        held <= before + 16 * MEGABYTE,
-        "{before} bytes before, and {held} a minute after"
-    );
+    let rows = format!("{before} bytes before, and {held} a minute after");
+    assert!(held <= before + 16 * MEGABYTE, "{rows}");
     assert_eq!(program.stop().code, Some(0));
 }
