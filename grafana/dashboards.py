@@ -254,7 +254,7 @@ LIMITS = [
          (f'sum by (instance) (increase(scoregate_quota_units_total{{{I}, use="lost"}}[1d]))', "{{instance}}"), bad=1),
     stat("Is the ledger unreachable?", "none", "Yes: quotas cannot be written; check the disk of data_dir or the database of store.url immediately. Runbook: ScoregateLedgerUnreachable.",
          (f"scoregate_ledger_unreachable{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
-    stat("Can it serve without the ledger?", "none", "No: this gateway has no share of today's grace, so paid tiers get 503 from it while the ledger is unreachable. Usual after a crash, until midnight.",
+    stat("Can it serve without the ledger?", "none", "No: this gateway has no share of today's grace, so paid tiers get 503 from it while the ledger is unreachable. Usual after a crash, until the end of the next day. Runbook: ScoregateNoGraceShare.",
          (f"scoregate_grace_share{{{I}}}", "{{instance}}"), words=YES_NO, good=1),
     panel("How are requests decided without the ledger?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
           (rate("scoregate_ledger_unreachable_decisions_total", "decision"), "{{decision}}")),

@@ -56,7 +56,6 @@ OPTIONS = {
     "env": {"SCOREGATE_STORE_TIMEOUT": "1s", "SCOREGATE_CACHE_DISK_MAX_BYTES": "256MiB", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "secret": {"name": "other", "files": ["mail-password"]},
     "database": {"url": "postgresql://gateway@scoregate-database/scores", "owner": "other_owner"},
-    "autoscaling": {"enabled": False},
     "replicas": 3,
     "preStopSeconds": 20,
     "pod": {"labels": {"a": "b"}, "annotations": {"a": "b"}, "spec": {"priorityClassName": "high", "tolerations": [{"key": "a", "operator": "Exists"}]}},
@@ -301,9 +300,9 @@ def planted(manifests):
     yield change("does not select", lambda _, all_of: all_of["NetworkPolicy", "scoregate"]["spec"].update(podSelector={}))
     if ("HorizontalPodAutoscaler", "scoregate") in manifests:
         autoscaler = lambda all_of: one_of(all_of, "HorizontalPodAutoscaler")["spec"]
-        yield change("store.gateways is below the 6", lambda spec, _: set_to(spec, "SCOREGATE_STORE_GATEWAYS", "5"))
+        yield change("store.gateways is below the 5", lambda spec, _: set_to(spec, "SCOREGATE_STORE_GATEWAYS", "4"))
         yield change("store.gateways is below the 7", lambda _, all_of: autoscaler(all_of).update(maxReplicas=6))
-        yield change("store.gateways is below the 7", lambda spec, _: spec["strategy"]["rollingUpdate"].update(maxSurge="30%"))
+        yield change("store.gateways is below the 6", lambda spec, _: spec["strategy"]["rollingUpdate"].update(maxSurge="30%"))
         yield change("takes longer", lambda spec, _: variable(container(spec), "SCOREGATE_STORE_TIMEOUT", "5s"))
         yield change("resets the number", lambda spec, _: spec.update(replicas=3))
         yield change("several pods", lambda _, all_of: one_of(all_of, "PodDisruptionBudget")["spec"].update(maxUnavailable=2))

@@ -26,6 +26,8 @@ struct GraceEntries {
     /// Tokens of claims that were not answered.
     tokens: HashMap<Day, u64>,
     next_claim: Mono,
+    /// The day of the last claims.
+    claimed_on: Day,
     /// Units of earlier processes that are not charged within the quota. They count on this gateway's shares until the day ends.
     carried: HashMap<(ApplicationId, Day), Vec<OwedUnits>>,
     /// Accounts that reserved units and have not been charged.
@@ -119,21 +121,23 @@ impl GraceBook {
         taken
     }
 
-    /// The claims that are due, for these days, with a fresh token for each day without a share.
+    /// The claims that are due, for today and for tomorrow, with a fresh token for each day without a share. When a day begins,
+    /// its claims are due immediately: an outage may follow that lasts until the next day.
     pub(super) fn due_claims(
         &self,
-        days: &[Day],
+        today: Day,
         (node, gateways): (u64, u32),
         now: Mono,
         token: impl Fn() -> Option<u64>,
     ) -> Vec<GraceClaim> {
         let entries = &mut *self.0.lock();
-        if now < entries.next_claim {
+        if now < entries.next_claim && today == entries.claimed_on {
             return Vec::new();
         }
-        let oldest = days.iter().min().copied().unwrap_or_default();
-        entries.shares.retain(|held| held.day >= oldest);
-        entries.tokens.retain(|day, _| *day >= oldest);
+        entries.claimed_on = today;
+        entries.shares.retain(|held| held.day >= today);
+        entries.tokens.retain(|day, _| *day >= today);
+        let days = [today, today.next()];
         let has_all = days
             .iter()
             .all(|day| entries.shares.iter().any(|held| held.day == *day));
@@ -141,19 +145,19 @@ impl GraceBook {
         entries.next_claim = now.plus(std::time::Duration::from_secs(wait));
         let mut claims = Vec::new();
         for day in days {
-            let held = entries.shares.iter().find(|held| held.day == *day);
+            let held = entries.shares.iter().find(|held| held.day == day);
             let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
             let waiting = held
                 .map(|held| held.token)
-                .or_else(|| entries.tokens.get(day).copied());
+                .or_else(|| entries.tokens.get(&day).copied());
             let Some(token) = waiting.or_else(&token) else {
                 continue;
             };
             if share.is_none() {
-                entries.tokens.insert(*day, token);
+                entries.tokens.insert(day, token);
             }
             claims.push(GraceClaim {
-                day: *day,
+                day,
                 gateways,
                 held: share,
                 token,

@@ -2,7 +2,7 @@
 //! those of earlier processes on its data directory.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{NodeReport, NodeTotals};
@@ -17,8 +17,6 @@ use super::grace_writer::{GraceWriter, NewContent};
 
 /// Number of applications per exchange that charges units.
 const CHARGED_AT_ONCE: usize = 256;
-/// Earliest time of a claim for tomorrow, before midnight.
-const CLAIM_AHEAD: Duration = Duration::from_mins(5);
 
 /// Units delivered on grace and not charged, and the right to deliver more.
 #[derive(Default)]
@@ -28,6 +26,8 @@ pub(super) struct GraceCharges {
     pub(super) book: Arc<GraceBook>,
     /// Writes `scoregate.owed`.
     writer: Option<GraceWriter>,
+    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    others_hold: AtomicBool,
     /// Whether units are in the file before they are spent, and the next process continues the shares.
     is_durable: bool,
     /// Whether units of earlier processes are charged. Nothing is leased before.
@@ -88,40 +88,50 @@ impl GraceCharges {
         }
     }
 
-    /// Claims that are due: for today, and for tomorrow shortly before midnight.
+    /// Claims shares of today and tomorrow that are due.
     pub(super) async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
         let is_finished = self.is_finished.lock().await;
         if *is_finished {
             return;
         }
         let today = now.wall.day();
-        let is_near = today.end().since(now.wall) <= CLAIM_AHEAD;
-        let days = if is_near {
-            &[today, today.next()][..]
-        } else {
-            &[today]
-        };
         let token = || getrandom::u64().ok();
-        for claim in self
+        let claims = self
             .book
-            .due_claims(days, (self.node, gateways), now.mono, token)
-        {
-            match ledger.claim_grace(claim).await {
-                Ok(share) => {
-                    if share.is_none() && claim.held.is_some() {
-                        tracing::warn!(
-                            day = %claim.day,
-                            "another process holds this gateway's grace share for the day; grace is disabled until another \
-                             share is free"
-                        );
-                    }
-                    if self.book.claimed(&claim, share) && self.is_durable {
-                        drop(self.save(today).await);
-                    }
+            .due_claims(today, (self.node, gateways), now.mono, token);
+        if claims.is_empty() {
+            return;
+        }
+        let mut others_hold = false;
+        for claim in claims {
+            let share = match ledger.claim_grace(claim).await {
+                Ok(share) => share,
+                Err(error) => {
+                    tracing::debug!(%error, "no share of grace can be claimed yet");
+                    return;
                 }
-                Err(error) => tracing::debug!(%error, "no share of grace can be claimed yet"),
+            };
+            if share.is_none() {
+                let holders = ledger.others_hold_grace(claim.day, self.node);
+                others_hold |= holders.await.unwrap_or_default();
+                if claim.held.is_some() {
+                    tracing::warn!(
+                        day = %claim.day,
+                        "another process holds this gateway's grace share for the day; grace is disabled until another \
+                         share is free"
+                    );
+                }
+            }
+            if self.book.claimed(&claim, share) && self.is_durable {
+                drop(self.save(today).await);
             }
         }
+        self.others_hold.store(others_hold, Ordering::Relaxed);
+    }
+
+    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    pub(super) fn others_hold(&self) -> bool {
+        self.others_hold.load(Ordering::Relaxed)
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
@@ -199,7 +209,7 @@ impl GraceCharges {
     async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
         for share in shares {
             if let Err(error) = ledger.return_grace(share).await {
-                tracing::warn!(%error, day = %share.day, "cannot release the grace share; it stays taken until midnight UTC");
+                tracing::warn!(%error, day = %share.day, "cannot release the grace share; it stays taken until the end of that day");
             }
         }
     }

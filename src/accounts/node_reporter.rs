@@ -2,7 +2,6 @@
 //! answered. For information only;
 //! requests never wait for it.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -87,14 +86,9 @@ impl NodeReporter {
         match self.exchange(progress.usage_recorded_at).await {
             Ok(nodes) => {
                 let now = self.calls.clock.now().wall;
-                let limit = self.calls.minutes.gateways();
-                let limit = limit.unwrap_or(NonZeroU32::MIN);
                 self.is_oldest
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
-                self.calls
-                    .instruments
-                    .shared_store
-                    .fleet(nodes.live(now).count(), limit);
+                self.found_live(nodes.live(now).count());
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
@@ -107,6 +101,20 @@ impl NodeReporter {
                     tracing::warn!(%error, "this gateway cannot be listed in the store; requests are not affected");
                 }
             }
+        }
+    }
+
+    /// Divides limits by the number of live gateways if that exceeds the setting.
+    fn found_live(&self, live: usize) {
+        let live = u32::try_from(live).unwrap_or(u32::MAX);
+        let (limit, is_exceeded) = self.calls.minutes.found_live(live);
+        self.calls.instruments.shared_store.fleet(live, limit);
+        if is_exceeded {
+            tracing::warn!(
+                live,
+                "more gateways are live than store.gateways; this gateway divides limits by their number. Set store.gateways \
+                 to the largest number that runs at the same time"
+            );
         }
     }
 

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -19,21 +20,36 @@ use super::account_state::AccountState;
 /// Shares of minutes on this gateway.
 #[derive(Default)]
 pub(super) struct SharedMinutes {
-    /// Number of gateways. `None` if this is the only one, which needs no shares.
-    gateways: Option<NonZeroU32>,
+    /// The setting. `None` if this is the only gateway, which needs no shares.
+    setting: Option<NonZeroU32>,
+    /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 without a
+    /// setting.
+    gateways: AtomicU32,
     holders: Mutex<HashMap<ApplicationId, Arc<Account>>>,
 }
 
 impl SharedMinutes {
-    pub(super) fn among(gateways: NonZeroU32) -> Self {
+    pub(super) fn among(setting: NonZeroU32) -> Self {
         Self {
-            gateways: Some(gateways),
+            setting: Some(setting),
+            gateways: setting.get().into(),
             holders: Mutex::default(),
         }
     }
 
     pub(super) fn gateways(&self) -> Option<NonZeroU32> {
-        self.gateways
+        NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
+    }
+
+    /// Records the number of live gateways. Returns the setting, and whether the number has just exceeded it.
+    pub(super) fn found_live(&self, live: u32) -> (NonZeroU32, bool) {
+        let Some(setting) = self.setting else {
+            return (NonZeroU32::MIN, false);
+        };
+        let before = self
+            .gateways
+            .swap(setting.get().max(live), Ordering::Relaxed);
+        (setting, before == setting.get() && live > before)
     }
 
     /// The report about the account's share that goes with a report about its day, if one is due.
@@ -43,7 +59,7 @@ impl SharedMinutes {
         limits: &Limits,
         now: Mono,
     ) -> Option<MinuteReport> {
-        let gateways = self.gateways?.get();
+        let gateways = self.gateways()?.get();
         state.change_share(|share, tokens| {
             if !share.is_due(tokens, limits, now) {
                 return (tokens, None);
@@ -85,7 +101,7 @@ impl SharedMinutes {
 
     /// Reduces all shares to the parts that gateways use while the ledger is unreachable.
     pub(super) fn reduce(&self, now: Mono) {
-        let gateways = self.gateways.map_or(1, NonZeroU32::get);
+        let gateways = self.gateways().map_or(1, NonZeroU32::get);
         for account in self.holders.lock().values() {
             let limit = account.terms().limits.minute;
             account.state().change_share(|share, tokens| {

@@ -40,7 +40,7 @@ struct LedgerState {
     is_away: bool,
     total: DayTotals,
     nodes: BTreeMap<u64, NodeTotals>,
-    holders: Vec<GraceHolder>,
+    holders: BTreeMap<Day, Vec<GraceHolder>>,
 }
 
 impl ShareLedger {
@@ -66,7 +66,7 @@ impl ShareLedger {
     }
 
     fn holders(&self) -> usize {
-        self.0.lock().holders.len()
+        self.0.lock().holders.values().map(Vec::len).sum()
     }
 }
 
@@ -102,20 +102,18 @@ impl Ledger for ShareLedger {
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
         self.answer(|state| {
-            let applied = claim.applied_to(&state.holders)?;
-            state
-                .holders
-                .retain(|other| other.share.number != applied.share.number);
-            state.holders.push(applied);
+            let holders = state.holders.entry(claim.day).or_default();
+            let applied = claim.applied_to(holders)?;
+            holders.retain(|other| other.share.number != applied.share.number);
+            holders.push(applied);
             Some(applied.share)
         })
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
         self.answer(|state| {
-            state
-                .holders
-                .retain(|holder| (holder.token, holder.life) != (share.token, share.life));
+            let holders = state.holders.entry(share.day).or_default();
+            holders.retain(|holder| (holder.token, holder.life) != (share.token, share.life));
         })
     }
 
@@ -258,7 +256,7 @@ async fn a_process_that_has_stopped_claims_no_share() {
     let now = now();
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
-    assert_eq!(ledger.holders(), 1);
+    assert_eq!(ledger.holders(), 2, "today and tomorrow");
     process
         .charges
         .finish(&ledger, false, process.today())
@@ -283,7 +281,7 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
         .finish(&ledger, false, process.today())
         .await;
     let saved = OwedFile::of(directory.path()).read().unwrap();
-    assert_eq!((saved.shares.len(), saved.owed[0].owed), (1, QUOTA / 200));
+    assert_eq!((saved.shares.len(), saved.owed[0].owed), (2, QUOTA / 200));
     // A background task runs once more.
     process
         .account
@@ -385,4 +383,31 @@ async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_a
         tokio::task::yield_now().await;
     }
     assert!(!leases.is_unreachable() && leases.holds_grace_share());
+}
+
+#[tokio::test]
+async fn a_gateway_holds_shares_of_two_days_from_the_first_second_of_a_day_and_one_midnight_uses_one_up()
+ {
+    let ledger = Arc::new(ShareLedger::default());
+    let directory = tempfile::tempdir().unwrap();
+    let (calls, manual) = gateway(&ledger);
+    let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
+    leases.keep_grace_share().await;
+    assert_eq!(ledger.holders(), 2);
+    // A confirmation of the shares was made in the same minute.
+    manual.advance(Duration::from_secs(12 * 3_600 - 1));
+    leases.keep_grace_share().await;
+    manual.advance(Duration::from_secs(1));
+    leases.keep_grace_share().await;
+    assert_eq!(ledger.holders(), 3, "the share of the next day is claimed");
+
+    ledger.set_away(true);
+    leases.lease(&loaded(now())).await.unwrap_err();
+    let mut holds = Vec::new();
+    for _ in 0..3 {
+        leases.keep_grace_share().await;
+        holds.push(leases.holds_grace_share());
+        manual.advance(Duration::from_hours(24));
+    }
+    assert_eq!(holds, [true, true, false], "one midnight is covered");
 }

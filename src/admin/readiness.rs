@@ -30,6 +30,9 @@ pub enum Unreadiness {
     /// The database was unreachable at the start.
     #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
+    /// The database is unreachable, and other gateways hold the shares of the grace.
+    #[error("database unreachable; other gateways hold the shares of the grace")]
+    WithoutGrace,
     /// The database answers, and refuses the connections of this gateway.
     #[error("no units were leased since the start, and the database refuses this gateway: {0}")]
     Refused(String),
@@ -72,9 +75,8 @@ impl Readiness {
     }
 }
 
-/// Decides whether a gateway is ready. A gateway that has leased units stays ready without the database, as do all others
-/// like it: if it is unreachable for all, they must not leave the load balancer together. So the decision never depends
-/// on what other gateways can do.
+/// Decides whether a gateway is ready. If the database is unreachable for all, they must not leave the load balancer together.
+/// So a gateway that has leased units stays ready without it, unless live gateways held shares of the grace and this one none.
 fn readiness(
     is_serving: bool,
     stalled: Option<Duration>,
@@ -86,7 +88,13 @@ fn readiness(
     if let Some(age) = stalled {
         return Err(Unreadiness::Stalled(age));
     }
-    if facts.is_alone || facts.has_leased || facts.holds_grace_share {
+    if facts.is_alone || facts.holds_grace_share {
+        return Ok(());
+    }
+    if facts.others_hold_grace {
+        return Err(Unreadiness::WithoutGrace);
+    }
+    if facts.has_leased {
         return Ok(());
     }
     match &facts.refusal {
@@ -111,6 +119,7 @@ mod tests {
         refusal: None,
         has_leased: false,
         holds_grace_share: false,
+        others_hold_grace: false,
     };
 
     #[test]
@@ -155,6 +164,10 @@ mod tests {
             refusal: refusal.clone(),
             ..NEW
         });
+        let without_grace = ServingFacts {
+            others_hold_grace: true,
+            ..NEW
+        };
         let any = [&[NEW, copied.clone()], &refused[..]].concat();
         for (state, is_serving, stalled, cases) in [
             ("starts or stops", false, None, &any[..]),
@@ -171,6 +184,12 @@ mod tests {
                 true,
                 None,
                 &refused,
+            ),
+            (
+                "cannot reach the database, while others hold shares of the grace",
+                true,
+                None,
+                &[without_grace],
             ),
         ] {
             let alike = |change: fn(&mut ServingFacts)| {

@@ -65,9 +65,8 @@ impl SharedStoreMetrics {
     }
 
     /// Sets the number of live gateways on the store, and the configured maximum.
-    pub(crate) fn fleet(&self, live: usize, limit: NonZeroU32) {
-        self.gateways
-            .set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
+    pub(crate) fn fleet(&self, live: u32, limit: NonZeroU32) {
+        self.gateways.set(f64::from(live));
         self.gateways_limit.set(f64::from(limit.get()));
     }
 

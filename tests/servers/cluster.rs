@@ -168,12 +168,8 @@ impl PostgresCluster {
     }
 
     fn launch(&mut self, number: usize) {
-        let environment: Vec<(&str, &str)> = self
-            .environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        self.servers[number] = Some(launch(&self.path(number), &SETTINGS, &environment));
+        let server = launch(&self.path(number), &SETTINGS, &self.environment);
+        self.servers[number] = Some(server);
     }
 }
 

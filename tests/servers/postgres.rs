@@ -34,6 +34,8 @@ CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION 
 
 pub(crate) struct PostgresServer {
     pub(crate) directory: TempDir,
+    /// Environment of the server.
+    pub(crate) environment: Vec<(String, String)>,
     pub(crate) child: Child,
 }
 
@@ -63,13 +65,21 @@ pub(crate) fn new_schema() -> String {
 
 impl PostgresServer {
     pub(crate) fn start(settings: &[&str]) -> Self {
+        Self::start_with(settings, Vec::new())
+    }
+
+    pub(crate) fn start_with(settings: &[&str], environment: Vec<(String, String)>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().to_owned();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
         give_away(&path);
         create(&path);
-        let child = launch(&path, settings, &[]);
-        let server = Self { directory, child };
+        let child = launch(&path, settings, &environment);
+        let server = Self {
+            directory,
+            environment,
+            child,
+        };
         // All tests with the weaker forms. Those of timelines, notifications and dead rows fail then.
         if std::env::var_os("SCOREGATE_WITHOUT_FEATURES").is_some() {
             run(unprivileged("psql").args(["-q", "-c", REMOVE_FEATURES, &server.url()]));
@@ -122,7 +132,7 @@ pub(crate) fn create(path: &Path) {
 
 /// Starts the server of the data directory `data` in `path`, with its socket in `path`, and waits until it accepts
 /// connections.
-pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(&str, &str)]) -> Child {
+pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(String, String)]) -> Child {
     // Preloaded libraries are for the server alone, not for the program that changes the user.
     let mut command = unprivileged("/usr/bin/env");
     command.args(

@@ -17,7 +17,7 @@ impl PostgresServer {
 
     /// Starts it again at the same address.
     pub(crate) fn restart(&mut self, settings: &[&str]) {
-        self.child = launch(self.directory.path(), settings, &[]);
+        self.child = launch(self.directory.path(), settings, &self.environment);
     }
 
     /// A server with the data of this stopped one, on the next timeline: as a standby that was promoted.
@@ -36,6 +36,10 @@ impl PostgresServer {
         // Without connections during recovery it is ready once it is writable.
         let settings = [settings, &["restore_command=false", "hot_standby=off"]].concat();
         let child = launch(path, &settings, &[]);
-        Self { directory, child }
+        Self {
+            directory,
+            environment: Vec::new(),
+            child,
+        }
     }
 }

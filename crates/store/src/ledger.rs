@@ -135,6 +135,11 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Whether a live gateway other than this node holds a share of a day's grace.
+    fn others_hold_grace(&self, _day: Day, _node: u64) -> StoreFuture<'_, bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// Returns a share on which nothing is owed.
     fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))

@@ -1,6 +1,7 @@
 //! The gateway processes (nodes) that use a store.
 //!
-//! For information: no unit and no token depends on whether a node is listed or live.
+//! For information: no unit depends on whether a node is listed or live. Without the ledger, gateways divide minute limits by
+//! the number of live ones if that exceeds the setting.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use scoregate_base::clock::Wall;
 use super::StoreFuture;
 
 /// A node that was seen within this time is live.
-const LIVE: Duration = Duration::from_secs(30);
+pub(crate) const LIVE: Duration = Duration::from_secs(30);
 
 /// The last report of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,23 +29,19 @@ pub(crate) struct LeaseUnavailable;
 pub struct Leases {
     /// The calls of this process.
     pub(in crate::accounts) calls: Arc<LedgerCalls>,
-    /// The number of gateways that share minute limits; `None` if this is the only one.
-    gateways: Option<NonZeroU32>,
 }
 
 impl Leases {
     /// Leases by these calls.
     pub fn of(calls: LedgerCalls) -> Self {
-        let gateways = calls.minutes.gateways();
         Self {
             calls: Arc::new(calls),
-            gateways,
         }
     }
 
     /// The number of gateways that share minute limits; `None` if this is the only one.
-    pub(crate) const fn gateways(&self) -> Option<NonZeroU32> {
-        self.gateways
+    pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
+        self.calls.minutes.gateways()
     }
 
     /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
@@ -71,11 +67,12 @@ impl Leases {
     pub fn serving_facts(&self) -> ServingFacts {
         let access = &self.calls.access;
         ServingFacts {
-            is_alone: self.gateways.is_none_or(|gateways| gateways.get() == 1),
+            is_alone: self.gateways().is_none_or(|gateways| gateways.get() == 1),
             is_copied: self.calls.key_freshness.is_copied(),
             refusal: access.refusal(),
             has_leased: access.has_leased(),
             holds_grace_share: self.holds_grace_share(),
+            others_hold_grace: self.is_unreachable() && self.calls.grace.others_hold(),
         }
     }
 

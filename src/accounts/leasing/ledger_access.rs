@@ -34,6 +34,8 @@ pub struct ServingFacts {
     pub has_leased: bool,
     /// A part of the grace of the day belongs to this gateway.
     pub holds_grace_share: bool,
+    /// The ledger cannot be used, and only other gateways held shares of the grace when it last could.
+    pub others_hold_grace: bool,
 }
 
 impl LedgerAccess {

@@ -83,7 +83,7 @@ impl Leases {
         }
     }
 
-    /// Registers for a share of today's grace, and of tomorrow's shortly before midnight. Called every second.
+    /// Registers for shares of today's and tomorrow's grace. Called every second.
     pub async fn keep_grace_share(&self) {
         let calls = &self.calls;
         let grace = &self.calls.grace;

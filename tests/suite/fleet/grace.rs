@@ -6,8 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::faults::{DAY, offset_to_midnight};
+use super::minutes::served;
 use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site};
 use super::*;
+use crate::fake_clock::FakeClock;
 
 const GATEWAYS: usize = 3;
 const SHARE: &str = "scoregate_grace_share";
@@ -240,6 +243,183 @@ fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and
             "{refused}"
         );
     });
+}
+
+/// Grace of a day in [`MidnightOutage`]: sixty units at each gateway.
+const GRACE: u32 = 180;
+/// Requests to each gateway in the five minutes after midnight.
+const AFTER_MIDNIGHT: u32 = 54;
+/// A larger step of the clock is followed after a minute.
+const MAX_STEP: i64 = 50;
+
+/// Gateways with a paid application, and a database that is away since six minutes before midnight. All have one clock.
+struct MidnightOutage {
+    server: PostgresServer,
+    site: Site,
+    application: (String, String),
+    clock: FakeClock,
+    /// Difference from the machine's clock, in seconds.
+    offset: i64,
+    gateways: Vec<ObservedGateway>,
+}
+
+impl MidnightOutage {
+    fn begin() -> Self {
+        let offset = offset_to_midnight(380);
+        let clock = FakeClock::new(offset);
+        let server = PostgresServer::start_with(&SETTINGS, clock.environment());
+        let site = Site {
+            url: server.url(),
+            schema: new_schema(),
+        };
+        run_with(&["store", "init"], &site.environment()).with(0);
+        let mut outage = Self {
+            application: site.create(&(GRACE * 100).to_string()),
+            server,
+            site,
+            clock,
+            offset,
+            gateways: Vec::new(),
+        };
+        for _ in 0..GATEWAYS {
+            let gateway = outage.start(TempDir::new().unwrap());
+            gateway.copies(&digest(&outage.application.1));
+            outage.gateways.push(gateway);
+        }
+        assert!(outage.seconds() < -300, "{}", outage.seconds());
+        outage.server.stop();
+        outage
+    }
+
+    fn with_clock<T>(&self, work: impl FnOnce(&[(&str, &str)]) -> T) -> T {
+        let clock = self.clock.environment();
+        let mut environment = self.site.environment().to_vec();
+        for (name, value) in &clock {
+            environment.push((name, value));
+        }
+        work(&environment)
+    }
+
+    fn start(&self, data_dir: TempDir) -> ObservedGateway {
+        self.with_clock(|environment| ObservedGateway::start_with(environment, data_dir))
+    }
+
+    /// Seconds since midnight; negative before it.
+    fn seconds(&self) -> i64 {
+        let now = i64::try_from(Clock::system().now().wall.seconds()).unwrap();
+        (now + self.offset + DAY / 2) % DAY - DAY / 2
+    }
+
+    /// Sets the clock ahead to this time, in steps that are followed immediately.
+    fn set_to(&mut self, seconds: i64) {
+        while self.seconds() < seconds {
+            self.offset += (seconds - self.seconds()).min(MAX_STEP);
+            self.clock.set(self.offset);
+            // Processes read the file once a second, and compare their clocks as often.
+            std::thread::sleep(Duration::from_millis(2_200));
+        }
+    }
+
+    /// Sends requests to each gateway until its share is used. Returns the number of 200s.
+    fn use_shares(&self) -> u32 {
+        let key = &self.application.1;
+        self.gateways
+            .iter()
+            .map(|gateway| gateway.served_until(key, "overloaded"))
+            .sum()
+    }
+
+    fn restart_after_kill(&mut self, number: usize) {
+        let SiteGateway {
+            data_dir, program, ..
+        } = self.gateways.remove(number).gateway;
+        program.signal("KILL");
+        program.end();
+        let next = self.start(data_dir);
+        self.gateways.insert(number, next);
+    }
+
+    /// Uses the grace of the day, then serves callers for five minutes of the next one, in which a gateway `is_killed`.
+    fn run(mut self, is_killed: bool) {
+        self.set_to(-10);
+        // The part of the minute limit is empty when the outage is noticed.
+        for gateway in &self.gateways {
+            gateway.gateway.reaches(&self.application.1, 200);
+        }
+        assert_eq!(3 + self.use_shares(), GRACE, "the grace of the day");
+        self.set_to(1);
+        let mut delivered = [0; GATEWAYS];
+        for part in 0..6 {
+            self.set_to(1 + part * 60);
+            if is_killed && part == 1 {
+                self.restart_after_kill(1);
+            }
+            for (gateway, delivered) in self.gateways.iter().zip(&mut delivered) {
+                let key = &self.application.1;
+                *delivered += served(gateway.gateway.public, key, AFTER_MIDNIGHT / 6);
+            }
+        }
+        assert!(self.seconds() >= 300);
+        assert_eq!(delivered, [AFTER_MIDNIGHT; GATEWAYS], "all are served");
+        for gateway in &self.gateways {
+            assert_eq!(gateway.metric(SHARE), "1");
+            assert_eq!(probe(gateway.gateway.side, "/readyz").0, 200);
+        }
+        let total = delivered.iter().sum::<u32>() + self.use_shares();
+        // A kill loses one block of an eighth.
+        let lost = if is_killed { 8 } else { 0 };
+        note(&format!("{delivered:?} after midnight, {total} in total"));
+        assert!((GRACE - lost..=GRACE).contains(&total), "{total}");
+
+        self.server.restart(&SETTINGS);
+        let (id, key) = &self.application;
+        for gateway in &self.gateways {
+            gateway.gateway.reaches_within(key, 200, 30);
+        }
+        let shown = self.with_clock(|environment| {
+            run_with(&["keys", "show", id, "--json"], environment)
+                .with(0)
+                .json()
+        });
+        let granted = shown["granted_today"].as_u64().unwrap();
+        assert!(granted >= u64::from(total), "{granted} of {total} charged");
+    }
+}
+
+#[test]
+fn in_an_outage_over_midnight_every_gateway_serves_the_first_minutes_of_the_day() {
+    needs!("postgresql", "libfaketime");
+    MidnightOutage::begin().run(false);
+}
+
+#[test]
+fn a_gateway_killed_in_an_outage_after_midnight_continues_its_share_of_the_day() {
+    needs!("postgresql", "libfaketime");
+    MidnightOutage::begin().run(true);
+}
+
+fn is_ready(gateway: &ObservedGateway) -> bool {
+    probe(gateway.gateway.side, "/readyz").0 == 200
+}
+
+#[test]
+fn without_the_database_a_gateway_without_a_share_is_not_ready_while_others_hold_one() {
+    needs!("postgresql");
+    let (mut server, site) = restartable_site();
+    let (_, key) = site.create("100000");
+    let holders = [(); GATEWAYS].map(|()| started(&site));
+    until(|| holders[2].metric("scoregate_fleet_gateways") == "3");
+    let other = ObservedGateway::start(&site, TempDir::new().unwrap());
+    other.gateway.reaches(&key, 200);
+    assert!(is_ready(&other), "the database is reachable");
+    server.stop();
+    other.served_until(&key, "overloaded");
+    let (status, reason) = probe(other.gateway.side, "/readyz");
+    assert_eq!(status, 503);
+    assert!(reason.contains("other gateways hold"), "{reason}");
+    assert!(holders.iter().all(is_ready));
+    server.restart(&SETTINGS);
+    until(|| is_ready(&other));
 }
 
 /// Writes the page to `tests/results/`.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
-use super::without_database::ObservedGateway;
+use super::without_database::{ObservedGateway, digest, restartable_site, revalidated};
 use super::*;
 use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
@@ -312,4 +312,62 @@ fn write(rows: &str) {
     );
     let name = format!("tests/results/{day}-ledger-outage.md");
     std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}
+
+#[test]
+fn without_the_database_gateways_above_the_setting_divide_the_minute_by_their_number() {
+    needs!("postgresql");
+    let (mut server, site) = restartable_site();
+    let (_, caller) = site.create("100000");
+    let (_, key) = site.create_with(&["--tier", "pro", "--minute", "600", "--day", "100000"]);
+    let setting = [("SCOREGATE_STORE_GATEWAYS", "1")];
+    let environment = [&site.environment()[..], &setting].concat();
+    let gateways =
+        [(); 3].map(|()| ObservedGateway::start_with(&environment, TempDir::new().unwrap()));
+    // A 304 takes a token and no unit.
+    let tags = gateways.each_ref().map(|gateway| {
+        gateway.copies(&digest(&key));
+        until(|| gateway.metric("scoregate_fleet_gateways") == "3");
+        gateway.gateway.reaches(&caller, 200);
+        gateway.tag(&caller)
+    });
+    server.stop();
+    let clock = Clock::system();
+    let start = clock.mono();
+    let total: u32 = std::thread::scope(|scope| {
+        let clients: Vec<_> = gateways
+            .iter()
+            .zip(&tags)
+            .map(|(gateway, tag)| {
+                let public = gateway.gateway.public;
+                let clock = &clock;
+                let key = &key;
+                scope.spawn(move || {
+                    let mut admitted = 0;
+                    while seconds_since(clock, start) < 6.0 {
+                        let reply = revalidated(public, key, tag);
+                        admitted += u32::from(reply.starts_with("HTTP/1.1 304"));
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    admitted
+                })
+            })
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
+    });
+    let most = refilled(600, seconds_since(&clock, start)) + 3;
+    assert!(
+        (most / 2..=most).contains(&total),
+        "{total} were admitted, of at most {most}"
+    );
+    for gateway in gateways {
+        let log = gateway.gateway.program.stop().err;
+        assert!(
+            log.contains("more gateways are live than store.gateways"),
+            "{log}"
+        );
+    }
 }

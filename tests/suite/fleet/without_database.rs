@@ -107,19 +107,15 @@ impl ObservedGateway {
 
     /// The status of a request for data that the caller has already, by its entity tag.
     fn revalidated(&self, key: &str, tag: &str) -> String {
-        self.raw(&format!("GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nIf-None-Match: {tag}\r\nConnection: close\r\n\r\n"))
+        revalidated(self.gateway.public, key, tag)
     }
 
     pub(super) fn raw(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.gateway.public).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
+        raw(self.gateway.public, request)
     }
 
     /// The entity tag of the document.
-    fn tag(&self, key: &str) -> String {
+    pub(super) fn tag(&self, key: &str) -> String {
         let head = self.raw(&format!(
             "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
         ));
@@ -130,6 +126,22 @@ impl ObservedGateway {
             .trim()
             .to_owned()
     }
+}
+
+/// The response to a request for data that the caller has already, by its entity tag.
+pub(super) fn revalidated(public: SocketAddr, key: &str, tag: &str) -> String {
+    let request = format!(
+        "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nIf-None-Match: {tag}\r\nConnection: close\r\n\r\n"
+    );
+    raw(public, &request)
+}
+
+fn raw(public: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(public).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 pub(super) fn digest(key: &str) -> String {

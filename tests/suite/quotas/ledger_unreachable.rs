@@ -17,30 +17,36 @@ use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
+/// Writes of the ledger.
+const WRITES: [(&str, &str); 4] = [
+    ("ledger", "INSERT"),
+    ("ledger", "UPDATE"),
+    ("grace_shares", "INSERT"),
+    ("grace_shares", "UPDATE"),
+];
 /// Interval between attempts while the ledger is unreachable.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl World {
     /// Makes every write to the ledger fail.
     pub fn ledger_fails(&self) {
-        let refuse = |what| {
-            format!(
-                "CREATE TRIGGER no_{what} BEFORE {what} ON ledger
+        for (table, what) in WRITES {
+            let refuse = format!(
+                "CREATE TRIGGER no_{what}_{table} BEFORE {what} ON {table}
                  BEGIN SELECT RAISE(ABORT, 'the disk fails'); END;"
-            )
-        };
-        sql(
-            self.directory.path(),
-            &(refuse("INSERT") + &refuse("UPDATE")),
-        );
+            );
+            sql(self.directory.path(), &refuse);
+        }
     }
 
     /// Makes writes to the ledger succeed again.
     pub fn ledger_works(&self) {
-        sql(
-            self.directory.path(),
-            "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE",
-        );
+        for (table, what) in WRITES {
+            sql(
+                self.directory.path(),
+                &format!("DROP TRIGGER no_{what}_{table}"),
+            );
+        }
     }
 
     /// Makes writes to the ledger succeed again, and waits until the server has noticed.
@@ -189,6 +195,30 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
         ),
         (300, 0)
     );
+}
+
+#[tokio::test]
+async fn ledger_unreachable_over_midnight_the_first_day_that_begins_has_its_grace_and_the_second_none()
+ {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
+    let leased = world.granted() - 1;
+    world.pass(Duration::from_mins(11 * 60 + 50));
+    world.ledger_fails();
+    assert_eq!(world.served_of(&customer, 10).await.0, leased + 3);
+    world.pass(Duration::from_mins(10));
+    assert_eq!(world.served_of(&customer, 10).await.0, 3);
+    assert_eq!(world.counted("scoregate_grace_share").await, 1);
+    world.pass(Duration::from_hours(24));
+    assert_eq!(world.served_of(&customer, 10).await.0, 0);
+    world.reaches("scoregate_grace_share", 0).await;
+
+    world.ledger_works();
+    world.pass(Duration::from_secs(30));
+    world.reaches("scoregate_ledger_unreachable", 0).await;
+    assert_eq!(world.served_of(&customer, 400).await.0, 300);
 }
 
 #[tokio::test]

@@ -171,12 +171,14 @@ const INSERTS: [(&str, &str, &str); 9] = [
 
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
-/// The grace of the current day may have been used with the exported store.
+/// Gateways of the exported store may still hold shares of today and tomorrow.
 const FINISH: &str = "
 SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
 UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));
 DELETE FROM {schema}.grace_shares;
-INSERT INTO {schema}.grace_shares SELECT day, 0, 1, 0, 0, 0 FROM {schema}.calendar WHERE day > '1970-01-01';
+INSERT INTO {schema}.grace_shares
+SELECT greatest(day, (clock_timestamp() AT TIME ZONE 'UTC')::date) + later, 0, 1, 0, 0, 0
+FROM {schema}.calendar, unnest(ARRAY[0, 1]) AS later;
 UPDATE {schema}.site SET id = gen_random_uuid()";
 
 /// Imports an export into empty tables. `who` and `file` are for the audit trail.

@@ -203,7 +203,9 @@ fn settle(
         ));
     }
     let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
-    for day in ledger::newest_day(store)?.into_iter().chain([day]) {
+    // Gateways hold shares of today and tomorrow.
+    let shared = [day, day.next()];
+    for day in ledger::newest_day(store)?.into_iter().chain(shared) {
         withhold(store, day)?;
     }
     let day = if carried.gaps.is_empty() {

@@ -291,7 +291,7 @@ fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
     let later = NOW.plus(std::time::Duration::from_hours(24));
     maintenance::import(other.path(), &backup, &RESTORE, later).unwrap();
     let store = Embedded::open(other.path()).unwrap();
-    for day in [TODAY, later.day()] {
+    for day in [TODAY, later.day(), later.day().next()] {
         let claim = GraceClaim {
             day,
             gateways: 1,

@@ -1,5 +1,6 @@
 //! The ledger and the health of the database.
 
+use crate::nodes::LIVE;
 use crate::postgres::connection::hosts::ConnectionFault;
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::SchemaClient;
@@ -18,6 +19,10 @@ use scoregate_base::limits::{GraceClaim, GraceShare};
 
 /// An operation named in error messages.
 const GRACE: &str = "change shares of grace";
+
+const OTHER_HOLDERS: &str = "
+SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
+WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
 
 const RECALLED: &str = "
 SELECT application FROM {schema}.minute_shares
@@ -51,6 +56,21 @@ impl Ledger for PostgresStore {
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
         let work = async move |client: SchemaClient<'_>| grace_shares::claim(client, &claim).await;
         Box::pin(self.connection.change(GRACE, work))
+    }
+
+    fn others_hold_grace(&self, day: Day, node: u64) -> StoreFuture<'_, bool> {
+        let work = async move |client: SchemaClient<'_>| {
+            let live = i64::try_from(LIVE.as_millis()).unwrap_or(i64::MAX);
+            let day = day.to_string();
+            let values = [
+                SqlField::Text(&day),
+                SqlField::Number(node.cast_signed()),
+                SqlField::Number(live),
+            ];
+            let others = client.list(OTHER_HOLDERS, &values, |row| row.signed("node").map(Some));
+            others.await.map(|found| !found.is_empty())
+        };
+        Box::pin(self.connection.run(GRACE, work))
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
