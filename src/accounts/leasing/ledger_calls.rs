@@ -27,9 +27,8 @@ use super::ledger_access::LedgerAccess;
 
 /// How long a call may take before the ledger counts as unreachable, unless configured.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A gateway with shares of minutes calls a ledger that does not answer within this time.
-const CALLS_WITHIN: Duration = Duration::from_secs(1);
+/// Number of parts in which the timeout of a call is waited for.
+const TIMEOUT_PARTS: u32 = 8;
 
 /// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
 /// than the timeout of a lease.
@@ -131,15 +130,13 @@ impl LedgerCalls {
             .await
     }
 
-    /// From when on no gateway uses more than its part of a minute limit, because the ledger is unreachable and every gateway
-    /// with shares has noticed it.
-    pub(super) fn parts_since(&self) -> Mono {
+    /// Since when this gateway uses its part of a minute limit only, because the ledger is unreachable.
+    pub(super) fn unreachable_since(&self) -> Mono {
         if self.key_freshness.is_copied() {
             return self.started;
         }
         let failure = self.health.failure();
-        let failed_at = failure.map_or_else(|| self.clock.mono(), |failure| failure.at);
-        failed_at.plus(self.timeout + CALLS_WITHIN)
+        failure.map_or_else(|| self.clock.mono(), |failure| failure.at)
     }
 
     /// Whether the ledger cannot be used now, as far as known.
@@ -203,8 +200,8 @@ impl LedgerCalls {
         let account = Arc::clone(account);
         (self.spawn)(Box::pin(async move {
             let mut exchange = pin!(calls.exchange(&account, report));
-            let in_time = calls.clock.within(calls.timeout, &mut exchange).await;
-            let granted = if let Ok(granted) = in_time {
+            let in_time = calls.in_time(&ended, exchange.as_mut()).await;
+            let granted = if let Some(granted) = in_time {
                 granted
             } else {
                 calls.failed(&account, &"it did not answer in time");
@@ -216,6 +213,28 @@ impl LedgerCalls {
             ended.send_replace(Some(granted));
         }));
         call
+    }
+
+    /// The reply to a call, if it is not late. A pause of this process is one part of the timeout at most while no request
+    /// waits: after it the reply may be there.
+    async fn in_time(
+        &self,
+        ended: &watch::Sender<Option<bool>>,
+        mut exchange: Pin<&mut impl Future<Output = bool>>,
+    ) -> Option<bool> {
+        let deadline = self.clock.mono().plus(self.timeout);
+        for _ in 0..TIMEOUT_PARTS {
+            let part = self.timeout / TIMEOUT_PARTS;
+            if let Ok(granted) = self.clock.within(part, exchange.as_mut()).await {
+                return Some(granted);
+            }
+            // The account has one receiver.
+            let is_awaited = ended.receiver_count() > 1;
+            if is_awaited && self.clock.mono() >= deadline {
+                return None;
+            }
+        }
+        None
     }
 
     /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,

@@ -14,8 +14,7 @@ use super::leases::Leases;
 
 /// Number of batches of outdated records that are deleted in one turn.
 const BATCHES: u32 = 200;
-/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable. With the interval of
-/// these readings less than `CALLS_WITHIN`.
+/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable.
 const RECALLED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Leases {

@@ -103,15 +103,15 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         Order::KillBeforeSync(13),
         Order::TearWrite(300),
         Order::TearWrite(1_500),
-        // Only at full size: each takes an import and two exports.
-        Order::KillAfterSync(5),
         Order::KillAfterSync(8),
         Order::KillBeforeSync(9),
+        // Only at full size: each takes an import and two exports.
+        Order::KillAfterSync(5),
         Order::KillBeforeSync(11),
         Order::TearWrite(100),
     ];
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let count = if is_full { orders.len() } else { 7 };
+    let count = if is_full { orders.len() } else { 9 };
     for order in orders.into_iter().take(count) {
         let directory = TempDir::new().unwrap();
         let disk = Disk::new();

@@ -127,7 +127,7 @@ fn the_documented_connection_limits_are_those_of_the_program() {
     };
     let gateways = |settings: &str| number(settings, "gateways = ");
     // And the pod that a rollout adds.
-    let pods = number(CHART, "maxReplicas: ") + 1;
+    let pods = number(CHART, "replicas: ") + 1;
     let role = |gateways| format!("CONNECTION LIMIT {};", connection_limit(gateways));
     let per_gateway = format!("at most {CONNECTIONS_PER_GATEWAY} connections");
     for (name, text, expected) in [

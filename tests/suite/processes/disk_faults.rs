@@ -109,7 +109,7 @@ impl<'d> Service<'d> {
             .collect()
     }
 
-    /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
+    /// Sends requests until one is served. The ledger is retried once a second in the background.
     fn request_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
         let started_at = clock.now().mono;
