@@ -19,7 +19,12 @@ pub mod documents;
 pub mod mail;
 pub mod status;
 
+pub mod quota;
+
+pub mod statistics;
+
 pub mod gateway;
+pub mod registry;
 
 pub mod leaks;
 pub mod mcp;

@@ -13,8 +13,8 @@ use scoregate_base::limits::{
 };
 use scoregate_store::StoredApplication;
 
-use super::account_state::AccountState;
-use super::terms::Terms;
+use crate::accounts::account_state::AccountState;
+use crate::accounts::terms::Terms;
 
 /// An application, as requests use it.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Account {
     }
 
     /// Changes the display name.
-    pub(super) fn set_name(&self, name: &str) {
+    pub(crate) fn set_name(&self, name: &str) {
         self.state().set_name(name);
     }
 
@@ -77,7 +77,7 @@ impl Account {
 
     /// Changes the terms. Units leased under other limits can no longer be used. Returns how many there were, or `None` if
     /// the ledger need not know of the change.
-    pub(super) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
+    pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
@@ -90,7 +90,7 @@ impl Account {
 
     /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the day
     /// has begun meanwhile, the account may have leased units of it already: the totals are those of both.
-    pub(super) fn lease_ahead(
+    pub(crate) fn lease_ahead(
         &self,
         leased_under: Limits,
         day: Day,
@@ -115,7 +115,7 @@ impl Account {
     }
 
     /// Opens the day again with the units granted so far, unless this process has leased or used some.
-    pub(super) fn reopen_unused(&self, day: Day, granted: u64) {
+    pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
@@ -124,7 +124,7 @@ impl Account {
 
     /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in
     /// flight.
-    pub(super) fn can_be_dropped(&self, now: Now) -> bool {
+    pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
         !self.is_leasing() && self.state().balance().can_be_dropped(now)
     }
 
@@ -142,12 +142,12 @@ impl Account {
     }
 
     /// Units of today used through this process.
-    pub(super) fn used(&self, today: Day) -> u32 {
+    pub(crate) fn used(&self, today: Day) -> u32 {
         self.state().day().on(today).used()
     }
 
     /// Whether it used a unit of this day through this process.
-    pub(super) fn is_used_on(&self, day: Day) -> bool {
+    pub(crate) fn is_used_on(&self, day: Day) -> bool {
         let current = self.state().day();
         current.day() == day && current.is_used()
     }
@@ -178,7 +178,7 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::accounts::account::*;
 
     #[test]
     fn an_idle_application_is_small() {

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use tokio::sync::watch;
 
-use super::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
-use super::unrecorded_requests::{CountedRequest, UnrecordedRequests};
+use crate::accounts::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
+use crate::accounts::unrecorded_requests::{CountedRequest, UnrecordedRequests};
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
@@ -24,7 +24,7 @@ pub(crate) struct AccountState {
     /// Boxed: of a million applications hardly any has one.
     lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that reserved units of grace.
-    pub(super) is_uncharged: bool,
+    pub(crate) is_uncharged: bool,
     /// Whether it is listed among the accounts whose delivered units are recorded.
     is_listed: bool,
 }
@@ -73,11 +73,11 @@ struct BalanceAhead {
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
 #[derive(Clone, Debug)]
-pub(super) struct LeaseCall(pub(super) watch::Receiver<Option<bool>>);
+pub(crate) struct LeaseCall(pub(crate) watch::Receiver<Option<bool>>);
 
 impl LeaseCall {
     /// Whether the call still runs: a call whose task is gone has ended.
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(crate) fn is_under_way(&self) -> bool {
         self.0.has_changed().is_ok()
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
 
 impl AccountState {
     /// Nothing is in flight.
-    pub(super) fn new(name: &str, balance: AccountBalance) -> Self {
+    pub(crate) fn new(name: &str, balance: AccountBalance) -> Self {
         Self {
             name: name.into(),
             balance,
@@ -100,19 +100,19 @@ impl AccountState {
     }
 
     /// Its display name.
-    pub(super) fn name(&self) -> Box<str> {
+    pub(crate) fn name(&self) -> Box<str> {
         self.name.clone()
     }
 
     /// Changes the display name.
-    pub(super) fn set_name(&mut self, name: &str) {
+    pub(crate) fn set_name(&mut self, name: &str) {
         if *self.name != *name {
             self.name = name.into();
         }
     }
 
     /// Its balances.
-    pub(super) const fn balance(&self) -> AccountBalance {
+    pub(crate) const fn balance(&self) -> AccountBalance {
         self.balance
     }
 
@@ -205,7 +205,7 @@ impl AccountState {
     /// Its day, which is a new one if `today` has begun: with the units that were leased ahead. The totals of a node are for
     /// a day as a whole, so these units must not be counted apart from it. Those leased under other limits cannot be used;
     /// the next report returns them.
-    pub(super) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
+    pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
             let day = match ahead.filter(|ahead| ahead.day.day() == today) {
@@ -220,12 +220,12 @@ impl AccountState {
     }
 
     /// Stores the balance of a day that has not begun here.
-    pub(super) fn set_ahead(&mut self, leased_under: Limits, day: DayBalance) {
+    pub(crate) fn set_ahead(&mut self, leased_under: Limits, day: DayBalance) {
         self.lease.get_or_insert_default().ahead = Some(BalanceAhead { leased_under, day });
     }
 
     /// Whether units of this day were leased before it begins.
-    pub(super) fn is_leased_ahead(&self, day: Day) -> bool {
+    pub(crate) fn is_leased_ahead(&self, day: Day) -> bool {
         self.lease
             .as_ref()
             .and_then(|lease| lease.ahead)
@@ -233,7 +233,7 @@ impl AccountState {
     }
 
     /// Takes the balance of a day that has not begun here.
-    pub(super) fn take_ahead(&mut self) -> Option<DayBalance> {
+    pub(crate) fn take_ahead(&mut self) -> Option<DayBalance> {
         let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
         self.drop_unused_lease();
         ahead.map(|ahead| ahead.day)
@@ -256,17 +256,17 @@ impl AccountState {
     }
 
     /// Whether it owes units of this day to the ledger.
-    pub(super) fn owes_on(&self, today: Day) -> bool {
+    pub(crate) fn owes_on(&self, today: Day) -> bool {
         self.day().on(today).owed() > 0
     }
 
     /// Units are reserved: this total of a day is recorded as granted.
-    pub(super) fn reserve(&mut self, day: Day, total: u32) {
+    pub(crate) fn reserve(&mut self, day: Day, total: u32) {
         self.balance.day = self.balance.day.reserve(day, total);
     }
 
     /// Nothing is reserved any more.
-    pub(super) fn drop_reserve(&mut self) {
+    pub(crate) fn drop_reserve(&mut self) {
         self.balance.day = self.balance.day.without_reserve();
     }
 
@@ -290,7 +290,7 @@ impl AccountState {
     }
 
     /// Takes the units that were delivered on days that ended.
-    pub(super) fn take_ended(&mut self) -> Vec<(Day, u32)> {
+    pub(crate) fn take_ended(&mut self) -> Vec<(Day, u32)> {
         let ended = self
             .lease
             .as_mut()
@@ -301,7 +301,7 @@ impl AccountState {
     }
 
     /// Counts a request. Returns whether it is the first one since the last recording.
-    pub(super) fn count_request(&mut self, request: CountedRequest) -> bool {
+    pub(crate) fn count_request(&mut self, request: CountedRequest) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
         let is_first = requests.is_empty();
         requests.count(request);
@@ -309,7 +309,7 @@ impl AccountState {
     }
 
     /// Records where a request came from.
-    pub(super) fn came_from(&mut self, origin: Origin, at: Wall) {
+    pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
         self.lease
             .get_or_insert_default()
             .requests
@@ -317,7 +317,7 @@ impl AccountState {
     }
 
     /// Takes the requests since the last recording.
-    pub(super) fn take_requests(&mut self) -> UnrecordedRequests {
+    pub(crate) fn take_requests(&mut self) -> UnrecordedRequests {
         let counted = self
             .lease
             .as_mut()
@@ -327,12 +327,12 @@ impl AccountState {
     }
 
     /// Marks it as listed for recording. Returns `true` if it was not.
-    pub(super) fn mark_listed(&mut self) -> bool {
+    pub(crate) fn mark_listed(&mut self) -> bool {
         !std::mem::replace(&mut self.is_listed, true)
     }
 
     /// Whether it remains listed for recording: if it was used today or yesterday.
-    pub(super) fn remains_listed(&mut self, today: Day) -> bool {
+    pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
             lease.ahead.take_if(|ahead| ahead.day.day() < today);
         }
@@ -358,7 +358,7 @@ impl AccountState {
     }
 
     /// Status of one rule.
-    pub(super) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+    pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         match self.known_share().filter(|_| rule == LimitRule::Minute) {
             Some(share) => self.balance.shared_minute_status(share, limits, now),
             None => self.balance.limit_status(rule, limits, now),
@@ -366,7 +366,7 @@ impl AccountState {
     }
 
     /// The ledger call in flight.
-    pub(super) fn call(&self) -> Option<&LeaseCall> {
+    pub(crate) fn call(&self) -> Option<&LeaseCall> {
         self.lease
             .as_ref()
             .and_then(|lease| lease.call.as_ref())
@@ -374,12 +374,12 @@ impl AccountState {
     }
 
     /// Records that a ledger call begins.
-    pub(super) fn begin_call(&mut self, call: LeaseCall) {
+    pub(crate) fn begin_call(&mut self, call: LeaseCall) {
         self.lease.get_or_insert_default().call = Some(call);
     }
 
     /// Records that the ledger call has ended.
-    pub(super) fn end_call(&mut self) {
+    pub(crate) fn end_call(&mut self) {
         if let Some(lease) = &mut self.lease {
             lease.call = None;
         }
@@ -398,7 +398,7 @@ impl AccountState {
     }
 
     /// Changes the share of the minute and its tokens.
-    pub(super) fn change_share<T>(
+    pub(crate) fn change_share<T>(
         &mut self,
         change: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, T),
     ) -> T {
@@ -408,21 +408,21 @@ impl AccountState {
         result
     }
 
-    pub(super) fn has_share(&self, now: Mono) -> bool {
+    pub(crate) fn has_share(&self, now: Mono) -> bool {
         self.known_share().is_some_and(|share| share.is_held(now))
     }
 
     /// Whether its share was used within the last second.
-    pub(super) fn uses_share(&self, now: Mono) -> bool {
+    pub(crate) fn uses_share(&self, now: Mono) -> bool {
         self.known_share().is_some_and(|share| share.is_in_use(now))
     }
 
-    pub(super) fn has_idle_share(&self, now: Mono) -> bool {
+    pub(crate) fn has_idle_share(&self, now: Mono) -> bool {
         self.known_share().is_some_and(|share| share.is_idle(now))
     }
 
     /// Its share of the minute, if it has one.
-    pub(super) fn known_share(&self) -> Option<&MinuteShare> {
+    pub(crate) fn known_share(&self) -> Option<&MinuteShare> {
         self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 

@@ -89,7 +89,7 @@ pub struct KeyDirectory {
 /// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
 /// their slots.
 #[derive(Default)]
-pub(super) struct DigestHasher(u64);
+pub(crate) struct DigestHasher(u64);
 
 impl Hasher for DigestHasher {
     fn write(&mut self, bytes: &[u8]) {
@@ -115,7 +115,7 @@ impl KeyDirectory {
     }
 
     /// Forgets all keys. Only before requests are served.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.entries.clear();
         self.ended.clear();
         self.by_expiry.lock().clear();
@@ -168,7 +168,7 @@ impl KeyDirectory {
     }
 
     /// Takes the first recorded uses after one, in order.
-    pub(super) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
+    pub(crate) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
         let mut used = self.used.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let taken: Vec<KeyUse> = used
@@ -183,7 +183,7 @@ impl KeyDirectory {
     }
 
     /// Puts back uses that could not be stored, to be tried again.
-    pub(super) fn put_used_back(&self, uses: Vec<KeyUse>) {
+    pub(crate) fn put_used_back(&self, uses: Vec<KeyUse>) {
         self.used.lock().extend(uses);
     }
 
@@ -231,7 +231,7 @@ impl KeyDirectory {
     }
 
     /// Opens the day of an application again if this process used nothing of it.
-    pub(super) fn reopen_unused(&self, stored: &StoredApplication, day: Day) {
+    pub(crate) fn reopen_unused(&self, stored: &StoredApplication, day: Day) {
         let known = stored.keys.iter().find_map(|key| self.find(&key.digest));
         if let Some(found) = known {
             found.account.reopen_unused(day, stored.granted);
@@ -239,12 +239,12 @@ impl KeyDirectory {
     }
 
     /// Lists an account whose leases were made under other terms, with the units that it has to return.
-    pub(super) fn list_changed(&self, account: Arc<Account>, units: u32) {
+    pub(crate) fn list_changed(&self, account: Arc<Account>, units: u32) {
         self.with_changed_terms.lock().push((account, units));
     }
 
     /// Takes the accounts whose leases were made under other terms.
-    pub(super) fn take_changed(&self) -> Vec<(Arc<Account>, u32)> {
+    pub(crate) fn take_changed(&self) -> Vec<(Arc<Account>, u32)> {
         std::mem::take(&mut *self.with_changed_terms.lock())
     }
 
@@ -322,12 +322,12 @@ impl KeyDirectory {
 
     /// Number of keys that a later sweep visits.
     #[cfg(test)]
-    pub(super) fn expiring(&self) -> usize {
+    pub(crate) fn expiring(&self) -> usize {
         self.by_expiry.lock().len()
     }
 
     /// Applications with a key that were used on this day.
-    pub(super) fn used_on(&self, day: Day) -> Vec<Arc<Account>> {
+    pub(crate) fn used_on(&self, day: Day) -> Vec<Arc<Account>> {
         let mut used: Vec<_> = self
             .entries
             .iter()

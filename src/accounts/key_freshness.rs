@@ -12,7 +12,7 @@ use scoregate_base::clock::{Clock, Mono, Now, Wall};
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// How long a request waits for the next reading, and how long a reading may take until it counts as failed. With the
 /// interval of readings less than [`MAX_READING_AGE`]: no request waits for a store that became unreachable.
-pub(super) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Changes of keys may be missing for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +88,7 @@ impl KeyFreshness {
     }
 
     /// The directory was loaded from a local copy that was complete at `read_at`. Requests do not wait for the store.
-    pub(super) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
+    pub(crate) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
         self.is_copied.store(true, Ordering::Release);
@@ -110,7 +110,7 @@ impl KeyFreshness {
     }
 
     /// Time since the last complete reading.
-    pub(super) fn age(&self, now: Now) -> Duration {
+    pub(crate) fn age(&self, now: Now) -> Duration {
         if !self.is_shared {
             return Duration::ZERO;
         }
@@ -122,7 +122,7 @@ impl KeyFreshness {
     }
 
     /// Records an attempt to read the feed that began at `began`.
-    pub(super) fn attempted(&self, began: Now, succeeded: bool) {
+    pub(crate) fn attempted(&self, began: Now, succeeded: bool) {
         if !self.is_shared {
             return;
         }
@@ -140,7 +140,7 @@ impl KeyFreshness {
     }
 
     /// Changes are missing, or may be after the store was unreachable: requests wait for the next reading.
-    pub(super) fn require_reading(&self) {
+    pub(crate) fn require_reading(&self) {
         if self.is_shared {
             self.must_read.store(true, Ordering::Relaxed);
             self.attempt
@@ -162,7 +162,7 @@ impl KeyFreshness {
 mod tests {
     use std::task::Poll;
 
-    use super::*;
+    use crate::accounts::key_freshness::*;
 
     /// A directory that was read at the start, and its clock.
     fn read_at_start(

@@ -79,7 +79,7 @@ impl TermsByTier {
     }
 
     /// The tiers, as notices to owners depend on them: by default those of paid tiers have some.
-    pub(super) fn notice_tiers(&self) -> Vec<NoticeTier> {
+    pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         let tier = |terms: &Arc<Terms>| NoticeTier {
             name: Arc::clone(&terms.tier_name),
             quota: terms.limits.day,
@@ -129,7 +129,7 @@ impl Terms {
     }
 
     /// The terms that its reports to the ledger assume.
-    pub(super) fn assumed(&self) -> AssumedTerms {
+    pub(crate) fn assumed(&self) -> AssumedTerms {
         AssumedTerms {
             tier: Arc::clone(&self.tier_name),
             own: self.own,
@@ -139,7 +139,7 @@ impl Terms {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::accounts::terms::*;
     use scoregate_base::plans::standard_tiers;
 
     #[test]

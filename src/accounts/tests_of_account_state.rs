@@ -7,7 +7,7 @@ use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, Limits,
 };
 
-use super::account_state::{AccountState, Charge};
+use crate::accounts::account_state::{AccountState, Charge};
 
 #[test]
 fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {

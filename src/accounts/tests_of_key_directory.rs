@@ -7,9 +7,9 @@ use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::plans::standard_tiers;
 
-use super::key_directory::{KeyDirectory, KeyFault};
-use super::sample::stored;
-use super::terms::TermsByTier;
+use crate::accounts::key_directory::{KeyDirectory, KeyFault};
+use crate::accounts::sample::stored;
+use crate::accounts::terms::TermsByTier;
 
 const DAY: Day = Day::from_number(20_000);
 

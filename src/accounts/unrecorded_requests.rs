@@ -8,7 +8,7 @@ use scoregate_base::evidence::{DocumentMark, HourEvidence, Origin};
 use scoregate_base::routes::Route;
 use scoregate_store::RequestOutcome;
 
-use super::usage_counts::{RequestCounts, minute_of};
+use crate::accounts::usage_counts::{RequestCounts, minute_of};
 
 /// A kind of request. Each is counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ pub(crate) struct CountedRequest {
 
 /// Requests of one kind in a minute.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KindCount {
+pub(crate) struct KindCount {
     kind: RequestKind,
     minute: u64,
     requests: u32,
@@ -54,7 +54,7 @@ pub(super) struct KindCount {
 
 /// Requests since the last recording.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UnrecordedRequests {
+pub(crate) struct UnrecordedRequests {
     counts: Vec<KindCount>,
     /// By hour. Nearly always one: it has no room for more.
     evidence: Vec<HourEvidence>,
@@ -62,7 +62,7 @@ pub(super) struct UnrecordedRequests {
 
 impl UnrecordedRequests {
     /// Counts a request.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         CountedRequest {
             kind,
@@ -120,7 +120,7 @@ impl UnrecordedRequests {
     }
 
     /// Records where a request came from.
-    pub(super) fn came_from(&mut self, origin: Origin, at: Wall) {
+    pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
         self.evidence(at).came_from(origin, at);
     }
 
@@ -140,36 +140,36 @@ impl UnrecordedRequests {
     }
 
     /// Whether no request was counted.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
     /// Whether it can be dropped.
-    pub(super) const fn is_unused(&self) -> bool {
+    pub(crate) const fn is_unused(&self) -> bool {
         self.counts.is_empty() && self.evidence.is_empty()
     }
 
     /// The requests by kind and minute, and the evidence by hour.
-    pub(super) fn into_parts(self) -> (Vec<KindCount>, Vec<HourEvidence>) {
+    pub(crate) fn into_parts(self) -> (Vec<KindCount>, Vec<HourEvidence>) {
         (self.counts, self.evidence)
     }
 }
 
 impl KindCount {
-    pub(super) const fn kind(&self) -> RequestKind {
+    pub(crate) const fn kind(&self) -> RequestKind {
         self.kind
     }
 
-    pub(super) const fn day(&self) -> Day {
+    pub(crate) const fn day(&self) -> Day {
         self.kind.day
     }
 
-    pub(super) fn requests(&self) -> u64 {
+    pub(crate) fn requests(&self) -> u64 {
         u64::from(self.requests)
     }
 
     /// The requests as an operator sees them, and their minute.
-    pub(super) fn requests_of_minute(&self) -> (RequestCounts, u64) {
+    pub(crate) fn requests_of_minute(&self) -> (RequestCounts, u64) {
         let mut counts = RequestCounts::with_outcome(self.kind.outcome, self.requests());
         if self.kind.endpoint == Some(Route::Me) {
             // `/me` delivers no document.
@@ -186,7 +186,7 @@ impl KindCount {
 mod tests {
     use scoregate_base::clock::Mono;
 
-    use super::*;
+    use crate::accounts::unrecorded_requests::*;
 
     #[test]
     fn requests_that_end_around_a_full_hour_add_up_to_two_hours_of_evidence() {

@@ -79,7 +79,7 @@ impl RequestCounts {
 
 impl UsageCounts {
     /// Whether nothing was counted.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.today.requests == 0
     }
 

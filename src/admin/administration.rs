@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{OwnerAdministration, OwnerMail, Registrar};
+use crate::registry::{OwnerAdministration, OwnerMail, Registrar};
 use crate::status::StatusMessages;
 
 use super::fleet::FleetReports;

@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::accounts::RegistrarError;
 use crate::admin::paths;
+use crate::registry::RegistrarError;
 use crate::status::StatusMessageError;
 use scoregate_store::{OwnerRefusal, StoreError};
 

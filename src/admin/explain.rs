@@ -8,8 +8,8 @@ use http::{HeaderName, HeaderValue, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::accounts::Registrar;
 use crate::gateway::{ExplainedKey, Gateway, Peer};
+use crate::registry::Registrar;
 use scoregate_base::clock::Wall;
 use scoregate_base::json;
 use scoregate_base::keys::ApplicationId;

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
-use crate::accounts::{BadField, KeyRecord};
+use crate::registry::{BadField, KeyRecord};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 use scoregate_store::{Description, OwnLimits};

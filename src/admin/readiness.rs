@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::accounts::ServingFacts;
+use crate::quota::ServingFacts;
 
 use super::heartbeat::Heartbeat;
 

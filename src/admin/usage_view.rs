@@ -7,8 +7,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::accounts::ApplicationUse;
-use crate::gateway::{Gateway, UnauthenticatedUse};
+use crate::gateway::Gateway;
+use crate::statistics::ApplicationUse;
+use crate::statistics::UnauthenticatedUse;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{BadField, ImportedKey, KeyRecord, Registrar};
+use crate::registry::{BadField, ImportedKey, KeyRecord, Registrar};
 use scoregate_store::{ApplicationPage, StoredApplication};
 
 use super::key_lines::LineObject;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{
-    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
-    OwnerAdministration, OwnerMail, Registrar, StoreMonitor, TermsByTier,
-};
+use crate::accounts::TermsByTier;
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
 use crate::instruments::Instruments;
 use crate::leaks::{LeakConfig, LeakReceiver};
+use crate::registry::{
+    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
+    OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
+};
 use crate::status::StatusMessages;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;

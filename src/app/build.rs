@@ -9,16 +9,17 @@ use anyhow::Context as _;
 use http::HeaderValue;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
     AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
-    ServiceNotice, TargetMemo, UsageTracker,
+    ServiceNotice, TargetMemo,
 };
 use crate::instruments::Instruments;
 use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
+use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::site::Site;
+use crate::statistics::UsageTracker;
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rustix::system::uname;
 
-use crate::accounts::NodeReporter;
 use crate::admin::DailySuspects;
 use crate::config::Config;
 use crate::gateway::Gateway;
+use crate::statistics::NodeReporter;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::Store;
 

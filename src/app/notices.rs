@@ -2,8 +2,8 @@
 
 use http::Uri;
 
-use crate::accounts::{NoticeSettings, NoticeTexts};
 use crate::config::Config;
+use crate::registry::{NoticeSettings, NoticeTexts};
 
 /// The domain of message ids without an address of the service and without a sender.
 const NO_DOMAIN: &str = "localhost";

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::accounts::{DirectoryKeeper, TermsByTier};
+use crate::accounts::TermsByTier;
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
 use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
 use crate::gateway::Gateway;
+use crate::registry::DirectoryKeeper;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
 use scoregate_base::clock::Wall;

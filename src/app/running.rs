@@ -9,14 +9,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{NodeReporter, Registrar};
 use crate::admin::{Readiness, ReloadRequest, Reloaded, SidePort};
 use crate::config::{Config, ConfigProblems};
 use crate::gateway::Gateway;
 use crate::instruments::McpInstruments;
 use crate::mcp::McpService;
+use crate::registry::Registrar;
 use crate::server::{PublicPort, Server};
 use crate::site::Site;
+use crate::statistics::NodeReporter;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::accounts::{DirectoryKeeper, KeyDirectory, KeyFreshness};
+use crate::accounts::{KeyDirectory, KeyFreshness};
 use crate::config::Config;
+use crate::registry::DirectoryKeeper;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
     ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore,

@@ -8,11 +8,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::{DirectoryKeeper, KeyFreshness, StoreMonitor};
+use crate::accounts::KeyFreshness;
 use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::config::Config;
 use crate::documents::Refresher;
 use crate::gateway::Gateway;
+use crate::registry::{DirectoryKeeper, StoreMonitor};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};

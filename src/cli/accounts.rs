@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::Value;
 
-use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
 use crate::admin::{AdminCommand, NOT_SEARCHABLE, OwnerCommand};
+use crate::registry::{ContactOutcome, ContactRequest, ContactSelection};
 use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;

@@ -16,11 +16,12 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
-use crate::accounts::{KeyChanges, TermsByTier};
+use crate::accounts::TermsByTier;
 use crate::admin::{self, AdminCommand, Administration, CommandProblem, perform};
 use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
 use crate::config::Config;
 use crate::instruments::Instruments;
+use crate::registry::KeyChanges;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::maintenance::is_used;

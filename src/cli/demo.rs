@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use crate::accounts::{KeyDetails, NewApplication};
 use crate::app::{self, RunningServer, ShutdownReport};
 use crate::config::{Config, UpstreamConfig, resolve};
 use crate::mail::MailDelivery;
+use crate::registry::{KeyDetails, NewApplication};
 use scoregate_base::clock::Clock;
 use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::log;

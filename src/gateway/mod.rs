@@ -29,7 +29,6 @@ pub use explanation::explained::{
 pub use guard::AddressGuard;
 pub use observation::access_log::{AccessLog, LogSampling};
 pub use observation::recorders::RequestRecorders;
-pub use observation::usage::{UnauthenticatedUse, UsageTracker};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use request::connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
 pub use request::peer::Peer;

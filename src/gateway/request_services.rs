@@ -7,8 +7,9 @@ use http::Response;
 use http::request::Parts;
 use http_body_util::Full;
 
-use crate::accounts::{KeyDirectory, Leases};
+use crate::accounts::KeyDirectory;
 use crate::documents::DocumentEngine;
+use crate::quota::Leases;
 
 use crate::pages::Pages;
 use crate::status::StatusPublisher;

@@ -10,15 +10,12 @@ use std::time::Duration;
 
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
-use crate::accounts::preemption::{SCHEDULED, switch_here};
-use crate::accounts::sample::stored;
-use crate::accounts::{
-    Charge, KeyDirectory, Leases, LedgerCalls, LedgerWork, SpawnLedgerWork, TermsByTier,
-};
+use crate::accounts::{Charge, KeyDirectory, SCHEDULED, TermsByTier, stored, switch_here};
 use crate::gateway::stages::admit::{Admission, admit};
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::charge::charge;
 use crate::instruments::Instruments;
+use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{DayTotals, NodeTotals};

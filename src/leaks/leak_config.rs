@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Uri;
 
-use crate::accounts::LeakAction;
+use crate::registry::LeakAction;
 use crate::upstream::read_public_document;
 use scoregate_base::clock::Clock;
 

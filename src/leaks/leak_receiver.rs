@@ -16,10 +16,10 @@ use http_body_util::Full;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{LeakedKey, LeakedKeys};
 use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::{Gateway, Peer};
 use crate::instruments::LeakOutcome;
+use crate::registry::{LeakedKey, LeakedKeys};
 use scoregate_base::keys::{Digest, KeyForm, shown_prefix};
 
 use super::published_keys::{PublishedKeys, has_form};

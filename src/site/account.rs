@@ -1,11 +1,11 @@
 //! The page of an account, new applications, and the end of an account.
 
-use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
 use crate::instruments::AccountStep;
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication,
     SignedIn, is_entered_by_owners,
 };
+use crate::registry::{IssuedKey, NewApplication, RegistrarError};
 use scoregate_store::{Description, StoredApplication, notice_kinds};
 
 use super::cookies::SiteCookie;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
 use crate::instruments::AccountStep;
 use crate::pages::account::{
     ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView,
     REPLACE, is_entered_by_owners,
 };
+use crate::registry::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_store::{

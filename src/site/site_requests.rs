@@ -12,11 +12,11 @@ use http::{HeaderValue, Method, Response, Version};
 use http_body_util::Full;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{OwnerAdministration, Registrar};
 use crate::bodies::{BodyFailure, Holder, RequestBody};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
+use crate::registry::{OwnerAdministration, Registrar};
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::Store;
 

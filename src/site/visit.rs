@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use crate::accounts::RegistrarError;
+use crate::registry::RegistrarError;
 use scoregate_base::clock::Now;
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;

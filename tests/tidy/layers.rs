@@ -5,7 +5,7 @@ use crate::source::{code, is_product, module_of, paths_from, root_module};
 use crate::{File, found, none, tree};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 17] = [
     &["clock", "json", "secret", "words"],
     &["accept", "address", "keys", "limits", "routes"],
     &["evidence", "plans"],
@@ -15,7 +15,9 @@ const LAYERS: [&[&str]; 15] = [
     &["upstream", "pages"],
     &["instruments"],
     &["accounts", "documents", "mail", "status"],
-    &["gateway"],
+    &["quota"],
+    &["statistics"],
+    &["gateway", "registry"],
     &["leaks", "mcp", "site"],
     &["server", "admin", "backend"],
     &["config"],

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::accounts::{FieldChange, NewApplication};
+use crate::registry::{FieldChange, NewApplication};
 use scoregate_base::clock::Wall;
 use scoregate_base::json;
 use scoregate_store::{Description, OwnLimits};

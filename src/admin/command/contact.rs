@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{ContactRequest, ContactSelection};
+use crate::registry::{ContactRequest, ContactSelection};
 
 use crate::admin::query::parsed_id;
 

@@ -4,11 +4,11 @@
 use http::Method;
 use serde_json::json;
 
-use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::{QueryPairs, parsed_id};
 use crate::admin::suspects::EvidenceDayView;
 use crate::admin::view::ApplicationView;
+use crate::registry::{ContactRequest, FieldChange};
 use crate::site::is_address_fragment;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{AuditQuery, OwnerQuery, StoredWebhook};
@@ -238,7 +238,7 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::ContactSelection;
+    use crate::registry::ContactSelection;
 
     fn parsed(method: &Method, target: &str, body: &[u8]) -> CommandResult<OwnerCommand> {
         let (path, query) = target

@@ -208,8 +208,8 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::{DescriptionChange, FieldChange};
     use crate::admin::{ExpiryBody, LimitsBody, RevokeBody, RotateBody, TierBody};
+    use crate::registry::{DescriptionChange, FieldChange};
 
     /// Commands that change one application, and its lists, with each form of their parameters.
     fn commands() -> Vec<AdminCommand> {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::accounts::Registrar;
 use crate::admin::command_problem::{CommandProblem, CommandResult};
+use crate::registry::Registrar;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;

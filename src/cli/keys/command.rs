@@ -2,10 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use crate::accounts::{DescriptionChange, FieldChange};
 use crate::admin::{
     AdminCommand, ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody,
 };
+use crate::registry::{DescriptionChange, FieldChange};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 

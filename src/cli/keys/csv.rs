@@ -8,8 +8,8 @@
 
 use serde_json::Value;
 
-use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{FIELDS, LineObject, REQUIRED, known_field};
+use crate::registry::{BadField, KeyRecord};
 
 /// The characters with which spreadsheets begin a formula, the wide forms of East Asian scripts included.
 const FORMULA: [char; 10] = [

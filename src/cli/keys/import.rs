@@ -13,7 +13,6 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore};
@@ -23,6 +22,7 @@ use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
+use crate::registry::{BadField, KeyRecord};
 
 use super::csv::Columns;
 

@@ -3,13 +3,14 @@
 use http::Method;
 use serde_json::Value;
 
-use crate::accounts::{ApplicationUse, CountedRequests, RemainingAllowance, RequestCounts};
+use crate::accounts::{CountedRequests, RequestCounts};
 use crate::admin::USAGE;
 use crate::cli::command_error::CommandOutcome;
 use crate::cli::control::request_running;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
+use crate::statistics::{ApplicationUse, RemainingAllowance};
 use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::accounts::{ApplicationUse, CountedRequests, RequestCounts};
-use crate::gateway::UnauthenticatedUse;
+use crate::accounts::{CountedRequests, RequestCounts};
+use crate::statistics::ApplicationUse;
+use crate::statistics::UnauthenticatedUse;
 
 use super::sample::ServerSample;
 

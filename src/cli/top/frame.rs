@@ -1,6 +1,6 @@
 //! Renders a page of `top` as lines of text, most important first. Does no I/O.
 
-use crate::accounts::{ApplicationUse, RemainingAllowance};
+use crate::statistics::{ApplicationUse, RemainingAllowance};
 
 use super::figures::{RequestDelta, UsageRates};
 use super::words::{as_f64, count, percent, rate, short, size, span, sum, time};
@@ -366,7 +366,7 @@ mod tests {
     use crate::accounts::{CountedRequests, RequestCounts};
     use crate::admin::UsageView;
     use crate::cli::top::sample::{ScrapedMetrics, ServerSample};
-    use crate::gateway::UnauthenticatedUse;
+    use crate::statistics::UnauthenticatedUse;
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {

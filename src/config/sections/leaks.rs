@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::accounts::LeakAction;
 use crate::leaks::{LeakConfig, PublishedKeys, SignerSource};
+use crate::registry::LeakAction;
 
 use super::site::url;
 use crate::config::ConfigProblems;

@@ -1,8 +1,9 @@
 //! The ends that the admission of a request can have: one, unless it waits for the ledger.
 
-use crate::accounts::{AdmissionEnd, AdmissionStep, Leases, Shortage};
+use crate::accounts::{AdmissionEnd, AdmissionStep, Shortage};
 use crate::gateway::stages::admit::decide;
 use crate::gateway::stages::authenticate::Caller;
+use crate::quota::Leases;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
 
@@ -94,9 +95,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::accounts::sample::stored;
-    use crate::accounts::{KeyDirectory, LedgerCalls, TermsByTier, UnitSupply};
+    use crate::accounts::{KeyDirectory, TermsByTier, UnitSupply, stored};
     use crate::instruments::Instruments;
+    use crate::quota::LedgerCalls;
     use scoregate_base::clock::{Clock, Wall};
     use scoregate_base::keys::Digest;
     use scoregate_base::plans::standard_tiers;

@@ -3,4 +3,3 @@
 pub(super) mod access_log;
 pub(super) mod recorders;
 pub(super) mod request_span;
-pub(super) mod usage;

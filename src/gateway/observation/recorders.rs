@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::accounts::RequestCounter;
 use crate::instruments::Instruments;
+use crate::statistics::{RequestCounter, UsageTracker};
 use scoregate_base::clock::Clock;
 use scoregate_observe::traces::Tracer;
 
 use super::access_log::AccessLog;
-use super::usage::UsageTracker;
 
 /// Everything that records requests.
 pub struct RequestRecorders {

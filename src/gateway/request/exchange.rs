@@ -193,8 +193,13 @@ impl<'g> Exchange<'g> {
     fn count(&self, end: &RequestEnd<'_>) {
         let Some(caller) = &self.caller else {
             if let Some(refusal) = end.refusal {
+                // The guard is a limit for an address.
+                let outcome = match refusal.rule() {
+                    Some(_) => RequestOutcome::RateLimited,
+                    None => refusal.outcome(),
+                };
                 let address = self.peer.address;
-                self.recorders.usage.count(address, refusal, end.at);
+                self.recorders.usage.count(address, outcome, end.at);
             }
             return;
         };

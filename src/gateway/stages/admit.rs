@@ -6,10 +6,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::accounts::{
-    Account, AdmissionEnd, AdmissionStep, Leases, Shortage, UnitSupply, charged_day,
-};
+use crate::accounts::{Account, AdmissionEnd, AdmissionStep, Shortage, UnitSupply, charged_day};
 use crate::gateway::Refusal;
+use crate::quota::Leases;
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::LeaseAvailability;
 

@@ -2,7 +2,8 @@
 //!
 //! Requests that have to wait are left to `admit` and `settle`.
 
-use crate::accounts::{Charge, Leases};
+use crate::accounts::Charge;
+use crate::quota::Leases;
 use scoregate_base::clock::Now;
 
 use super::authenticate::Caller;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use scoregate::accounts::{KeyChanges, NoticeSweep, NoticeTexts, TermsByTier};
+use scoregate::accounts::TermsByTier;
 use scoregate::app::open_store;
 use scoregate::config::{read_text, resolve};
 use scoregate::instruments::Instruments;
+use scoregate::registry::{KeyChanges, NoticeSweep, NoticeTexts};
 use scoregate_base::clock::Wall;
 use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::EndpointTable;

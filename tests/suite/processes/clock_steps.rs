@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::NewApplication;
+use scoregate::registry::NewApplication;
 use scoregate_base::clock::Wall;
 
 use crate::balances::own;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use scoregate::accounts::NewApplication;
+use scoregate::registry::NewApplication;
 use scoregate_store::Embedded;
 use tempfile::TempDir;
 

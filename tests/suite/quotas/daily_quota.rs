@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::KeyDetails;
+use scoregate::registry::KeyDetails;
 use scoregate_base::clock::Wall;
 
 use crate::backend::json;

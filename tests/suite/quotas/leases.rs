@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use scoregate::accounts::FieldChange;
+use scoregate::registry::FieldChange;
 use scoregate_base::keys::Digest;
 
 use crate::balances::own;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::{DescriptionChange, KeyDetails};
-use scoregate::accounts::{NewApplication, TermsByTier};
+use scoregate::accounts::TermsByTier;
+use scoregate::registry::{DescriptionChange, KeyDetails, NewApplication};
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::standard_tiers;
 use scoregate_store::{OwnLimits, sample};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scoregate::accounts::DescriptionChange;
+use scoregate::registry::DescriptionChange;
 use scoregate_base::routes::{ENDPOINTS, Endpoint, Route};
 
 use crate::backend::{Act, Received, json, respond};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::{DescriptionChange, FieldChange};
+use scoregate::registry::{DescriptionChange, FieldChange};
 
 use super::browser::Browser;
 use crate::client::Connection;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use rcgen::{KeyPair, SigningKey as _};
-use scoregate::accounts::KeyDetails;
+use scoregate::registry::KeyDetails;
 use scoregate_base::keys::{Digest, KeyForm};
 use serde_json::{Value, json};
 

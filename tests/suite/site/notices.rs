@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::FieldChange;
+use scoregate::registry::FieldChange;
 use scoregate_base::keys::ApplicationId;
 
 use super::browser::Browser;

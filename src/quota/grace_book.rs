@@ -1,0 +1,223 @@
+//! This gateway's grace shares, units owed by earlier processes, and accounts with reserved units.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use scoregate_base::clock::{Day, Mono};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{GraceClaim, GraceShare};
+use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
+
+use crate::accounts::Account;
+
+/// Interval between claims while a share is missing, and between confirmations of those that are held, in seconds.
+const CLAIM_EVERY: u64 = 10;
+const CONFIRM_EVERY: u64 = 60;
+
+/// The shares of this gateway, and the units that are owed on them.
+#[derive(Debug, Default)]
+pub(crate) struct GraceBook(Mutex<GraceEntries>);
+
+#[derive(Debug, Default)]
+struct GraceEntries {
+    shares: Vec<HeldGraceShare>,
+    /// Tokens of claims that were not answered.
+    tokens: HashMap<Day, u64>,
+    next_claim: Mono,
+    /// The day of the last claims.
+    claimed_on: Day,
+    /// Units of earlier processes that are not charged within the quota. They count on this gateway's shares until the day ends.
+    carried: HashMap<(ApplicationId, Day), Vec<OwedUnits>>,
+    /// Accounts that reserved units and have not been charged.
+    accounts: Vec<Arc<Account>>,
+}
+
+impl GraceBook {
+    /// The shares and the owed units of an earlier process.
+    pub(crate) fn continuing(records: &OwedRecords) -> Self {
+        let mut carried = HashMap::<_, Vec<OwedUnits>>::new();
+        for one in &records.owed {
+            carried
+                .entry((one.application, one.day))
+                .or_default()
+                .push(*one);
+        }
+        let next = |held: &HeldGraceShare| HeldGraceShare {
+            life: held.life.saturating_add(1),
+            ..*held
+        };
+        let shares = records.shares.iter().map(next).collect();
+        Self(Mutex::new(GraceEntries {
+            shares,
+            carried,
+            ..GraceEntries::default()
+        }))
+    }
+
+    /// Units that the account may owe here on its day.
+    pub(crate) fn part(&self, account: &Account, today: Day) -> u32 {
+        let day = account.state().day().on(today).day();
+        let grace = account.terms().limits.grace;
+        let entries = self.0.lock();
+        let held = entries.shares.iter().find(|held| held.day == day);
+        let part = held.map_or(0, |held| held.share.part(grace));
+        let carried = entries
+            .carried
+            .get(&(account.id, day))
+            .into_iter()
+            .flatten();
+        carried.fold(part, |part, one| part.saturating_sub(one.owed))
+    }
+
+    /// Units of earlier processes, of this day and later ones, ordered by process.
+    pub(crate) fn carried(&self, today: Day) -> Vec<OwedUnits> {
+        let entries = self.0.lock();
+        let mut all: Vec<_> = entries
+            .carried
+            .values()
+            .flatten()
+            .filter(|one| one.day >= today)
+            .copied()
+            .collect();
+        all.sort_unstable_by_key(|one| (one.node, one.day, one.application));
+        all
+    }
+
+    /// Forgets units of an earlier process: they are charged within the quota, as if they had been leased.
+    pub(crate) fn settle_carried(&self, settled: &OwedUnits) {
+        if let Some(carried) = self
+            .0
+            .lock()
+            .carried
+            .get_mut(&(settled.application, settled.day))
+        {
+            carried.retain(|one| one != settled);
+        }
+    }
+
+    /// Whether it holds a share of this day.
+    pub(crate) fn holds(&self, day: Day) -> bool {
+        self.0.lock().shares.iter().any(|held| held.day == day)
+    }
+
+    /// Its shares of this day and later ones. Units that are owed of earlier days are forgotten, so no process may continue
+    /// their shares, even if the clock is set back.
+    pub(crate) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
+        self.0
+            .lock()
+            .shares
+            .iter()
+            .filter(|held| held.day >= today)
+            .copied()
+            .collect()
+    }
+
+    /// Takes its shares out: nothing more is delivered on grace. Returns those of this day and later ones.
+    pub(crate) fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
+        let taken = self.shares(today);
+        self.0.lock().shares.clear();
+        taken
+    }
+
+    /// The claims that are due, for today and for tomorrow, with a fresh token for each day without a share. When a day begins,
+    /// its claims are due immediately: an outage may follow that lasts until the next day.
+    pub(crate) fn due_claims(
+        &self,
+        today: Day,
+        (node, gateways): (u64, u32),
+        now: Mono,
+        token: impl Fn() -> Option<u64>,
+    ) -> Vec<GraceClaim> {
+        let entries = &mut *self.0.lock();
+        if now < entries.next_claim && today == entries.claimed_on {
+            return Vec::new();
+        }
+        entries.claimed_on = today;
+        entries.shares.retain(|held| held.day >= today);
+        entries.tokens.retain(|day, _| *day >= today);
+        let days = [today, today.next()];
+        let has_all = days
+            .iter()
+            .all(|day| entries.shares.iter().any(|held| held.day == *day));
+        let wait = if has_all { CONFIRM_EVERY } else { CLAIM_EVERY };
+        entries.next_claim = now.plus(std::time::Duration::from_secs(wait));
+        let mut claims = Vec::new();
+        for day in days {
+            let held = entries.shares.iter().find(|held| held.day == day);
+            let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
+            let waiting = held
+                .map(|held| held.token)
+                .or_else(|| entries.tokens.get(&day).copied());
+            let Some(token) = waiting.or_else(&token) else {
+                continue;
+            };
+            if share.is_none() {
+                entries.tokens.insert(day, token);
+            }
+            claims.push(GraceClaim {
+                day,
+                gateways,
+                held: share,
+                token,
+                life,
+                node,
+            });
+        }
+        claims
+    }
+
+    /// Makes all claims due immediately, after an outage.
+    pub(crate) fn claim_soon(&self) {
+        self.0.lock().next_claim = Mono::default();
+    }
+
+    /// Records the answer to a claim. Returns whether the shares changed.
+    pub(crate) fn claimed(&self, claim: &GraceClaim, share: Option<GraceShare>) -> bool {
+        let entries = &mut *self.0.lock();
+        entries.tokens.remove(&claim.day);
+        if share == claim.held {
+            return false;
+        }
+        entries.shares.retain(|held| held.day != claim.day);
+        if let Some(share) = share {
+            let GraceClaim {
+                day, token, life, ..
+            } = *claim;
+            entries.shares.push(HeldGraceShare {
+                day,
+                share,
+                token,
+                life,
+            });
+        } else {
+            entries.next_claim = Mono::default();
+        }
+        true
+    }
+
+    /// Lists an account that reserved units.
+    pub(crate) fn list(&self, account: &Arc<Account>) {
+        if !std::mem::replace(&mut account.state().is_uncharged, true) {
+            self.0.lock().accounts.push(Arc::clone(account));
+        }
+    }
+
+    /// The listed accounts.
+    pub(crate) fn listed(&self) -> Vec<Arc<Account>> {
+        self.0.lock().accounts.clone()
+    }
+
+    /// Takes accounts that owe nothing off the list, and their reserves with it.
+    pub(crate) fn drop_settled(&self, today: Day) {
+        self.0.lock().accounts.retain(|account| {
+            let mut state = account.state();
+            state.is_uncharged = state.owes_on(today);
+            if !state.is_uncharged {
+                state.drop_reserve();
+            }
+            state.is_uncharged
+        });
+    }
+}

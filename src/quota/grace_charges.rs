@@ -1,0 +1,268 @@
+//! Units delivered on grace while the ledger was unreachable: those of this process that have not been charged, and
+//! those of earlier processes on its data directory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_store::{
+    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits,
+    ReportOutcome, StoreResult,
+};
+
+use crate::accounts::Account;
+use crate::quota::grace_book::GraceBook;
+use crate::quota::grace_writer::{GraceWriter, NewContent};
+
+/// Number of applications per exchange that charges units.
+const CHARGED_AT_ONCE: usize = 256;
+
+/// Units delivered on grace and not charged, and the right to deliver more.
+#[derive(Default)]
+pub(crate) struct GraceCharges {
+    /// Identifies this process in the ledger.
+    node: u64,
+    pub(crate) book: Arc<GraceBook>,
+    /// Writes `scoregate.owed`.
+    writer: Option<GraceWriter>,
+    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    others_hold: AtomicBool,
+    /// Whether units are in the file before they are spent, and the next process continues the shares.
+    is_durable: bool,
+    /// Whether units of earlier processes are charged. Nothing is leased before.
+    has_charged: tokio::sync::Mutex<bool>,
+    /// Whether this process claims no more. Locked during claims, so that none follows the return of a share.
+    is_finished: tokio::sync::Mutex<bool>,
+}
+
+impl GraceCharges {
+    /// Reads what an earlier process saved in `file`, and saves units of `node` there: before they are spent if `is_durable`,
+    /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
+    pub(crate) async fn opened(file: OwedFile, node: u64, is_durable: bool) -> Self {
+        let read = file.clone();
+        let reading = tokio::task::spawn_blocking(move || read.read_or_set_aside());
+        let Ok(Ok(mut records)) = reading
+            .await
+            .inspect_err(|_| tracing::error!("reading scoregate.owed panicked"))
+        else {
+            return Self {
+                node,
+                ..Self::default()
+            };
+        };
+        if !is_durable {
+            records.shares.clear();
+        }
+        let book = Arc::new(GraceBook::continuing(&records));
+        let saved = OwedRecords {
+            shares: Vec::new(),
+            ..records
+        };
+        let writer = GraceWriter::start((file, saved), node, &book, is_durable);
+        let writer = writer.inspect_err(|error| {
+            tracing::error!(%error, "cannot start the thread that writes scoregate.owed; grace is disabled");
+        });
+        let charges = Self {
+            node,
+            book,
+            writer: writer.ok(),
+            is_durable,
+            ..Self::default()
+        };
+        // The file must say that this process continues the shares before it uses them.
+        if is_durable
+            && !charges.book.shares(Day::default()).is_empty()
+            && charges.save(Day::default()).await.is_err()
+        {
+            charges.book.take_shares(Day::default());
+        }
+        charges
+    }
+
+    /// Reserves units that the account may owe. Returns whether there are any.
+    pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
+        match &self.writer {
+            Some(writer) => writer.reserve(account).await,
+            None => false,
+        }
+    }
+
+    /// Claims shares of today and tomorrow that are due.
+    pub(crate) async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
+        let is_finished = self.is_finished.lock().await;
+        if *is_finished {
+            return;
+        }
+        let today = now.wall.day();
+        let token = || getrandom::u64().ok();
+        let claims = self
+            .book
+            .due_claims(today, (self.node, gateways), now.mono, token);
+        if claims.is_empty() {
+            return;
+        }
+        let mut others_hold = false;
+        for claim in claims {
+            let share = match ledger.claim_grace(claim).await {
+                Ok(share) => share,
+                Err(error) => {
+                    tracing::debug!(%error, "no share of grace can be claimed yet");
+                    return;
+                }
+            };
+            if share.is_none() {
+                let holders = ledger.others_hold_grace(claim.day, self.node);
+                others_hold |= holders.await.unwrap_or_default();
+                if claim.held.is_some() {
+                    tracing::warn!(
+                        day = %claim.day,
+                        "another process holds this gateway's grace share for the day; grace is disabled until another \
+                         share is free"
+                    );
+                }
+            }
+            if self.book.claimed(&claim, share) && self.is_durable {
+                drop(self.save(today).await);
+            }
+        }
+        self.others_hold.store(others_hold, Ordering::Relaxed);
+    }
+
+    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    pub(crate) fn others_hold(&self) -> bool {
+        self.others_hold.load(Ordering::Relaxed)
+    }
+
+    /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
+    pub(crate) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
+        let mut has_charged = self.has_charged.lock().await;
+        if *has_charged {
+            return Ok(());
+        }
+        let carried = self.book.carried(Day::default());
+        for of_node in carried.chunk_by(|one, next| one.node == next.node) {
+            for owed in of_node.chunks(CHARGED_AT_ONCE) {
+                let Some(OwedUnits { node, .. }) = owed.first() else {
+                    continue;
+                };
+                let reports = owed.iter().map(charge).collect();
+                let reply = ledger
+                    .exchange(LedgerExchange {
+                        node: *node,
+                        today,
+                        reports,
+                    })
+                    .await?;
+                for (one, outcome) in owed.iter().zip(&reply.outcomes) {
+                    // Units beyond the quota are part of the grace of the day, which may not be delivered again.
+                    if matches!(outcome, ReportOutcome::Applied { granted, .. } if *granted <= one.quota.into())
+                    {
+                        self.book.settle_carried(one);
+                    }
+                }
+            }
+        }
+        *has_charged = true;
+        drop(has_charged);
+        if !carried.is_empty() {
+            tracing::info!(
+                entries = carried.len(),
+                "charged the units delivered on grace before the last shutdown"
+            );
+            // A failure is logged by the writer. Repeated charges change nothing.
+            drop(self.save(today).await);
+        }
+        Ok(())
+    }
+
+    /// Ends grace in this process. Saves units for the next start, and returns the shares if the ledger is reachable and no
+    /// process on the data directory has owed units that may exceed the quota.
+    pub(crate) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
+        *self.is_finished.lock().await = true;
+        // Nothing is delivered on grace from here on.
+        let shares = self.book.take_shares(today);
+        let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
+        let units: u32 = self.book.listed().iter().map(uncharged).sum();
+        let is_owing = units > 0 || !self.book.carried(today).is_empty();
+        // Once the file has no share, one that cannot be returned is lost.
+        let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
+        let (kept, returned) = if keeps {
+            (shares, Vec::new())
+        } else {
+            (Vec::new(), shares)
+        };
+        if let Err(error) = self.replace(kept, today, true).await {
+            tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
+            return;
+        }
+        if units > 0 {
+            tracing::warn!(
+                units,
+                "units delivered on grace will be charged at the next start"
+            );
+        }
+        self.give_back(ledger, returned).await;
+    }
+
+    /// The file contains them no more, so no process continues them.
+    async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
+        for share in shares {
+            if let Err(error) = ledger.return_grace(share).await {
+                tracing::warn!(%error, day = %share.day, "cannot release the grace share; it stays taken until the end of that day");
+            }
+        }
+    }
+
+    /// Writes the file.
+    async fn save(&self, today: Day) -> std::io::Result<()> {
+        self.replace(self.book.shares(today), today, false).await
+    }
+
+    async fn replace(
+        &self,
+        shares: Vec<HeldGraceShare>,
+        today: Day,
+        is_last: bool,
+    ) -> std::io::Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        let shares = if self.is_durable { shares } else { Vec::new() };
+        writer
+            .replace(NewContent {
+                shares,
+                today,
+                is_last,
+            })
+            .await
+    }
+
+    /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it. The units of
+    /// accounts that owe nothing any more leave the file.
+    pub(crate) async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
+        let mut listed = self.book.listed();
+        let before = listed.len();
+        listed.retain(|account| account.state().owes_on(today));
+        if listed.len() < before {
+            // A failure is logged by the writer.
+            drop(self.save(today).await);
+        }
+        listed
+    }
+}
+
+fn charge(owed: &OwedUnits) -> LedgerReport {
+    let known = NodeTotals {
+        granted: owed.granted,
+        ..NodeTotals::default()
+    };
+    LedgerReport::of_units(
+        owed.application,
+        owed.day,
+        NodeReport {
+            known,
+            ..NodeReport::default()
+        },
+    )
+}

@@ -1,0 +1,265 @@
+//! The thread that writes `scoregate.owed`. Everything that reserves units, or drops reserves, is done by it, in order. So a
+//! unit is spent only while the file contains it.
+//!
+//! Reservations that arrive while it writes are written together.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tokio::sync::oneshot;
+
+use scoregate_base::clock::Day;
+use scoregate_store::{HeldGraceShare, OwedFile, OwedLog, OwedRecords, OwedUnits};
+
+use crate::accounts::Account;
+use crate::quota::grace_book::GraceBook;
+
+/// Work for the thread.
+enum GraceWork {
+    /// Reserves units of the account's day.
+    Reserve(Arc<Account>, oneshot::Sender<bool>),
+    /// Replaces the file.
+    Replace(NewContent, oneshot::Sender<io::Result<()>>),
+}
+
+/// The next content of the file.
+#[derive(Debug, Default)]
+pub(crate) struct NewContent {
+    /// Shares for the next process.
+    pub(crate) shares: Vec<HeldGraceShare>,
+    /// The current day. Units of earlier days can no longer be charged.
+    pub(crate) today: Day,
+    /// Whether own units are saved, and as they are: this process spends no more of them.
+    pub(crate) is_last: bool,
+}
+
+/// Sends work to the thread, which ends with this, or after the last content.
+#[derive(Debug)]
+pub(crate) struct GraceWriter(Sender<GraceWork>);
+
+/// The state of the thread.
+struct WriterState {
+    node: u64,
+    book: Arc<GraceBook>,
+    file: OwedFile,
+    /// Whether reserved units must be in the file before they are spent.
+    is_durable: bool,
+    /// The file, if it can be added to.
+    log: Option<OwedLog>,
+    /// The content that was written last, and whether nothing was added since.
+    saved: OwedRecords,
+    is_unchanged: bool,
+    is_failing: bool,
+}
+
+impl GraceWriter {
+    /// Starts the thread.
+    pub(crate) fn start(
+        (file, saved): (OwedFile, OwedRecords),
+        node: u64,
+        book: &Arc<GraceBook>,
+        is_durable: bool,
+    ) -> io::Result<Self> {
+        let (sender, work) = channel();
+        let book = Arc::clone(book);
+        let log = None;
+        let is_unchanged = true;
+        let is_failing = false;
+        let state = WriterState {
+            node,
+            book,
+            file,
+            is_durable,
+            log,
+            saved,
+            is_unchanged,
+            is_failing,
+        };
+        std::thread::Builder::new()
+            .name("grace".into())
+            .spawn(move || state.run(&work))?;
+        Ok(Self(sender))
+    }
+
+    /// Reserves units of the account's day durably. Returns whether one may be spent.
+    pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
+        let (reply, reserved) = oneshot::channel();
+        let is_sent = self
+            .0
+            .send(GraceWork::Reserve(Arc::clone(account), reply))
+            .is_ok();
+        is_sent && reserved.await.unwrap_or(false)
+    }
+
+    /// Replaces the content of the file.
+    pub(crate) async fn replace(&self, content: NewContent) -> io::Result<()> {
+        let stopped = || io::Error::other("its thread has stopped");
+        let (reply, replaced) = oneshot::channel();
+        self.0
+            .send(GraceWork::Replace(content, reply))
+            .map_err(|_| stopped())?;
+        replaced.await.map_err(|_| stopped())?
+    }
+}
+
+impl WriterState {
+    fn run(mut self, work: &Receiver<GraceWork>) {
+        let mut reserving = Vec::new();
+        while let Ok(first) = work.recv() {
+            for work in std::iter::once(first).chain(work.try_iter()) {
+                match work {
+                    GraceWork::Reserve(account, reply) => reserving.push((account, reply)),
+                    GraceWork::Replace(content, reply) => {
+                        self.reserve(std::mem::take(&mut reserving));
+                        // The caller may have left.
+                        drop(reply.send(self.replace(&content)));
+                        // Nothing replaces the last content.
+                        if content.is_last {
+                            return;
+                        }
+                    }
+                }
+            }
+            self.reserve(std::mem::take(&mut reserving));
+        }
+    }
+
+    fn reserve(&mut self, accounts: Vec<(Arc<Account>, oneshot::Sender<bool>)>) {
+        let mut entries = Vec::new();
+        let mut waiting = Vec::new();
+        for (account, reply) in accounts {
+            let day = account.state().day();
+            let quota = account.terms().limits.day;
+            let part = self.book.part(&account, day.day());
+            if day.has_reserved() || !day.may_owe(quota, part) {
+                answer(reply, day.has_reserved());
+                continue;
+            }
+            let node = self.node;
+            let application = account.id;
+            let (granted, owed) = day.to_reserve(part);
+            entries.push(OwedUnits {
+                node,
+                application,
+                day: day.day(),
+                granted,
+                owed,
+                quota,
+            });
+            waiting.push((account, reply));
+        }
+        let is_written = entries.is_empty() || self.add(&entries);
+        for ((account, reply), entry) in waiting.into_iter().zip(entries) {
+            if is_written {
+                self.book.list(&account);
+                account.state().reserve(entry.day, entry.granted);
+            }
+            answer(reply, is_written);
+        }
+    }
+
+    /// Adds entries to the file. Returns whether they are durable.
+    fn add(&mut self, entries: &[OwedUnits]) -> bool {
+        if !self.is_durable {
+            return true;
+        }
+        self.is_unchanged = false;
+        let added = if let Some(log) = &mut self.log {
+            log.add(entries)
+        } else {
+            let today = entries.iter().map(|one| one.day).max().unwrap_or_default();
+            let mut records = self.records(&NewContent {
+                shares: self.book.shares(today),
+                ..NewContent::default()
+            });
+            records.owed.extend(entries);
+            self.write(records)
+        };
+        self.report(&added);
+        if added.is_err() {
+            // What the file contains is unknown: it is replaced before anything is added.
+            self.log = None;
+        }
+        added.is_ok()
+    }
+
+    fn replace(&mut self, content: &NewContent) -> io::Result<()> {
+        self.book.drop_settled(content.today);
+        let records = self.records(content);
+        if records == self.saved && self.is_unchanged {
+            return Ok(());
+        }
+        let written = self.write(records);
+        if !content.is_last {
+            self.report(&written);
+        }
+        written
+    }
+
+    /// The content with the units of this process: those reserved, or those owed if it spends no more.
+    fn records(&self, content: &NewContent) -> OwedRecords {
+        let listed = if self.is_durable || content.is_last {
+            self.book.listed()
+        } else {
+            Vec::new()
+        };
+        let own = listed.iter().map(|account| {
+            let day = account.state().day();
+            let total = if content.is_last {
+                day.charge().known.granted
+            } else {
+                day.reserved()
+            };
+            let owed = total.saturating_sub(day.totals().granted);
+            let application = account.id;
+            let quota = account.terms().limits.day;
+            OwedUnits {
+                node: self.node,
+                application,
+                day: day.day(),
+                granted: total,
+                owed,
+                quota,
+            }
+        });
+        let own = own.filter(|one| one.day >= content.today);
+        let owed = self
+            .book
+            .carried(content.today)
+            .into_iter()
+            .chain(own)
+            .collect();
+        OwedRecords {
+            shares: content.shares.clone(),
+            owed,
+        }
+    }
+
+    fn write(&mut self, records: OwedRecords) -> io::Result<()> {
+        (self.log, self.is_unchanged) = (None, false);
+        if records == OwedRecords::default() {
+            self.file.remove()?;
+        } else {
+            self.log = Some(self.file.replace(&records)?);
+        }
+        (self.saved, self.is_unchanged) = (records, true);
+        Ok(())
+    }
+
+    /// Logs a failure when it begins.
+    fn report(&mut self, done: &io::Result<()>) {
+        let was_failing = std::mem::replace(&mut self.is_failing, done.is_err());
+        if let Err(error) = done
+            && !was_failing
+        {
+            tracing::error!(%error, "cannot write scoregate.owed; grace is disabled until a write succeeds");
+        }
+    }
+}
+
+fn answer(reply: oneshot::Sender<bool>, is_reserved: bool) {
+    if reply.send(is_reserved).is_err() {
+        tracing::trace!("a request that waited for grace has ended");
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether this gateway can lease units: what readiness depends on. The decision is in `admin::readiness`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::instruments::Instruments;
+use scoregate_store::Ledger;
+
+/// The access of this process to a shared store.
+#[derive(Debug, Default)]
+pub(crate) struct LedgerAccess {
+    /// Whether an exchange has succeeded since the start.
+    has_leased: AtomicBool,
+    /// Why the store refuses connections, while it answers.
+    refusal: ArcSwapOption<String>,
+}
+
+/// Facts about this gateway that decide whether it can serve requests for data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each from another place"
+)]
+pub struct ServingFacts {
+    /// No other gateway uses the store.
+    pub is_alone: bool,
+    /// The keys are those of the local copy: the store was not read since the start.
+    pub is_copied: bool,
+    /// Why the store refuses the connections of this gateway, while it answers.
+    pub refusal: Option<String>,
+    /// An exchange with the ledger has succeeded since the start.
+    pub has_leased: bool,
+    /// A part of the grace of the day belongs to this gateway.
+    pub holds_grace_share: bool,
+    /// The ledger cannot be used, and only other gateways held shares of the grace when it last could.
+    pub others_hold_grace: bool,
+}
+
+impl LedgerAccess {
+    /// Records an exchange with the ledger.
+    pub(crate) fn leased(&self) {
+        self.has_leased.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_leased(&self) -> bool {
+        self.has_leased.load(Ordering::Relaxed)
+    }
+
+    /// Why the store refuses connections, while it answers.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.load().as_deref().cloned()
+    }
+
+    /// Connects to the store, until that and a lease have succeeded.
+    pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &Instruments) {
+        if self.refusal.load().is_none() && self.has_leased() {
+            return;
+        }
+        // An unreachable store changes nothing: it may be unreachable for every gateway.
+        let Ok(refusal) = ledger.refusal().await else {
+            return;
+        };
+        let before = self.refusal.swap(refusal.clone().map(Arc::new));
+        match (before, refusal) {
+            (None, Some(reason)) => {
+                instruments.ledger_unreachable(true);
+                tracing::error!(
+                    %reason,
+                    "the database is up but refuses connections from this gateway; no units leased yet, retrying every second"
+                );
+            }
+            (Some(_), None) => {
+                instruments.ledger_unreachable(false);
+                tracing::info!("the database accepts the connections of this gateway");
+            }
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use parking_lot::Mutex;
+
+    use crate::quota::leases::Leases;
+    use crate::quota::ledger_access::*;
+    use crate::quota::ledger_calls::LedgerCalls;
+    use scoregate_base::clock::{Clock, Day, Wall};
+    use scoregate_base::keys::ApplicationId;
+    use scoregate_base::routes::EndpointTable;
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
+
+    /// Answers attempts to connect in this order, from the end.
+    struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);
+
+    fn unreachable() -> StoreError {
+        StoreError::Unavailable {
+            doing: "connect",
+            reason: "no answer".into(),
+        }
+    }
+
+    impl Ledger for ScriptedLedger {
+        fn day(&self) -> StoreFuture<'_, Option<Day>> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+            let answer = self.0.lock().pop().expect("no further attempt");
+            Box::pin(async move { answer.map_err(|()| unreachable()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_lasts_until_a_connection_succeeds_and_after_a_lease_no_other_attempt_is_made()
+     {
+        let refused = || Some("no connection is left".to_owned());
+        let script = vec![Ok(None), Err(()), Ok(refused()), Err(())];
+        let calls = LedgerCalls::new(
+            Arc::new(ScriptedLedger(Mutex::new(script))),
+            7,
+            Box::new(|_| ()),
+            Clock::manual(Wall::from_seconds(0)).0,
+            Arc::new(Instruments::new(
+                &MetricsRegistry::default(),
+                &[],
+                &EndpointTable::default(),
+            )),
+        );
+        let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
+        for expected in [None, refused(), refused()] {
+            leases.check_access().await;
+            let facts = leases.serving_facts();
+            assert_eq!(
+                (facts.refusal, facts.is_alone, facts.has_leased),
+                (expected, false, false)
+            );
+        }
+        leases.calls.access.leased();
+        for _ in 0..2 {
+            leases.check_access().await;
+            assert_eq!(leases.serving_facts().refusal, None);
+        }
+        assert!(leases.serving_facts().has_leased);
+    }
+}

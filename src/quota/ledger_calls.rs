@@ -1,0 +1,381 @@
+//! Calls to the ledger for accounts: at most one in flight per account, in a task that belongs to no request.
+//!
+//! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
+
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
+use tokio::sync::watch;
+
+use crate::instruments::{Instruments, StoreWork, UnitUse};
+use scoregate_base::clock::{Clock, Day, Mono, Now};
+use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreResult};
+
+use crate::accounts::{Account, AccountState, KeyFreshness, LeaseCall};
+use crate::quota::delivered_units::DeliveredUnits;
+use crate::quota::grace_charges::GraceCharges;
+use crate::quota::ledger_health::LedgerHealth;
+use crate::quota::shared_minutes::SharedMinutes;
+
+use crate::quota::ledger_access::LedgerAccess;
+
+/// How long a call may take before the ledger counts as unreachable, unless configured.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of parts in which the timeout of a call is waited for.
+const TIMEOUT_PARTS: u32 = 8;
+
+/// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
+/// than the timeout of a lease.
+const RECALL_WAIT: Duration = Duration::from_millis(450);
+const RECALL_ATTEMPTS: u32 = 2;
+
+/// The end of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportEnd {
+    Applied,
+    /// The ledger has other terms of the application and granted nothing.
+    OutdatedTerms,
+    Failed,
+}
+
+/// A ledger call, to be run to its end in the background.
+pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs a ledger call in the background, independently of the request that started it.
+pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
+
+/// Calls to the ledger in the name of this process.
+pub struct LedgerCalls {
+    pub(crate) ledger: Arc<dyn Ledger>,
+    /// Identifies this process in the ledger.
+    pub(crate) node: u64,
+    spawn: SpawnLedgerWork,
+    pub(crate) clock: Clock,
+    pub(crate) instruments: Arc<Instruments>,
+    pub(crate) timeout: Duration,
+    /// The start of this process.
+    started: Mono,
+    pub(crate) health: LedgerHealth,
+    pub(crate) access: LedgerAccess,
+    /// Units delivered on grace, and the right to deliver them.
+    pub(crate) grace: GraceCharges,
+    /// Notified when the store is reachable again.
+    pub(crate) key_freshness: Arc<KeyFreshness>,
+    /// Shares of minutes.
+    pub(crate) minutes: SharedMinutes,
+    /// Units delivered, until they are recorded.
+    pub(crate) delivered: DeliveredUnits,
+}
+
+impl LedgerCalls {
+    /// Calls `ledger` in the name of `node`; `spawn` runs the calls.
+    pub fn new(
+        ledger: Arc<dyn Ledger>,
+        node: u64,
+        spawn: SpawnLedgerWork,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let started = clock.now().mono;
+        Self {
+            ledger,
+            node,
+            spawn,
+            clock,
+            instruments,
+            timeout: LEASE_TIMEOUT,
+            started,
+            health: LedgerHealth::default(),
+            access: LedgerAccess::default(),
+            grace: GraceCharges::default(),
+            key_freshness: Arc::default(),
+            minutes: SharedMinutes::default(),
+            delivered: DeliveredUnits::default(),
+        }
+    }
+
+    /// Leases from a ledger of this many gateways, which share minute limits; a call may take `timeout`.
+    pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self.minutes = SharedMinutes::among(gateways);
+        self
+    }
+
+    /// Makes requests wait for changes of keys once the store is reachable again.
+    pub fn with_key_freshness(mut self, key_freshness: &Arc<KeyFreshness>) -> Self {
+        self.key_freshness = Arc::clone(key_freshness);
+        self
+    }
+
+    /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
+    /// continues the shares of grace of the one before it.
+    pub async fn carrying(mut self, file: OwedFile) -> Self {
+        self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
+        let today = self.clock.now().wall.day();
+        self.instruments
+            .holds_grace_share(self.grace.book.holds(today));
+        self
+    }
+
+    /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
+    pub async fn charge_carried(&self) -> StoreResult<()> {
+        self.grace
+            .charge_carried(&*self.ledger, self.clock.now().wall.day())
+            .await
+    }
+
+    /// Since when this gateway uses its part of a minute limit only, because the ledger is unreachable.
+    pub(crate) fn unreachable_since(&self) -> Mono {
+        if self.key_freshness.is_copied() {
+            return self.started;
+        }
+        let failure = self.health.failure();
+        failure.map_or_else(|| self.clock.mono(), |failure| failure.at)
+    }
+
+    /// Whether the ledger cannot be used now, as far as known.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.health.is_unreachable() || self.key_freshness.is_copied()
+    }
+
+    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable, and until the keys were
+    /// read again after a start from the local copy.
+    pub(crate) fn current(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
+        (!self.is_unreachable()).then(|| self.attempt(account))
+    }
+
+    /// The call in flight for the account, or a new one.
+    pub(crate) fn attempt(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
+        let mut state = account.state();
+        if let Some(call) = state.call() {
+            return LeaseCall::clone(call);
+        }
+        let report = self.next_report(account, &mut state, self.clock.now());
+        self.begin(account, state, report)
+    }
+
+    /// The report that leases what the account needs next: units of the day, and a share of the minute.
+    fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
+        let terms = account.terms();
+        let limits = terms.limits;
+        let before = state.open_day(now.wall.day(), &limits);
+        let day = before.without_excess(limits.day);
+        self.instruments
+            .units(UnitUse::Returned, before.leased() - day.leased());
+        state.set_day(day);
+        let totals = day.report(limits.day);
+        let minute = self.minutes.report_if_due(state, &limits, now.mono);
+        let terms = Some(terms.assumed());
+        LedgerReport {
+            application: account.id,
+            day: day.day(),
+            totals,
+            minute,
+            terms,
+        }
+    }
+
+    /// Starts a ledger call with this report.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        mut state: MutexGuard<'_, AccountState>,
+        report: LedgerReport,
+    ) -> LeaseCall {
+        let (ended, call) = watch::channel(None);
+        let call = LeaseCall(call);
+        state.begin_call(call.clone());
+        let is_new = state.mark_listed();
+        drop(state);
+        if is_new {
+            self.delivered.list(account);
+        }
+        let calls = Arc::clone(self);
+        let account = Arc::clone(account);
+        (self.spawn)(Box::pin(async move {
+            let mut exchange = pin!(calls.exchange(&account, report));
+            let in_time = calls.in_time(&ended, exchange.as_mut()).await;
+            let granted = if let Some(granted) = in_time {
+                granted
+            } else {
+                calls.failed(&account, &"it did not answer in time");
+                ended.send_replace(Some(false));
+                exchange.await
+            };
+            // Cleared before waiters wake up, so that they can start the next call.
+            account.state().end_call();
+            ended.send_replace(Some(granted));
+        }));
+        call
+    }
+
+    /// The reply to a call, if it is not late. A pause of this process is one part of the timeout at most while no request
+    /// waits: after it the reply may be there.
+    async fn in_time(
+        &self,
+        ended: &watch::Sender<Option<bool>>,
+        mut exchange: Pin<&mut impl Future<Output = bool>>,
+    ) -> Option<bool> {
+        let deadline = self.clock.mono().plus(self.timeout);
+        for _ in 0..TIMEOUT_PARTS {
+            let part = self.timeout / TIMEOUT_PARTS;
+            if let Ok(granted) = self.clock.within(part, exchange.as_mut()).await {
+                return Some(granted);
+            }
+            // The account has one receiver.
+            let is_awaited = ended.receiver_count() > 1;
+            if is_awaited && self.clock.mono() >= deadline {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,
+    /// waits for other gateways to return them.
+    async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
+        let recalls = report.minute.is_some_and(|minute| minute.recalls);
+        let mut end = self.send(account, &report).await;
+        if end == ReportEnd::OutdatedTerms {
+            self.key_freshness.require_reading();
+            let read = self
+                .key_freshness
+                .ensure(&self.clock, self.clock.now())
+                .await;
+            end = if read.is_ok() {
+                self.send_next(account).await
+            } else {
+                ReportEnd::Failed
+            };
+        }
+        let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
+        for _ in 0..attempts {
+            if end != ReportEnd::Applied
+                || !SharedMinutes::awaits_recall(account, self.clock.now().mono)
+            {
+                break;
+            }
+            self.clock.sleep(RECALL_WAIT).await;
+            end = self.send_next(account).await;
+        }
+        end == ReportEnd::Applied
+    }
+
+    async fn send_next(&self, account: &Arc<Account>) -> ReportEnd {
+        let report = self.next_report(account, &mut account.state(), self.clock.now());
+        self.send(account, &report).await
+    }
+
+    async fn send(&self, account: &Arc<Account>, report: &LedgerReport) -> ReportEnd {
+        let started = self.clock.now();
+        let exchange = LedgerExchange {
+            node: self.node,
+            today: started.wall.day(),
+            reports: vec![report.clone()],
+        };
+        let exchanging = async {
+            self.charge_carried().await?;
+            self.ledger.exchange(exchange).await
+        };
+        match self
+            .instruments
+            .measured(&self.clock, StoreWork::Lease, exchanging)
+            .await
+        {
+            Ok(reply) => {
+                self.access.leased();
+                if self.health.clear() {
+                    self.key_freshness.require_reading();
+                    self.grace.book.claim_soon();
+                    self.instruments.ledger_unreachable(false);
+                    tracing::info!("ledger reachable again");
+                }
+                if let (Some(minute), Some(Some(grant))) = (report.minute, reply.minutes.first()) {
+                    self.minutes.apply(
+                        account,
+                        &minute,
+                        grant,
+                        started.mono,
+                        self.clock.now().mono,
+                    );
+                }
+                reply.outcomes.first().map_or(ReportEnd::Failed, |outcome| {
+                    self.apply(account, report, reply.today, *outcome)
+                })
+            }
+            Err(error) => {
+                self.failed(account, &error);
+                ReportEnd::Failed
+            }
+        }
+    }
+
+    fn apply(
+        &self,
+        account: &Account,
+        report: &LedgerReport,
+        today: Day,
+        outcome: ReportOutcome,
+    ) -> ReportEnd {
+        let mut state = account.state();
+        match outcome {
+            ReportOutcome::Applied {
+                node,
+                granted,
+                has_outdated_terms,
+            } => {
+                let before = state.day();
+                let after = before.apply(report.day, node, granted);
+                state.set_day(after);
+                drop(state);
+                let is_late = after.day() != report.day;
+                let units = if is_late {
+                    node.held()
+                } else {
+                    after.leased().saturating_sub(before.leased())
+                };
+                self.instruments.units(UnitUse::Leased, units);
+                if is_late {
+                    self.instruments.units(UnitUse::Lost, units);
+                }
+                // A report that only returns has no quota.
+                let is_refused = has_outdated_terms && report.totals.quota > 0;
+                if is_refused {
+                    ReportEnd::OutdatedTerms
+                } else {
+                    ReportEnd::Applied
+                }
+            }
+            // The wall clock was set back; the current day of the ledger remains in force.
+            ReportOutcome::Closed => {
+                state.open_day(today, &account.terms().limits);
+                ReportEnd::Applied
+            }
+            // It has no units; the ledger itself works.
+            ReportOutcome::UnknownApplication => {
+                tracing::error!(application = %account.id, "application with a key is missing in the ledger");
+                ReportEnd::Failed
+            }
+        }
+    }
+
+    /// Records that the ledger did not answer a call for the account in time, or could not write.
+    pub(crate) fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
+        let now = self.clock.mono();
+        if self.health.failed(account, now) {
+            self.minutes.reduce(now);
+            self.instruments.ledger_unreachable(true);
+            tracing::error!(
+                %reason,
+                "ledger unreachable; leased units can still be used, then paid applications run on grace and all \
+                 others get 503"
+            );
+        } else {
+            tracing::debug!(%reason, "ledger still unreachable");
+        }
+    }
+}

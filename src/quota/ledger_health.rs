@@ -1,0 +1,90 @@
+//! Whether the ledger is reachable, by the result of the last call. While it is not, no request waits for it: a lease in
+//! the background asks whether it is back.
+//!
+//! Decisions while it is unreachable are in `limits`.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use scoregate_base::clock::Mono;
+
+use crate::accounts::Account;
+
+/// Reachability of the ledger: the failure that made it unreachable, if it is.
+#[derive(Debug, Default)]
+pub(crate) struct LedgerHealth(ArcSwapOption<LedgerFailure>);
+
+/// A failed or late call.
+#[derive(Debug)]
+pub(crate) struct LedgerFailure {
+    pub(crate) at: Mono,
+    /// The account that needed units last. The next attempt leases for it.
+    pub(crate) account: Arc<Account>,
+}
+
+impl LedgerHealth {
+    /// Whether the last call failed.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.0.load().is_some()
+    }
+
+    /// The failure since when it is unreachable.
+    pub(crate) fn failure(&self) -> Option<Arc<LedgerFailure>> {
+        self.0.load_full()
+    }
+
+    /// Records a failed or late call. Returns `true` if the ledger was reachable before.
+    pub(crate) fn failed(&self, account: &Arc<Account>, at: Mono) -> bool {
+        let account = Arc::clone(account);
+        let failure = Some(Arc::new(LedgerFailure { at, account }));
+        let none = None::<Arc<LedgerFailure>>;
+        self.0.compare_and_swap(&none, failure).is_none()
+    }
+
+    /// The next attempt leases for this account: those of one account may fail for a reason of its own.
+    pub(crate) fn is_needed_by(&self, account: &Arc<Account>) {
+        self.0.rcu(|failure| {
+            let at = failure.as_ref()?.at;
+            let account = Arc::clone(account);
+            Some(Arc::new(LedgerFailure { at, account }))
+        });
+    }
+
+    /// Ends the failure. Returns `true` if the ledger was unreachable before.
+    pub(crate) fn clear(&self) -> bool {
+        self.is_unreachable() && self.0.swap(None).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::accounts::{TermsByTier, stored};
+    use crate::quota::ledger_health::*;
+    use scoregate_base::clock::Day;
+    use scoregate_base::plans::standard_tiers;
+
+    fn account() -> Arc<Account> {
+        let stored = stored("pro", &["key"]);
+        let terms = TermsByTier::new(&standard_tiers(), 60);
+        let of_tier = terms.of("pro", stored.own).unwrap();
+        Arc::new(Account::new(&stored, of_tier, Day::default()))
+    }
+
+    #[test]
+    fn a_failure_lasts_until_a_call_succeeds_and_the_last_account_in_need_is_next() {
+        let health = LedgerHealth::default();
+        let first = account();
+        let next = account();
+        let start = Mono::from_nanos(5);
+        health.is_needed_by(&first);
+        assert!(!health.is_unreachable() && !health.clear());
+        assert!(health.failed(&first, start));
+        assert!(!health.failed(&next, Mono::from_nanos(6)));
+        assert!(Arc::ptr_eq(&health.failure().unwrap().account, &first));
+        health.is_needed_by(&next);
+        let failure = health.failure().unwrap();
+        assert!(Arc::ptr_eq(&failure.account, &next) && failure.at == start);
+        assert!(health.clear() && !health.clear() && !health.is_unreachable());
+    }
+}

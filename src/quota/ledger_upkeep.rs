@@ -1,0 +1,129 @@
+//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, an
+//! unreachable ledger is asked whether it is back, units of tomorrow are leased, and outdated records are deleted.
+
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::time::Duration;
+
+use crate::accounts::KeyDirectory;
+use crate::instruments::UnitUse;
+use crate::quota::shared_minutes::SharedMinutes;
+use scoregate_store::LedgerReport;
+
+use crate::quota::leases::Leases;
+
+/// Number of batches of outdated records that are deleted in one turn.
+const BATCHES: u32 = 200;
+/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable.
+const RECALLED_WITHIN: Duration = Duration::from_millis(500);
+
+impl Leases {
+    /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
+    /// idle ones. Called several times a second.
+    pub async fn return_unused(&self, key_directory: &KeyDirectory) {
+        if !self.is_unreachable() {
+            self.return_outdated(key_directory);
+            self.return_shares().await;
+        }
+    }
+
+    fn return_outdated(&self, key_directory: &KeyDirectory) {
+        for (account, units) in key_directory.take_changed() {
+            let now = self.calls.clock.now();
+            let mut state = account.state();
+            if state.call().is_some() {
+                drop(state);
+                key_directory.list_changed(account, units);
+                continue;
+            }
+            let report = SharedMinutes::release(&account, &mut state, false, now);
+            let (day, returned) = state.day().release();
+            state.set_day(day);
+            self.calls.instruments.units(UnitUse::Returned, units);
+            self.calls.begin(
+                &account,
+                state,
+                LedgerReport {
+                    totals: returned.unwrap_or(report.totals),
+                    ..report
+                },
+            );
+        }
+    }
+
+    async fn return_shares(&self) {
+        let Some(holder) = self.calls.minutes.holder() else {
+            return;
+        };
+        let mut reading = pin!(self.calls.ledger.recalled(self.calls.node));
+        let in_time = self.calls.clock.within(RECALLED_WITHIN, &mut reading).await;
+        let recalled = if let Ok(recalled) = in_time {
+            recalled
+        } else {
+            self.lease_ahead(&holder);
+            reading.await
+        };
+        let recalled = match recalled {
+            Ok(recalled) => recalled.into_iter().collect(),
+            Err(error) => {
+                tracing::debug!(%error, "recalled shares of minutes cannot be read");
+                self.lease_ahead(&holder);
+                return;
+            }
+        };
+        let now = self.calls.clock.now();
+        for account in self.calls.minutes.to_return(&recalled, now.mono) {
+            let mut state = account.state();
+            if state.call().is_none() {
+                let in_use = state.uses_share(now.mono);
+                let report = SharedMinutes::release(&account, &mut state, in_use, now);
+                self.calls.begin(&account, state, report);
+            }
+        }
+    }
+
+    /// Registers for shares of today's and tomorrow's grace. Called every second.
+    pub async fn keep_grace_share(&self) {
+        let calls = &self.calls;
+        let grace = &self.calls.grace;
+        if !calls.is_unreachable() {
+            let gateways = calls.minutes.gateways().map_or(1, NonZeroU32::get);
+            grace
+                .claim(&*calls.ledger, gateways, calls.clock.now())
+                .await;
+        }
+        calls
+            .instruments
+            .holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
+    }
+
+    /// Asks an unreachable ledger whether it is back, with a lease. Called every second.
+    pub fn probe(&self) {
+        if let Some(failure) = self.calls.health.failure() {
+            drop(self.calls.attempt(&failure.account));
+        }
+    }
+
+    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
+    /// would try. Called every second.
+    pub async fn check_access(&self) {
+        self.calls
+            .access
+            .check(&*self.calls.ledger, &self.calls.instruments)
+            .await;
+    }
+
+    /// Deletes outdated records of the ledger. Called every few minutes.
+    pub async fn delete_outdated(&self) {
+        for _ in 0..BATCHES {
+            match self.calls.ledger.delete_outdated().await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "outdated records of the ledger were not deleted; the next attempt follows in minutes");
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Changes of the fields of an application.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use scoregate_store::Description;
+
+/// A change of an optional field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FieldChange<T> {
+    /// Leave it unchanged.
+    #[default]
+    Keep,
+    /// Remove it.
+    Remove,
+    /// Set it.
+    Set(T),
+}
+
+impl<T> FieldChange<T> {
+    /// Whether the field stays unchanged.
+    pub const fn is_unchanged(&self) -> bool {
+        matches!(self, Self::Keep)
+    }
+
+    pub(crate) fn over(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Keep => before,
+            Self::Remove => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+}
+
+/// In an object, a field that is absent is unchanged, and one that is null is removed.
+impl<T: Serialize> Serialize for FieldChange<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Keep | Self::Remove => serializer.serialize_none(),
+            Self::Set(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldChange<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Remove, Self::Set))
+    }
+}
+
+/// A change of the description of an application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescriptionChange {
+    /// The new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The website.
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub url: FieldChange<String>,
+    /// How to reach the owner.
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub contact: FieldChange<String>,
+    /// A remark.
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub note: FieldChange<String>,
+}
+
+impl DescriptionChange {
+    /// Changes each column of the description by its name.
+    pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
+        let [url, contact, note] = Description::NAMES.map(change);
+        Self {
+            name: None,
+            url,
+            contact,
+            note,
+        }
+    }
+
+    pub(crate) fn over(self, before: Description) -> Description {
+        Description {
+            url: self.url.over(before.url),
+            contact: self.contact.over(before.contact),
+            note: self.note.over(before.note),
+        }
+    }
+}

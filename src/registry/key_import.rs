@@ -1,0 +1,351 @@
+//! Imports keys created elsewhere, by their SHA-256.
+//!
+//! Each key is a change of its own, durable before it is reported, so an interrupted batch loses nothing that was
+//! reported. The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is
+//! parsed in `admin::key_lines` and `cli`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use futures_util::future::join_all;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, Digest, check_text};
+use scoregate_store::{
+    ChangeKind, Description, OwnLimits, StoreError, StoreResult, StoredApplication, StoredKey,
+};
+
+use crate::registry::actor::Actor;
+use crate::registry::key_changes::{ChangeTurn, KeyChanges};
+use crate::registry::registrar::Registrar;
+use crate::registry::registrar_error::{RegistrarResult, check_limits};
+
+/// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
+const LONGEST_PREFIX: usize = 24;
+
+/// A key and its application, for transfer between installations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// SHA-256 of the key.
+    pub digest: Digest,
+    /// Name of its application.
+    pub name: String,
+    /// Tier of its application.
+    pub tier: String,
+    /// Its application; `None` for a new one.
+    pub application: Option<ApplicationId>,
+    /// The visible characters of the key; `None` for the first ones of its SHA-256.
+    pub shown: Option<String>,
+    /// The name that its owner gave the key.
+    pub key_name: Option<String>,
+    /// Limits of this application only.
+    pub own: OwnLimits,
+    /// Description of its application.
+    pub description: Description,
+    /// When the key was created; `None` for now.
+    pub created_at: Option<Wall>,
+    /// When the key expires.
+    pub expires_at: Option<Wall>,
+    /// When the key was revoked.
+    pub revoked_at: Option<Wall>,
+}
+
+/// The result for a key that was not rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportedKey {
+    /// Imported, as a key of this application.
+    Imported(ApplicationId),
+    /// Already known; nothing was changed.
+    AlreadyPresent,
+}
+
+/// Why a key was rejected. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct BadField {
+    /// The invalid field.
+    pub field: String,
+    /// The problem, and the expected value.
+    pub reason: String,
+}
+
+impl BadField {
+    /// Rejects this field for this reason.
+    pub fn new(field: &str, reason: impl Into<String>) -> Self {
+        Self {
+            field: field.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// The result for one key of a batch. Failures of the store concern the whole batch.
+type IntakeResult = StoreResult<Result<ImportedKey, BadField>>;
+
+/// A batch that is imported.
+struct KeyImport<'i> {
+    turn: ChangeTurn<'i>,
+    who: &'i str,
+}
+
+impl Registrar {
+    /// Imports keys created elsewhere. Returns a result for each, in their order. If the store fails, some keys may have been
+    /// imported: repeating the import is safe.
+    pub async fn import(
+        &self,
+        who: &str,
+        records: Vec<KeyRecord>,
+    ) -> RegistrarResult<Vec<Result<ImportedKey, BadField>>> {
+        let import = KeyImport {
+            turn: self.changes.turn().await,
+            who,
+        };
+        let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
+        let mut seen = HashSet::new();
+        let mut applications = BTreeMap::<_, Vec<_>>::new();
+        for (place, record) in records.into_iter().enumerate() {
+            let checked = record
+                .check()
+                .and_then(|()| check_tier(&self.changes, &record.tier));
+            let is_new = seen.insert(record.digest);
+            match checked {
+                Err(bad) => results.push((place, Ok(Err(bad)))),
+                Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
+                Ok(()) => {
+                    let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
+                    applications.entry(id).or_default().push((place, record));
+                }
+            }
+        }
+        // Wait for all before any error is returned: durable changes must take effect.
+        let work = applications
+            .into_iter()
+            .map(|(id, records)| import.application(id, records));
+        results.extend(join_all(work).await.into_iter().flatten());
+        results.sort_by_key(|(place, _)| *place);
+        Ok(results
+            .into_iter()
+            .map(|(_, outcome)| outcome)
+            .collect::<Result<_, _>>()?)
+    }
+}
+
+impl KeyImport<'_> {
+    /// Imports the keys of one application one after another.
+    async fn application(
+        &self,
+        id: ApplicationId,
+        records: Vec<(usize, KeyRecord)>,
+    ) -> Vec<(usize, IntakeResult)> {
+        let mut results = Vec::with_capacity(records.len());
+        let mut known = None;
+        for (place, record) in records {
+            results.push((place, self.take_one(id, record, &mut known).await));
+        }
+        results
+    }
+
+    async fn take_one(
+        &self,
+        id: ApplicationId,
+        record: KeyRecord,
+        known: &mut Option<StoredApplication>,
+    ) -> IntakeResult {
+        let who = Actor::Operator(self.who);
+        let now = self.turn.now();
+        if known.is_none() {
+            // Most keys are new, so try to create first.
+            match self.turn.make(who, id, record.clone().creation(now)).await {
+                Ok(application) => {
+                    *known = Some(application);
+                    return Ok(Ok(ImportedKey::Imported(id)));
+                }
+                Err(StoreError::Exists(_)) if record.application.is_none() => {
+                    return Ok(Ok(ImportedKey::AlreadyPresent));
+                }
+                Err(StoreError::Exists(_)) => {
+                    match self.turn.changes.store.application(id, now.day()).await {
+                        Err(StoreError::Damaged { reason, .. }) => {
+                            return Ok(Err(BadField::new("application", reason)));
+                        }
+                        read => *known = read?,
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // The application is unknown, so the conflict was the key.
+        let Some(there) = known else {
+            return Ok(Err(of_another()));
+        };
+        if there.keys.iter().any(|key| key.digest == record.digest) {
+            return Ok(Ok(ImportedKey::AlreadyPresent));
+        }
+        if let Err(differs) = record.agrees_with(there) {
+            return Ok(Err(differs));
+        }
+        match self
+            .turn
+            .make(
+                who,
+                id,
+                ChangeKind::AddKey {
+                    key: record.key(now),
+                    allowance: None,
+                },
+            )
+            .await
+        {
+            Ok(application) => {
+                *known = Some(application);
+                Ok(Ok(ImportedKey::Imported(id)))
+            }
+            Err(StoreError::Exists(_)) => Ok(Err(of_another())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The value is not repeated in the error: it may be a key in the wrong column.
+fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
+    let unknown = || {
+        BadField::new(
+            "tier",
+            format!("is not configured; the tiers are {}", changes.tiers()),
+        )
+    };
+    if changes.has_tier(tier) {
+        Ok(())
+    } else {
+        Err(unknown())
+    }
+}
+
+impl KeyRecord {
+    /// The records of an application's keys.
+    pub fn of(application: &StoredApplication) -> impl Iterator<Item = Self> {
+        application.keys.iter().map(|key| Self {
+            digest: key.digest,
+            name: application.name.clone(),
+            tier: application.tier.clone(),
+            application: Some(application.id),
+            shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
+            key_name: key.name.clone(),
+            own: application.own,
+            description: application.description.clone(),
+            created_at: Some(key.created_at),
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        })
+    }
+
+    /// Checks everything that can be checked without the store.
+    pub fn check(&self) -> Result<(), BadField> {
+        // The tier too: a batch of lines of maximum length would be too large to send.
+        let texts = [
+            ("name", Some(self.name.as_str())),
+            ("tier", Some(self.tier.as_str())),
+            ("key_name", self.key_name.as_deref()),
+        ];
+        for (field, text) in texts {
+            check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
+        }
+        self.description
+            .check()
+            .map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
+        let field = if self.own.minute == Some(0) {
+            "minute_limit"
+        } else {
+            "day_limit"
+        };
+        check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
+        let Some(shown) = &self.shown else {
+            return Ok(());
+        };
+        if Digest::of(shown) == self.digest {
+            return Err(BadField::new(
+                "prefix",
+                "must not be the whole key; use its first characters",
+            ));
+        }
+        let is_fit = (1..=LONGEST_PREFIX).contains(&shown.len())
+            && shown.bytes().all(|b| b.is_ascii_graphic());
+        let would_do = format!("must be 1 to {LONGEST_PREFIX} visible ASCII characters");
+        if is_fit {
+            Ok(())
+        } else {
+            Err(BadField::new("prefix", would_do))
+        }
+    }
+
+    /// Checks that its statements about the application are true.
+    fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
+        let own = self.own;
+        let same = [
+            ("name", self.name == there.name),
+            ("tier", self.tier == there.tier),
+            (
+                "minute_limit",
+                own.minute.is_none() || own.minute == there.own.minute,
+            ),
+            ("day_limit", own.day.is_none() || own.day == there.own.day),
+        ];
+        let columns = self.description.columns().zip(there.description.columns());
+        let same_columns =
+            columns.map(|((name, ours), (_, known))| (name, ours.is_none() || ours == known));
+        let differs = same
+            .into_iter()
+            .chain(same_columns)
+            .find(|(_, is_same)| !is_same)
+            .map(|(field, _)| field);
+        let reason = || {
+            format!(
+                "differs from what {} has; `scoregate keys show` shows that",
+                there.id
+            )
+        };
+        differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
+    }
+
+    fn key(&self, now: Wall) -> StoredKey {
+        let sha256 = || self.digest.to_string().chars().take(8).collect::<String>();
+        StoredKey {
+            digest: self.digest,
+            shown: self
+                .shown
+                .clone()
+                .unwrap_or_else(|| format!("sha256:{}", sha256())),
+            name: self.key_name.clone(),
+            created_at: self.created_at.unwrap_or(now),
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
+            last_used_at: None,
+        }
+    }
+
+    fn creation(self, now: Wall) -> ChangeKind {
+        let key = self.key(now);
+        let Self {
+            name,
+            tier,
+            own,
+            description,
+            ..
+        } = self;
+        ChangeKind::Create {
+            name,
+            tier,
+            own,
+            description,
+            key,
+            owner: None,
+        }
+    }
+}
+
+fn twice() -> BadField {
+    BadField::new("sha256", "occurs twice; the first one was used")
+}
+
+fn of_another() -> BadField {
+    BadField::new("sha256", "is a key of another application; a key has one")
+}

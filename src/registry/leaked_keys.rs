@@ -1,0 +1,190 @@
+//! Keys that were found in public are revoked or expire, and the owners of their applications get a mail.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::instruments::LeakOutcome;
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::words;
+use scoregate_store::{ChangeKind, LeakReport, MailKind, NewMail, StoreError};
+
+use crate::registry::key_changes::KeyChanges;
+use crate::registry::letter::{letter, random_id};
+use crate::registry::registrar::Registrar;
+use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+
+/// The actor in the audit trail.
+const ACTOR: &str = "secret scanning";
+/// A place of a key is acted on once in this time: a report that is sent again must not revoke a key that was reinstated.
+const KNOWN_FOR: Duration = Duration::from_hours(90 * 24);
+const EXPIRES_AFTER: Duration = Duration::from_hours(1);
+/// Keys looked up, and places of a key recorded, at a time: other changes must not wait behind more.
+const BATCH: usize = 200;
+/// Places in a mail.
+const SHOWN_PLACES: usize = 20;
+
+words! {
+    /// The change to a key that was found in public.
+    pub enum LeakAction: word {
+        /// It is revoked.
+        Revoke = "revoke",
+        /// It expires after an hour.
+        Expire = "expire",
+    }
+}
+
+/// A key that was found in public.
+#[derive(Clone, Debug)]
+pub struct LeakedKey {
+    /// The key.
+    pub digest: Digest,
+    /// Its first characters.
+    pub shown: String,
+    /// Where it was found: visible ASCII.
+    pub places: BTreeSet<String>,
+}
+
+/// The settings for leaked keys.
+#[derive(Clone, Debug)]
+pub struct LeakSettings {
+    /// The change to them.
+    pub action: LeakAction,
+    /// The name of the service.
+    pub service: String,
+    /// The domain of message ids.
+    pub domain: String,
+}
+
+/// Acts on keys that were found in public.
+pub struct LeakedKeys {
+    changes: Arc<KeyChanges>,
+    settings: LeakSettings,
+}
+
+impl LeakedKeys {
+    /// Changes the keys that `registrar` administers.
+    pub fn new(registrar: &Registrar, settings: LeakSettings) -> Self {
+        Self {
+            changes: Arc::clone(&registrar.changes),
+            settings,
+        }
+    }
+
+    /// Acts on each of these keys that exists. After a failure it can be repeated.
+    pub async fn act_on(
+        &self,
+        keys: &[LeakedKey],
+    ) -> RegistrarResult<HashMap<Digest, LeakOutcome>> {
+        let mut outcomes = HashMap::new();
+        for some in keys.chunks(BATCH) {
+            let digests = some.iter().map(|key| key.digest).collect();
+            let found: HashMap<_, _> = self
+                .changes
+                .store
+                .find_keys(digests)
+                .await?
+                .into_iter()
+                .collect();
+            for key in some {
+                let outcome = match found.get(&key.digest) {
+                    Some(application) => self.change(*application, key).await?,
+                    None => LeakOutcome::Unknown,
+                };
+                self.count(outcome);
+                outcomes.insert(key.digest, outcome);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Counts the outcome of a report.
+    pub fn count(&self, outcome: LeakOutcome) {
+        self.changes.instruments.leaked_keys.count(outcome);
+    }
+
+    async fn change(&self, id: ApplicationId, key: &LeakedKey) -> RegistrarResult<LeakOutcome> {
+        let now = self.changes.now().wall;
+        let expires_at =
+            (self.settings.action == LeakAction::Expire).then(|| now.plus(EXPIRES_AFTER));
+        let mail = self.mail(id, key, expires_at, now)?;
+        let since = now.minus(KNOWN_FOR);
+        let LeakedKey {
+            digest,
+            shown,
+            places,
+        } = key.clone();
+        let report = LeakReport {
+            digest,
+            shown,
+            places: Vec::new(),
+            since,
+            expires_at,
+            mail,
+        };
+        let mut outcome = LeakOutcome::Repeated;
+        for some in places.into_iter().collect::<Vec<_>>().chunks(BATCH) {
+            let report = LeakReport {
+                places: some.to_vec(),
+                ..report.clone()
+            };
+            match self
+                .changes
+                .change(ACTOR, id, ChangeKind::ReportLeak(report))
+                .await
+            {
+                Ok(_) => outcome = LeakOutcome::Changed,
+                Err(RegistrarError::Store(StoreError::Exists(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if outcome == LeakOutcome::Changed {
+            tracing::warn!(application = %id, key = key.shown, "a key was found in public");
+        }
+        Ok(outcome)
+    }
+
+    /// The mail to the owner. The places are text, not links.
+    fn mail(
+        &self,
+        id: ApplicationId,
+        key: &LeakedKey,
+        expires_at: Option<Wall>,
+        now: Wall,
+    ) -> RegistrarResult<NewMail> {
+        let shown = &key.shown;
+        let service = &self.settings.service;
+        let state = expires_at.map_or_else(
+            || "was revoked and no longer works".to_owned(),
+            |at| format!("expires at {}", at.rfc3339()),
+        );
+        let places: Vec<&str> = key
+            .places
+            .iter()
+            .take(SHOWN_PLACES)
+            .map(String::as_str)
+            .collect();
+        let more = key.places.len() - places.len();
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!("\nand {more} more")
+        };
+        let text = format!(
+            "The key of {service} that begins with {shown} was found in public, so it {state}. It belongs to the \
+             application {id}.\n\nFound at:\n{}{more}\n\nRemove the key there, and replace it by a new one wherever you \
+             use it. Do not reinstate it: everyone who has seen it can use it.",
+            places.join("\n")
+        );
+        let subject = format!("Your key {shown} was found in public");
+        let id = format!("{}.0", random_id()?);
+        Ok(letter(
+            MailKind::Notice,
+            (&id, &self.settings.domain),
+            subject,
+            text,
+            now,
+        ))
+    }
+}

@@ -1,0 +1,336 @@
+//! Keeps the local copy of a shared store, from which a server starts while the store is unreachable.
+//!
+//! Nothing here waits for a disk while changes wait for it. The format is in `store::local_copy`.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use parking_lot::Mutex;
+
+use crate::accounts::KeyFreshness;
+use crate::instruments::Instruments;
+use scoregate_base::clock::{Clock, Mono, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{
+    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError,
+    StoreResult, StoredApplication,
+};
+
+/// Maximum interval between writes, which record that nothing has changed.
+const WRITE_INTERVAL: Duration = Duration::from_secs(10);
+/// Delay before the next attempt to write a copy from the beginning.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
+const WRITE: &str = "write the local copy of the keys";
+
+/// The local copy and the changes that are not in it yet.
+pub struct LocalCopyWriter {
+    copy: LocalCopy,
+    store: Arc<dyn Store>,
+    freshness: Arc<KeyFreshness>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    pending: Mutex<PendingCopy>,
+    /// The open file; none if the copy has to be written from the beginning.
+    log: tokio::sync::Mutex<Option<LocalCopyLog>>,
+}
+
+#[derive(Default)]
+struct PendingCopy {
+    changed: HashMap<ApplicationId, StoredApplication>,
+    /// Up to where the key directory is complete. None until it was loaded from the store.
+    reading: Option<CopiedReading>,
+    must_rewrite: bool,
+    /// Up to when the copy is complete.
+    written: Option<Wall>,
+    retry_at: Mono,
+    is_failing: bool,
+}
+
+/// The next write.
+enum CopyWrite {
+    /// A new copy, read from the store.
+    Whole,
+    Append(Vec<StoredApplication>, CopiedReading),
+}
+
+impl LocalCopyWriter {
+    /// Keeps `copy` equal to the applications in `store`. `freshness` is that of the key directory.
+    pub fn new(
+        copy: LocalCopy,
+        store: Arc<dyn Store>,
+        freshness: Arc<KeyFreshness>,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let pending = Mutex::default();
+        let log = tokio::sync::Mutex::default();
+        Self {
+            copy,
+            store,
+            freshness,
+            clock,
+            instruments,
+            pending,
+            log,
+        }
+    }
+
+    /// Writes changes to the local copy. Called every second.
+    pub async fn write_due(&self) {
+        self.write(false).await;
+        let now = self.clock.now();
+        let written = self.pending.lock().written;
+        let age_at_start = || self.freshness.age_of_copy(now);
+        if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
+            self.instruments.shared_store.local_copy_age(age);
+        }
+    }
+
+    /// Writes the first copy of a data directory. The start waits for it, since the store may fail at any time after it.
+    pub async fn write_first(&self) {
+        if !self.copy.path().exists() {
+            self.write_due().await;
+        }
+    }
+
+    /// Writes the last changes to the local copy at shutdown.
+    pub async fn finish(&self) {
+        self.write(true).await;
+    }
+
+    /// Lists changed applications.
+    pub(crate) fn list(&self, changed: &[StoredApplication]) {
+        let entries = changed
+            .iter()
+            .map(|application| (application.id, application.clone()));
+        self.pending.lock().changed.extend(entries);
+    }
+
+    /// Every change up to this position is in the key directory, or listed.
+    pub(crate) fn is_complete_to(&self, position: &FeedPosition, at: Wall) {
+        self.pending.lock().reading = Some(CopiedReading {
+            position: position.clone(),
+            at,
+        });
+    }
+
+    /// The whole store was read again: the copy may have more than changes can correct.
+    pub(crate) fn rewrite(&self) {
+        self.pending.lock().must_rewrite = true;
+    }
+
+    async fn write(&self, is_last: bool) {
+        let mut log = self.log.lock().await;
+        let now = self.clock.now().mono;
+        let next = self.pending.lock().next(log.as_ref(), is_last, now);
+        let written = match (next, log.take()) {
+            (None, open) => {
+                *log = open;
+                return;
+            }
+            (Some(CopyWrite::Append(changed, reading)), Some(open)) => {
+                append(open, changed, reading).await
+            }
+            (Some(CopyWrite::Append(..) | CopyWrite::Whole), _) => self.write_whole().await,
+        };
+        let mut pending = self.pending.lock();
+        match written {
+            Ok((open, at)) => {
+                pending.written = Some(at);
+                if std::mem::take(&mut pending.is_failing) {
+                    tracing::info!("local copy of the keys written again");
+                }
+                *log = Some(open);
+            }
+            Err(error) => {
+                (pending.must_rewrite, pending.retry_at) =
+                    (true, self.clock.mono().plus(RETRY_DELAY));
+                if !std::mem::replace(&mut pending.is_failing, true) {
+                    tracing::error!(
+                        %error,
+                        "local copy of the keys is out of date: a start without the shared store would use its last state"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Reads all applications, and replaces the copy.
+    async fn write_whole(&self) -> StoreResult<(LocalCopyLog, Wall)> {
+        let at = self.clock.now().wall;
+        // Before the first page is read, so that no change in between is missed.
+        let position = self.store.position().await?;
+        let copy = self.copy.clone();
+        let mut new = blocking(move || NewLocalCopy::begin(&copy)).await?;
+        let mut pages = self.store.all(at.day());
+        while let Some(page) = pages.try_next().await? {
+            let push = move || new.push(&page.applications).map(|()| new);
+            new = blocking(push).await?;
+        }
+        let open = blocking(move || new.finish(&CopiedReading { position, at })).await?;
+        Ok((open, at))
+    }
+}
+
+impl PendingCopy {
+    /// The next write, if one is due. At shutdown a short one, if possible.
+    fn next(&mut self, log: Option<&LocalCopyLog>, is_last: bool, now: Mono) -> Option<CopyWrite> {
+        let reading = self.reading.clone()?;
+        if self.must_rewrite || log.is_none_or(LocalCopyLog::is_long) {
+            if is_last || now < self.retry_at {
+                return None;
+            }
+            // A new copy contains them, and those that are listed meanwhile are appended.
+            self.changed.clear();
+            self.must_rewrite = false;
+            return Some(CopyWrite::Whole);
+        }
+        // The wall clock may have been set back.
+        let is_far = |at: Wall| reading.at < at || reading.at.since(at) >= WRITE_INTERVAL;
+        let is_old = self.written.is_none_or(is_far);
+        (is_last || is_old || !self.changed.is_empty()).then(|| {
+            let changed = std::mem::take(&mut self.changed).into_values().collect();
+            CopyWrite::Append(changed, reading)
+        })
+    }
+}
+
+async fn append(
+    mut open: LocalCopyLog,
+    changed: Vec<StoredApplication>,
+    reading: CopiedReading,
+) -> StoreResult<(LocalCopyLog, Wall)> {
+    let at = reading.at;
+    let append = move || open.append(&changed, &reading).map(|()| open);
+    Ok((blocking(append).await?, at))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> StoreResult<T> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)
+        .flatten();
+    done.map_err(|error| StoreError::Unavailable {
+        doing: WRITE,
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use crate::registry::local_copy_writer::*;
+    use crate::registry::new_application::NewApplication;
+    use crate::registry::test_gateway::{ChangingGateway, NOON, station};
+    use scoregate_base::keys::Digest;
+    use scoregate_store::OwnLimits;
+
+    fn limited() -> NewApplication {
+        NewApplication {
+            own: OwnLimits {
+                minute: None,
+                day: Some(70),
+            },
+            ..station()
+        }
+    }
+
+    impl ChangingGateway {
+        /// Another gateway that starts from this copy; its store was never read.
+        async fn started_from_copy(&self, elsewhere: &TempDir) -> Self {
+            let other = Self::with_copy(elsewhere, elsewhere);
+            other
+                .keeper
+                .load_copy(self.copy().copy.open().unwrap().unwrap())
+                .await
+                .unwrap();
+            other
+        }
+
+        fn copy(&self) -> &LocalCopyWriter {
+            self.copy.as_ref().unwrap()
+        }
+
+        /// Whether a key is in force.
+        fn accepts(&self, key: &Digest) -> bool {
+            self.keys
+                .find(key)
+                .is_some_and(|found| found.expires_at != Some(Wall::default()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gateway_starts_from_the_copy_with_the_keys_that_were_in_force() {
+        let store = TempDir::new().unwrap();
+        let data = TempDir::new().unwrap();
+        let elsewhere = TempDir::new().unwrap();
+        let one = ChangingGateway::with_copy(&store, &data);
+        let before = one.registrar.create("a test", limited()).await.unwrap();
+        one.copy().write_due().await;
+        assert!(
+            one.copy().copy.open().unwrap().is_none(),
+            "nothing was read yet"
+        );
+        one.keeper.load().await.unwrap();
+        one.copy().write_due().await;
+        let after = one.registrar.create("a test", limited()).await.unwrap();
+        one.registrar
+            .revoke("a test", before.application.id, None)
+            .await
+            .unwrap();
+        one.copy().write_due().await;
+
+        let other = one.started_from_copy(&elsewhere).await;
+        let [revoked, created] = [before, after].map(|issued| Digest::of(issued.key.expose()));
+        assert!(other.accepts(&created) && !other.accepts(&revoked));
+        let account = other.keys.find(&created).unwrap().account;
+        assert_eq!(
+            (&*account.name(), account.terms().limits.day),
+            ("Weather station", 70)
+        );
+        assert!(other.keys.freshness.is_copied());
+
+        // Its own store, in which these keys do not exist.
+        other.keeper.follow_changes().await;
+        assert!(!other.keys.freshness.is_copied() && !other.accepts(&created));
+    }
+
+    #[tokio::test]
+    async fn the_copy_records_when_the_store_was_read_and_is_written_again_after_a_failure() {
+        let store = TempDir::new().unwrap();
+        let data = TempDir::new().unwrap();
+        let one = ChangingGateway::with_copy(&store, &data);
+        one.keeper.load().await.unwrap();
+        one.copy().write_due().await;
+        let read_at = || one.copy().copy.open().unwrap().unwrap().reading().at;
+        for (wait, expected) in [(9, 0), (1, 10), (5, 10)] {
+            one.manual.advance(Duration::from_secs(wait));
+            one.keeper.follow_changes().await;
+            one.copy().write_due().await;
+            assert_eq!(read_at(), NOON.plus(Duration::from_secs(expected)));
+        }
+        one.copy().finish().await;
+        assert_eq!(read_at(), NOON.plus(Duration::from_secs(15)));
+
+        // A directory in the place of the file.
+        std::fs::remove_file(one.copy().copy.path()).unwrap();
+        std::fs::create_dir(one.copy().copy.path()).unwrap();
+        one.copy().rewrite();
+        one.copy().write_due().await;
+        std::fs::remove_dir(one.copy().copy.path()).unwrap();
+        one.copy().write_due().await;
+        assert!(
+            one.copy().copy.open().unwrap().is_none(),
+            "the next attempt is not due"
+        );
+        one.manual.advance(RETRY_DELAY);
+        one.copy().write_due().await;
+        assert_eq!(read_at(), NOON.plus(Duration::from_secs(45)));
+    }
+}

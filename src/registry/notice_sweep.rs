@@ -1,0 +1,81 @@
+//! The sweeps that queue notices to owners about quotas and about keys that expire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scoregate_store::{MailKind, NoticeQuery, StoreResult};
+
+use crate::registry::key_changes::KeyChanges;
+use crate::registry::notice_texts::NoticeTexts;
+
+/// The first notice about a key that expires; the second is a day before.
+const WEEK: Duration = Duration::from_hours(7 * 24);
+/// Notices that are queued at a time: leases must not wait behind more.
+const BATCH: usize = 200;
+
+/// Queues the notices that are due.
+pub struct NoticeSweep {
+    changes: Arc<KeyChanges>,
+    texts: NoticeTexts,
+}
+
+impl NoticeSweep {
+    /// Reads the store of `changes`. `None` if owners get no notices.
+    pub fn new(changes: &Arc<KeyChanges>) -> Option<Self> {
+        let texts = changes.notices.clone()?;
+        Some(Self {
+            changes: Arc::clone(changes),
+            texts,
+        })
+    }
+
+    /// Queues the notices about quotas. Called every minute.
+    pub async fn quotas(&self) {
+        // After the notice about all of a quota there is none about a part of it.
+        for kind in [MailKind::Quota100, MailKind::Quota80] {
+            self.queue(kind).await;
+        }
+    }
+
+    /// Queues the notices about keys that expire. Called every hour.
+    pub async fn keys(&self) {
+        self.queue(MailKind::KeyExpires).await;
+    }
+
+    async fn queue(&self, kind: MailKind) {
+        if let Err(error) = self.try_queue(kind).await {
+            tracing::warn!(%error, kind = kind.word(), "notices to owners were not queued; the next attempt includes them");
+        }
+    }
+
+    async fn try_queue(&self, kind: MailKind) -> StoreResult<()> {
+        let store = &self.changes.store;
+        let now = self.changes.now().wall;
+        let live = store
+            .nodes()
+            .await?
+            .live(now)
+            .map(|node| node.node)
+            .collect();
+        let tiers = self.changes.notice_tiers();
+        let due = store
+            .due_notices(NoticeQuery {
+                kind,
+                now,
+                until: now.plus(WEEK),
+                live,
+                tiers,
+            })
+            .await?;
+        let mut mails: Vec<_> = due
+            .into_iter()
+            .map(|due| self.texts.of_due(kind, due, now))
+            .collect();
+        // Gateways queue concurrently; in one order they wait for each other and do not deadlock.
+        mails.sort_by(|one, other| one.message_id.cmp(&other.message_id));
+        for some in mails.chunks(BATCH) {
+            store.queue_once(some.to_vec()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The texts of notices to owners.
+//!
+//! The message id of a notice follows from its subject, so each gateway makes the same one, and the store queues it once.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_store::{ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, StoredKey};
+
+use crate::registry::actor::Actor;
+use crate::registry::letter::letter;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The facts about the service that are in the mails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeTexts {
+    /// The name of the service.
+    pub service: String,
+    /// The public address of the pages of accounts, without a trailing slash.
+    pub root: String,
+    /// The domain of message ids.
+    pub domain: String,
+    /// Whether owners can have webhooks.
+    pub webhooks: bool,
+}
+
+/// A notice before it is a mail: what happened, and what to do.
+struct NoticeText {
+    kind: MailKind,
+    /// The rest of its id.
+    about: String,
+    subject: String,
+    happened: String,
+    advice: &'static str,
+    application: Option<ApplicationId>,
+    /// The fields for webhooks, besides the application.
+    data: Value,
+}
+
+impl NoticeTexts {
+    fn mail(&self, notice: NoticeText, at: Wall) -> NewMail {
+        let NoticeText {
+            kind,
+            about,
+            subject,
+            happened,
+            advice,
+            application,
+            mut data,
+        } = notice;
+        let service = &self.service;
+        let root = &self.root;
+        let mut webhook = String::new();
+        if self.webhooks {
+            if let (Some(id), Value::Object(fields)) = (application, &mut data) {
+                fields.insert("application".into(), id.to_string().into());
+            }
+            webhook =
+                json!({"type": kind.word(), "timestamp": at.rfc3339(), "data": data}).to_string();
+        }
+        let page = application.map_or_else(String::new, |id| format!("/applications/{id}"));
+        let message = format!(
+            "{happened}\n\n{advice}\n\n{root}/account{page}\n\n\
+             You get this mail because of the notices that your account has chosen. Change them at {root}/account"
+        );
+        let id = format!("{}.{about}", kind.word());
+        let subject = format!("{service}: {subject}");
+        NewMail {
+            webhook,
+            ..letter(kind, (&id, &self.domain), subject, message, at)
+        }
+    }
+
+    /// The notice of a change. The recipient is unknown here.
+    pub(crate) fn of_change(
+        &self,
+        who: Actor<'_>,
+        id: ApplicationId,
+        what: &ChangeKind,
+        at: Wall,
+    ) -> Option<NewMail> {
+        let (subject, happened, key) = changed_keys(id, what, at)?;
+        let by = if who.owner().is_some() {
+            "in your account"
+        } else {
+            "by the operator"
+        };
+        let key = key.map_or_else(String::new, |digest| format!(".{}", short(digest)));
+        let notice = NoticeText {
+            kind: MailKind::KeyChanged,
+            about: format!("{id}.{}.{}{key}", at.millis(), what.word()),
+            subject: subject.into(),
+            happened: format!("{happened} This was done {by} at {}.", at.rfc3339()),
+            advice: "If you did not expect this, sign in, revoke the keys that you do not know, and sign out everywhere.",
+            application: Some(id),
+            data: json!({"change": what.word()}),
+        };
+        Some(self.mail(notice, at))
+    }
+
+    /// The notice of a new session. The recipient is unknown here.
+    pub(crate) fn of_sign_in(&self, session: &Digest, at: Wall) -> NewMail {
+        let notice = NoticeText {
+            kind: MailKind::NewSignIn,
+            about: short(session),
+            subject: "somebody signed in to your account".into(),
+            happened: format!(
+                "Somebody signed in to your account with a link from your mail at {}.",
+                at.rfc3339()
+            ),
+            advice: "If that was not you, somebody reads your mail: secure your mailbox, then sign in and sign out everywhere.",
+            application: None,
+            data: json!({}),
+        };
+        self.mail(notice, at)
+    }
+
+    pub(crate) fn of_due(&self, kind: MailKind, due: DueNotice, now: Wall) -> NewMail {
+        let id = due.application;
+        let (about, subject, happened, advice, data) = match due.subject {
+            NoticeSubject::Quota { used, quota } => {
+                // After a refusal the rest is held by gateways, and nothing is left for the owner.
+                let (part, used) = if kind == MailKind::Quota80 {
+                    ("80 % of today's", used.min(quota))
+                } else {
+                    ("all of today's", quota)
+                };
+                (
+                    format!("{id}.{}", now.day()),
+                    format!("{part} requests are used"),
+                    format!(
+                        "The application {id} has used {part} requests: {used} of {quota} on {} (UTC). After the last one, \
+                         requests get 429 until 00:00 UTC.",
+                        now.day()
+                    ),
+                    "A request with If-None-Match costs nothing while a document is unchanged. The page of the application shows \
+                     which requests it makes:",
+                    json!({"day": now.day().to_string(), "used": used, "quota": quota}),
+                )
+            }
+            NoticeSubject::Key { shown, expires_at } => {
+                let days = if expires_at <= now.plus(DAY) { 1 } else { 7 };
+                (
+                    format!(
+                        "{days}.{id}.{}.{}",
+                        short(&Digest::of(&shown)),
+                        expires_at.millis()
+                    ),
+                    format!("a key expires on {}", expires_at.day()),
+                    format!(
+                        "The key that begins with {shown} expires at {}. It belongs to the application {id}.",
+                        expires_at.rfc3339()
+                    ),
+                    "Add a key and use it before then; requests with an expired key are refused. The page of the application \
+                     shows its keys:",
+                    json!({"key": shown, "expires_at": expires_at.rfc3339()}),
+                )
+            }
+        };
+        let notice = NoticeText {
+            kind,
+            about,
+            subject,
+            happened,
+            advice,
+            application: Some(id),
+            data,
+        };
+        NewMail {
+            recipient: due.recipient,
+            ..self.mail(notice, now)
+        }
+    }
+}
+
+/// The subject and the text of a change of keys, and the key if it is one.
+fn changed_keys(
+    id: ApplicationId,
+    what: &ChangeKind,
+    at: Wall,
+) -> Option<(&'static str, String, Option<&Digest>)> {
+    let created = |key: &StoredKey| {
+        format!(
+            "The key that begins with {} was created for the application {id}.",
+            key.shown
+        )
+    };
+    Some(match what {
+        ChangeKind::Create {
+            key,
+            owner: Some(_),
+            ..
+        }
+        | ChangeKind::AddKey { key, .. } => ("a key was created", created(key), Some(&key.digest)),
+        ChangeKind::Rotate {
+            key,
+            retire_others_at,
+            ..
+        } => {
+            let others = if *retire_others_at <= at {
+                "are revoked".to_owned()
+            } else {
+                format!("expire at {} at the latest", retire_others_at.rfc3339())
+            };
+            let happened = format!("{} Its other keys {others}.", created(key));
+            ("the keys were replaced", happened, Some(&key.digest))
+        }
+        ChangeKind::RevokeKey { digest } => {
+            let happened =
+                format!("A key of the application {id} was revoked and no longer works.");
+            ("a key was revoked", happened, Some(digest))
+        }
+        ChangeKind::RevokeAll => {
+            let happened =
+                format!("All keys of the application {id} are revoked and no longer work.");
+            ("all keys were revoked", happened, None)
+        }
+        ChangeKind::Close => {
+            let happened = format!(
+                "The application {id} was closed. Its keys are revoked and no longer work."
+            );
+            ("an application was closed", happened, None)
+        }
+        // Without an owner there is no recipient, and the mail about a leaked key is part of its report.
+        ChangeKind::Create { owner: None, .. }
+        | ChangeKind::ReportLeak(_)
+        | ChangeKind::SetTier { .. }
+        | ChangeKind::SetLimits { .. }
+        | ChangeKind::RestoreLimits
+        | ChangeKind::SetExpiry { .. }
+        | ChangeKind::Describe { .. } => return None,
+    })
+}
+
+/// Enough of a digest to tell subjects apart.
+fn short(digest: &Digest) -> String {
+    digest.to_string().chars().take(32).collect()
+}

@@ -1,0 +1,171 @@
+//! Owners of applications: an operator lists, suspends and deletes them. The keys of their applications are changed with
+//! them, in this process immediately.
+
+use std::sync::Arc;
+
+use scoregate_base::keys::OwnerId;
+use scoregate_store::{
+    ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError,
+    StoredOwner, WebhookChange,
+};
+
+use crate::registry::actor::Actor;
+use crate::registry::key_changes::KeyChanges;
+use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+
+/// How often the deletion of an account is tried while applications are created.
+const DELETE_TRIES: u32 = 3;
+/// Maximum number of owners per page.
+const OWNERS_PAGE: usize = 1_000;
+
+/// Administers owners.
+pub struct OwnerAdministration {
+    changes: Arc<KeyChanges>,
+}
+
+impl OwnerAdministration {
+    /// Administers the owners in the store of `changes`.
+    pub fn new(changes: Arc<KeyChanges>) -> Self {
+        Self { changes }
+    }
+
+    /// A page of owners, and where the next one begins.
+    pub async fn list(
+        &self,
+        query: OwnerQuery,
+    ) -> RegistrarResult<(Vec<StoredOwner>, Option<OwnerId>)> {
+        let most = query.limit.clamp(1, OWNERS_PAGE);
+        let mut owners = self
+            .changes
+            .store
+            .owners(OwnerQuery {
+                limit: most + 1,
+                ..query
+            })
+            .await?;
+        let is_last = owners.len() <= most;
+        owners.truncate(most);
+        let next = owners.last().map(|last| last.id).filter(|_| !is_last);
+        Ok((owners, next))
+    }
+
+    /// An owner.
+    pub async fn show(&self, id: OwnerId) -> RegistrarResult<StoredOwner> {
+        let found = self.changes.store.owner(id).await?;
+        Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
+    }
+
+    /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
+    pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
+        let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
+        for application in &owner.applications {
+            self.changes
+                .change(who, *application, ChangeKind::RevokeAll)
+                .await?;
+        }
+        Ok(owner)
+    }
+
+    /// Ends a suspension. The revoked keys remain revoked.
+    pub async fn resume(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
+        self.change(who, id, OwnerChangeKind::Resume).await
+    }
+
+    /// Sets the tier of an owner's present and future applications. Without a tier, future ones get the default and present
+    /// ones keep theirs. After a failure it can be repeated.
+    pub async fn set_tier(
+        &self,
+        who: &str,
+        id: OwnerId,
+        tier: Option<String>,
+    ) -> RegistrarResult<StoredOwner> {
+        if let Some(tier) = &tier {
+            self.changes.check_tier(tier)?;
+        }
+        let owner = self
+            .change(who, id, OwnerChangeKind::SetTier(tier.clone()))
+            .await?;
+        if let Some(tier) = tier {
+            for application in &owner.applications {
+                self.changes
+                    .change(
+                        who,
+                        *application,
+                        ChangeKind::SetTier { tier: tier.clone() },
+                    )
+                    .await?;
+            }
+        }
+        Ok(owner)
+    }
+
+    /// Chooses the kinds of notices that an owner gets, in the owner's name.
+    pub async fn set_notices(
+        &self,
+        id: OwnerId,
+        kinds: Vec<MailKind>,
+    ) -> RegistrarResult<StoredOwner> {
+        self.change(id, id, OwnerChangeKind::SetNotices(kinds))
+            .await
+    }
+
+    /// Changes a webhook in the name of its owner.
+    pub async fn change_webhook(
+        &self,
+        owner: OwnerId,
+        id: String,
+        change: WebhookChange,
+    ) -> RegistrarResult<()> {
+        self.change(owner, owner, OwnerChangeKind::Webhook { id, change })
+            .await
+            .map(drop)
+    }
+
+    /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
+    /// own accounts.
+    pub async fn delete(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: OwnerId,
+    ) -> RegistrarResult<StoredOwner> {
+        let who = who.into();
+        let mut tries = 1;
+        loop {
+            for application in self.show(id).await?.applications {
+                self.changes
+                    .change(who, application, ChangeKind::Close)
+                    .await?;
+            }
+            let what = OwnerChangeKind::Delete {
+                in_own_name: who.owner().is_some(),
+            };
+            match self.change(who, id, what).await {
+                // One was created meanwhile.
+                Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
+                    if tries < DELETE_TRIES =>
+                {
+                    tries += 1;
+                }
+                deleted => return deleted,
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        who: impl Into<Actor<'_>>,
+        owner: OwnerId,
+        what: OwnerChangeKind,
+    ) -> RegistrarResult<StoredOwner> {
+        let change = OwnerChange {
+            at: self.changes.now().wall,
+            who: who.into().name(),
+            owner,
+            what,
+        };
+        Ok(self
+            .changes
+            .measured(self.changes.store.change_owner(change))
+            .await?)
+    }
+}

@@ -1,0 +1,476 @@
+//! Creates applications and keys, changes them, and reads them.
+//!
+//! Fields that a request omits stay as they are. Reading and writing happen in one turn, so no other change comes between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::accounts::Account;
+use crate::pages::account::CurrentUsage;
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
+use scoregate_base::limits::LimitRule;
+use scoregate_base::secret::Secret;
+use scoregate_store::{
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, OwnLimits, Ownership,
+    StoreError, StoreResult, StoredApplication, StoredKey, StoredOwner, notice_kinds,
+};
+
+use crate::registry::actor::Actor;
+use crate::registry::field_change::{DescriptionChange, FieldChange};
+use crate::registry::key_changes::KeyChanges;
+use crate::registry::new_application::{IssuedKey, KeyDetails, NewApplication};
+use crate::registry::registrar_error::{RegistrarError, RegistrarResult, check_limits};
+
+/// The actor in the audit trail when limits end.
+const ACTOR: &str = "end of limits";
+/// Limits that end later would be forgotten until then: a year, with a day for leap years.
+const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
+/// Audit records read per page.
+const AUDIT_PAGE: usize = 1_000;
+/// Maximum number of applications per page.
+const LIST_PAGE: usize = 10_000;
+
+/// Administers applications and their keys.
+pub struct Registrar {
+    pub(crate) changes: Arc<KeyChanges>,
+    form: KeyForm,
+}
+
+impl Registrar {
+    /// Reads and changes the store of `changes`. New keys have this form.
+    pub fn new(changes: Arc<KeyChanges>, form: KeyForm) -> Self {
+        Self { changes, form }
+    }
+
+    /// Creates an application with its first key.
+    pub async fn create(&self, who: &str, new: NewApplication) -> RegistrarResult<IssuedKey> {
+        self.create_with(Actor::Operator(who), new, None).await
+    }
+
+    /// Creates an application of an owner, who must not be suspended and may have `at_most` of them.
+    pub async fn create_for(
+        &self,
+        owner: OwnerId,
+        at_most: u32,
+        new: NewApplication,
+    ) -> RegistrarResult<IssuedKey> {
+        self.create_with(Actor::Owner(owner), new, Some(Ownership { owner, at_most }))
+            .await
+    }
+
+    async fn create_with(
+        &self,
+        who: Actor<'_>,
+        new: NewApplication,
+        owner: Option<Ownership>,
+    ) -> RegistrarResult<IssuedKey> {
+        self.changes.check_tier(&new.tier)?;
+        check_text("name", Some(&new.name))?;
+        new.description.check()?;
+        check_limits(new.own)?;
+        let id = ApplicationId::mint()?;
+        let details = KeyDetails {
+            expires_at: new.expires_at,
+            ..KeyDetails::default()
+        };
+        let (secret, key) = self.mint(self.changes.now().wall, details)?;
+        let NewApplication {
+            name,
+            tier,
+            own,
+            description,
+            ..
+        } = new;
+        let what = ChangeKind::Create {
+            name,
+            tier,
+            own,
+            description,
+            key,
+            owner,
+        };
+        Ok(IssuedKey {
+            application: self.changes.change(who, id, what).await?,
+            key: secret,
+        })
+    }
+
+    /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
+    /// application and is unchanged.
+    pub async fn rotate(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        overlap: Duration,
+        details: KeyDetails,
+    ) -> RegistrarResult<IssuedKey> {
+        let now = self.changes.now().wall;
+        let allowance = details.allowance;
+        let (secret, key) = self.mint(now, details)?;
+        let what = ChangeKind::Rotate {
+            key,
+            retire_others_at: now.plus(overlap),
+            allowance,
+        };
+        Ok(IssuedKey {
+            application: self.changes.change(who, id, what).await?,
+            key: secret,
+        })
+    }
+
+    /// Creates a further key for an application; its other keys are unaffected.
+    pub async fn add_key(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        details: KeyDetails,
+    ) -> RegistrarResult<IssuedKey> {
+        let allowance = details.allowance;
+        let (secret, key) = self.mint(self.changes.now().wall, details)?;
+        let application = self
+            .changes
+            .change(who, id, ChangeKind::AddKey { key, allowance })
+            .await?;
+        Ok(IssuedKey {
+            application,
+            key: secret,
+        })
+    }
+
+    fn mint(&self, now: Wall, details: KeyDetails) -> RegistrarResult<(Secret, StoredKey)> {
+        let KeyDetails {
+            name, expires_at, ..
+        } = details;
+        check_text("key_name", name.as_deref())?;
+        if expires_at.is_some_and(|ends| ends <= now) {
+            return Err(RegistrarError::BadExpiry);
+        }
+        let secret = self.form.mint()?;
+        let digest = Digest::of(secret.expose());
+        let shown = shown_prefix(secret.expose()).to_owned();
+        let revoked_at = None;
+        let last_used_at = None;
+        let key = StoredKey {
+            digest,
+            shown,
+            name,
+            created_at: now,
+            expires_at,
+            revoked_at,
+            last_used_at,
+        };
+        Ok((secret, key))
+    }
+
+    /// The notice of a new session, if owners get notices.
+    pub fn sign_in_notice(&self, session: &Digest, at: Wall) -> Option<NewMail> {
+        self.changes
+            .notices
+            .as_ref()
+            .map(|texts| texts.of_sign_in(session, at))
+    }
+
+    /// The kinds of notices that an owner gets who has these applications: the chosen ones, or those of the tiers.
+    pub fn notices_of(
+        &self,
+        owner: &StoredOwner,
+        applications: &[StoredApplication],
+    ) -> Vec<MailKind> {
+        owner.notices.clone().unwrap_or_else(|| {
+            let mut tiers = self.changes.notice_tiers();
+            tiers.retain(|tier| {
+                applications
+                    .iter()
+                    .any(|application| *tier.name == application.tier)
+            });
+            notice_kinds(|row| tiers.iter().any(|tier| tier.defaults.contains(&row.kind)))
+        })
+    }
+
+    /// Revokes all keys of an application, or the one that begins with `prefix`.
+    pub async fn revoke(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        prefix: Option<&str>,
+    ) -> RegistrarResult<StoredApplication> {
+        let Some(prefix) = prefix else {
+            return self.changes.change(who, id, ChangeKind::RevokeAll).await;
+        };
+        let digest = match self.show(id).await {
+            // If the record was damaged after this process loaded the key, the key still works; its full name or
+            // digest revokes it.
+            Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
+                Digest::from_hex(prefix).unwrap_or_else(|| Digest::of(prefix))
+            }
+            application => one_key(&application?, prefix)?,
+        };
+        self.changes
+            .change(who, id, ChangeKind::RevokeKey { digest })
+            .await
+    }
+
+    /// Moves an application to another tier. Units used today stay used.
+    pub async fn set_tier(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        tier: &str,
+    ) -> RegistrarResult<StoredApplication> {
+        self.changes.check_tier(tier)?;
+        self.changes
+            .change(
+                who,
+                id,
+                ChangeKind::SetTier {
+                    tier: tier.to_owned(),
+                },
+            )
+            .await
+    }
+
+    /// Sets limits for one application, or removes them, until a time if there is one. Units used today stay used.
+    pub async fn set_limits(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        minute: FieldChange<u32>,
+        day: FieldChange<u32>,
+        until: Option<Wall>,
+    ) -> RegistrarResult<StoredApplication> {
+        let turn = self.changes.turn().await;
+        let now = turn.now();
+        if until.is_some_and(|at| at <= now || at > now.plus(LIMITS_END_WITHIN)) {
+            return Err(RegistrarError::BadUntil);
+        }
+        // If both limits are given nothing is read, so a record whose limits cannot be read can be repaired this way.
+        let reads = minute.is_unchanged() || day.is_unchanged();
+        let before = if reads {
+            self.show(id).await?.own
+        } else {
+            OwnLimits::default()
+        };
+        let own = OwnLimits {
+            minute: minute.over(before.minute),
+            day: day.over(before.day),
+        };
+        check_limits(own)?;
+        Ok(turn
+            .make(who.into(), id, ChangeKind::SetLimits { own, until })
+            .await?)
+    }
+
+    /// Restores the limits of applications whose limits have ended. Called every minute.
+    pub async fn restore_limits(&self) {
+        let due = self.changes.store.due_limits(self.changes.now().wall).await;
+        let failed = |error: RegistrarError| {
+            tracing::warn!(%error, "limits that have ended stay in force; the next attempt is in a minute");
+        };
+        for id in due
+            .map_err(|error| failed(error.into()))
+            .unwrap_or_default()
+        {
+            match self
+                .changes
+                .change(ACTOR, id, ChangeKind::RestoreLimits)
+                .await
+            {
+                // If not, another gateway has, or an operator has set others.
+                Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
+                Err(error) => failed(error),
+            }
+        }
+    }
+
+    /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter
+    /// case, with several keys, none may expire later than before: a rotation may be about to retire one. An expired
+    /// key is reactivated by its own name only; a revoked key never.
+    pub async fn set_expiry(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        prefix: Option<&str>,
+        at: Option<Wall>,
+    ) -> RegistrarResult<StoredApplication> {
+        let who = who.into();
+        let turn = self.changes.turn().await;
+        let now = self.changes.now().wall;
+        if at.is_some_and(|at| at <= now) {
+            return Err(RegistrarError::BadExpiry);
+        }
+        let application = self.show(id).await?;
+        let digests = match prefix {
+            Some(prefix) => vec![one_key(&application, prefix)?],
+            None => all_in_force(&application, now, at)?,
+        };
+        Ok(turn
+            .make(who, id, ChangeKind::SetExpiry { digests, at })
+            .await?)
+    }
+
+    /// Changes name and description of an application.
+    pub async fn describe(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        change: DescriptionChange,
+    ) -> RegistrarResult<StoredApplication> {
+        let who = who.into();
+        let turn = self.changes.turn().await;
+        let before = self.show(id).await?;
+        let name = change.name.clone().unwrap_or(before.name);
+        let description = change.over(before.description);
+        check_text("name", Some(&name))?;
+        description.check()?;
+        Ok(turn
+            .make(who, id, ChangeKind::Describe { name, description })
+            .await?)
+    }
+
+    /// Closes an application: revokes its keys and removes its owner and everything that can be personal data.
+    pub async fn close(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+    ) -> RegistrarResult<StoredApplication> {
+        self.changes.change(who, id, ChangeKind::Close).await
+    }
+
+    /// Returns an application.
+    pub async fn show(&self, id: ApplicationId) -> RegistrarResult<StoredApplication> {
+        let found = self
+            .changes
+            .store
+            .application(id, self.changes.now().wall.day())
+            .await?;
+        Ok(found.ok_or(StoreError::UnknownApplication(id))?)
+    }
+
+    /// Those of these applications that exist and can be read, with the units granted for `day`.
+    pub async fn find(
+        &self,
+        ids: Vec<ApplicationId>,
+        day: Day,
+    ) -> StoreResult<Vec<StoredApplication>> {
+        Ok(self
+            .changes
+            .store
+            .applications(ids, day)
+            .await?
+            .applications)
+    }
+
+    /// A page of applications.
+    pub async fn list(
+        &self,
+        after: Option<ApplicationId>,
+        most: usize,
+    ) -> RegistrarResult<ApplicationPage> {
+        let day = self.changes.now().wall.day();
+        Ok(self
+            .changes
+            .store
+            .page(after, most.clamp(1, LIST_PAGE), day)
+            .await?)
+    }
+
+    /// Audit records, newest first, and where the next page begins.
+    pub async fn audit(&self, ask: AuditQuery) -> RegistrarResult<(Vec<AuditRecord>, Option<u64>)> {
+        let most = ask.limit.clamp(1, AUDIT_PAGE);
+        let mut records = self
+            .changes
+            .store
+            .audit(AuditQuery {
+                limit: most + 1,
+                ..ask
+            })
+            .await?;
+        let is_last = records.len() <= most;
+        records.truncate(most);
+        let next = records.last().map(|last| last.number).filter(|_| !is_last);
+        Ok((records, next))
+    }
+
+    /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
+    pub async fn account(&self, id: ApplicationId) -> RegistrarResult<Option<Arc<Account>>> {
+        Ok(self.changes.account_of(&self.show(id).await?))
+    }
+
+    /// Units that an application used today. `None` on a stopped system, which knows only granted units.
+    pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
+        let today = self.changes.now().wall.day();
+        let used = || {
+            self.changes
+                .account_of(stored)
+                .map_or(stored.granted, |account| account.used(today).into())
+        };
+        self.changes.serves().then(used)
+    }
+
+    /// The current use of an application as stored, with the units granted today. `None` if its tier is not configured.
+    /// If none of its keys is in memory, all granted units count as used.
+    pub fn current_use(&self, stored: &StoredApplication) -> Option<CurrentUsage> {
+        let now = self.changes.now();
+        let account = if let Some(account) = self.changes.account_of(stored) {
+            account
+        } else {
+            let terms = self.changes.terms_of(&stored.tier, stored.own)?;
+            Arc::new(Account::new(stored, terms, now.wall.day()))
+        };
+        let terms = account.terms();
+        let [minute, day, _] = account.limit_statuses(LimitRule::Day, &terms.limits, now);
+        Some(CurrentUsage {
+            day_used: day.limit - day.remaining,
+            day_limit: day.limit,
+            day_ends_at: day.reset,
+            minute_used: minute.limit.saturating_sub(minute.remaining),
+            minute_limit: minute.limit,
+        })
+    }
+
+    /// Whether keys of other forms are looked up at all.
+    pub fn accepts_imported(&self) -> bool {
+        self.form.accepts_imported()
+    }
+}
+
+/// Finds one key: by the whole key, by its SHA-256, or by a unique prefix.
+fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
+    let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
+    let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
+    let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key);
+    let meant: Vec<&StoredKey> = application.keys.iter().filter(is_meant).collect();
+    match meant.as_slice() {
+        [only] => Ok(only.digest),
+        several => Err(RegistrarError::NoSuchKey {
+            application: application.id,
+            prefix: shown_prefix(prefix).to_owned(),
+            found: several.len(),
+        }),
+    }
+}
+
+/// The keys that have not expired, if all of them may get the new expiry.
+fn all_in_force(
+    application: &StoredApplication,
+    now: Wall,
+    at: Option<Wall>,
+) -> RegistrarResult<Vec<Digest>> {
+    let keys: Vec<&StoredKey> = application
+        .keys
+        .iter()
+        .filter(|key| key.is_active(now))
+        .collect();
+    let is_put_off = |key: &&StoredKey| {
+        key.expires_at
+            .is_some_and(|ends| at.is_none_or(|at| at > ends))
+    };
+    match keys.as_slice() {
+        [] => Err(RegistrarError::NoneInForce(application.id)),
+        [_, _, ..] if keys.iter().any(is_put_off) => {
+            Err(RegistrarError::SeveralInForce(application.id, keys.len()))
+        }
+        all => Ok(all.iter().map(|key| key.digest).collect()),
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a change failed.
+
+use scoregate_base::keys::{ApplicationId, BadText};
+use scoregate_store::{OwnLimits, StoreError};
+
+/// The result of a change.
+pub(crate) type RegistrarResult<T> = Result<T, RegistrarError>;
+
+/// Why a change failed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrarError {
+    /// The tier is not configured.
+    #[error("unknown tier `{tier}`; the tiers are {known}")]
+    UnknownTier {
+        /// The unknown tier.
+        tier: String,
+        /// The configured tiers.
+        known: String,
+    },
+    /// A text is empty, too long, or has misleading characters.
+    #[error(transparent)]
+    BadText(#[from] BadText),
+    /// A limit of zero would refuse everything.
+    #[error("a limit must be at least 1; to block an application, revoke its keys")]
+    BadLimit,
+    /// The expiry is in the past.
+    #[error("the expiry must be in the future; to disable a key now, revoke it")]
+    BadExpiry,
+    /// Limits end in the past, or too late.
+    #[error("limits must end in the future and within 366 days; without an end they stay")]
+    BadUntil,
+    /// All keys have expired or are revoked.
+    #[error(
+        "all keys of {0} have expired or are revoked; name the key to extend, or run `scoregate keys rotate {0}`"
+    )]
+    NoneInForce(ApplicationId),
+    /// Several keys are active, and one of them would expire later than it does.
+    #[error(
+        "{1} keys of {0} are active, and one of them would expire later than it does now; name the key to change"
+    )]
+    SeveralInForce(ApplicationId, usize),
+    /// No key of the application has this prefix, or several have.
+    #[error(
+        "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"
+    )]
+    NoSuchKey {
+        /// The application.
+        application: ApplicationId,
+        /// The prefix.
+        prefix: String,
+        /// Number of keys with this prefix.
+        found: usize,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The operating system's random generator failed.
+    #[error("no key can be created; the operating system returned no random bytes: {0}")]
+    NoRandomness(#[from] getrandom::Error),
+}
+
+pub(crate) fn check_limits(own: OwnLimits) -> RegistrarResult<()> {
+    if [own.minute, own.day].contains(&Some(0)) {
+        Err(RegistrarError::BadLimit)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! A gateway on the embedded store, as far as changes concern it.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::accounts::{KeyDirectory, KeyFreshness, TermsByTier};
+use crate::instruments::Instruments;
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::standard_tiers;
+use scoregate_base::routes::EndpointTable;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::{Embedded, LocalCopy};
+
+use crate::registry::directory_keeper::DirectoryKeeper;
+use crate::registry::key_changes::KeyChanges;
+use crate::registry::local_copy_writer::LocalCopyWriter;
+use crate::registry::new_application::NewApplication;
+use crate::registry::owner_administration::OwnerAdministration;
+use crate::registry::registrar::Registrar;
+
+pub(crate) const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
+
+/// A gateway on the store in a directory.
+pub(crate) struct ChangingGateway {
+    pub(crate) store: Arc<Embedded>,
+    pub(crate) keys: Arc<KeyDirectory>,
+    pub(crate) registrar: Registrar,
+    pub(crate) owners: OwnerAdministration,
+    pub(crate) keeper: DirectoryKeeper,
+    pub(crate) copy: Option<Arc<LocalCopyWriter>>,
+    pub(crate) manual: ManualClock,
+}
+
+/// Changes in a store, on a running server or a stopped system.
+pub(crate) fn changes(
+    store: &Arc<Embedded>,
+    keys: Option<&Arc<KeyDirectory>>,
+    copy: Option<&Arc<LocalCopyWriter>>,
+    clock: &Clock,
+) -> Arc<KeyChanges> {
+    let store = Arc::clone(store);
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    Arc::new(KeyChanges::new(
+        store,
+        keys.cloned(),
+        copy.cloned(),
+        terms,
+        clock.clone(),
+        instruments(),
+    ))
+}
+
+pub(crate) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
+    Registrar::new(Arc::clone(changes), KeyForm::new("sg_live", false))
+}
+
+fn instruments() -> Arc<Instruments> {
+    Arc::new(Instruments::new(
+        &MetricsRegistry::default(),
+        &[],
+        &EndpointTable::default(),
+    ))
+}
+
+impl ChangingGateway {
+    /// A gateway that has loaded its keys.
+    pub(crate) async fn loaded(directory: &TempDir) -> Self {
+        let gateway = Self::of(directory, KeyDirectory::default(), None);
+        gateway.keeper.load().await.unwrap();
+        gateway
+    }
+
+    /// A gateway with a local copy in another directory. It loads nothing.
+    pub(crate) fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
+        Self::of(
+            directory,
+            KeyDirectory::shared(KeyFreshness::shared(None)),
+            Some(data),
+        )
+    }
+
+    fn of(directory: &TempDir, keys: KeyDirectory, data: Option<&TempDir>) -> Self {
+        let store = Arc::new(Embedded::open(directory.path()).unwrap());
+        let keys = Arc::new(keys);
+        let (clock, manual) = Clock::manual(NOON);
+        let copy = data.map(|data| {
+            let copy = LocalCopy::of(data.path());
+            let freshness = Arc::clone(&keys.freshness);
+            let store = Arc::clone(&store);
+            Arc::new(LocalCopyWriter::new(
+                copy,
+                store,
+                freshness,
+                clock.clone(),
+                instruments(),
+            ))
+        });
+        let changes = changes(&store, Some(&keys), copy.as_ref(), &clock);
+        let keeper = DirectoryKeeper::new(Arc::clone(&changes), Arc::clone(&keys));
+        let registrar = registrar(&changes);
+        let owners = OwnerAdministration::new(changes);
+        Self {
+            store,
+            keys,
+            registrar,
+            owners,
+            keeper,
+            copy,
+            manual,
+        }
+    }
+}
+
+/// A new application.
+pub(crate) fn station() -> NewApplication {
+    NewApplication {
+        name: "Weather station".into(),
+        tier: "pro".into(),
+        ..NewApplication::default()
+    }
+}

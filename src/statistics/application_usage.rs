@@ -1,0 +1,131 @@
+//! The applications with the most requests of the day, for operators.
+//!
+//! In memory, since the start of the process or midnight UTC, in bounded space: applications that are not tracked have too few
+//! requests to matter. Fed by `request_counter`, so a request does not wait for it. Metrics never distinguish applications.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
+
+use crate::accounts::{Account, CountedRequests, KindCount, UsageCounts};
+
+/// Usage of an application, as the side port writes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApplicationUse {
+    /// Its id.
+    pub application: String,
+    /// Its name.
+    pub name: String,
+    /// The name of its tier.
+    pub tier: String,
+    /// Remaining allowances of its minute, its day and its guard.
+    pub limits: Vec<RemainingAllowance>,
+    /// Its requests; null if too few to be counted.
+    pub requests: Option<CountedRequests>,
+}
+
+/// The remaining allowance of a rule.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RemainingAllowance {
+    /// The rule.
+    pub name: String,
+    /// Allowed units.
+    pub limit: u32,
+    /// Remaining units.
+    pub remaining: u32,
+    /// Time at which the full allowance is available again.
+    pub reset_at: String,
+}
+
+/// Tracks the applications with the most requests.
+#[derive(Default)]
+pub(crate) struct ApplicationUsage {
+    applications: SpaceSaving<ApplicationId, TrackedUse>,
+}
+
+/// An entry is assigned an account at its second request only. If most callers come once, no account is dropped whose memory is
+/// cold.
+#[derive(Clone, Default)]
+struct TrackedUse {
+    account: Option<Arc<Account>>,
+    counts: UsageCounts,
+}
+
+impl ApplicationUsage {
+    /// Counts requests of an application.
+    pub(crate) fn count(&self, account: &Arc<Account>, counted: &KindCount) {
+        let caller = || Arc::clone(account);
+        let new = |inherited| TrackedUse {
+            account: (inherited == 0).then(caller),
+            ..TrackedUse::default()
+        };
+        let (requests, minute) = counted.requests_of_minute();
+        self.applications.count(
+            era(counted.day()),
+            account.id,
+            requests.requests,
+            new,
+            |used| {
+                if !used.counts.is_empty() || requests.requests > 1 {
+                    used.account.get_or_insert_with(caller);
+                }
+                used.counts.add(&requests, minute);
+            },
+        );
+    }
+
+    /// The applications with the most requests of the day.
+    pub(crate) fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+        let listed = self.applications.list(era(now.wall.day())).into_iter();
+        let known = listed.filter_map(
+            |SketchEntry {
+                 overestimate,
+                 value,
+                 ..
+             }| {
+                let requests = Some(value.counts.counted(overestimate, now));
+                Some(ApplicationUse::new(value.account.as_ref()?, requests, now))
+            },
+        );
+        known.take(most).collect()
+    }
+
+    /// Usage of one application.
+    pub(crate) fn of(&self, account: &Account, now: Now) -> ApplicationUse {
+        let found = self.applications.find(era(now.wall.day()), account.id);
+        let requests = found.map(|entry| entry.value.counts.counted(entry.overestimate, now));
+        ApplicationUse::new(account, requests, now)
+    }
+}
+
+impl ApplicationUse {
+    fn new(account: &Account, requests: Option<CountedRequests>, now: Now) -> Self {
+        let terms = account.terms();
+        let allowance = |status: LimitStatus| RemainingAllowance {
+            name: status.rule.name().into(),
+            limit: status.limit,
+            remaining: status.remaining,
+            reset_at: status.reset.rfc3339(),
+        };
+        Self {
+            application: account.id.to_string(),
+            name: account.name().into(),
+            tier: terms.tier_name.to_string(),
+            limits: account
+                .limit_statuses(LimitRule::Guard, &terms.limits, now)
+                .map(allowance)
+                .into(),
+            requests,
+        }
+    }
+}
+
+/// The day that sketches are reset for.
+fn era(day: Day) -> u64 {
+    u64::from(day.number())
+}

@@ -1,0 +1,286 @@
+//! Evidence of use that this process has seen and not yet recorded.
+//!
+//! Hours are recorded when they have ended, so a process that is killed loses what it saw in the current one. No address is
+//! kept: without the key of the day, which is in the store, origins are not recorded.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use foldhash::quality::FixedState;
+use http::HeaderValue;
+use parking_lot::Mutex;
+
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::evidence::judgement::{Advice, advice};
+use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{EvidenceStore, HourRecord, StoreResult};
+
+/// Number of records per store call.
+const AT_ONCE: usize = 500;
+/// Hours that are kept while the store cannot be reached.
+const MOST_HOURS: u32 = 3;
+/// Documents in an hour from which advice is considered.
+const ENOUGH_FOR_ADVICE: u32 = 500;
+
+/// Evidence by hour and application.
+#[derive(Default)]
+pub(crate) struct EvidenceBook {
+    hours: Mutex<BTreeMap<(u32, ApplicationId), Box<HourEvidence>>>,
+    /// The key of the day's sketches. Read without a lock: behind a proxy, most requests have another origin than the one before.
+    sketch_key: ArcSwapOption<(Day, u64)>,
+}
+
+impl EvidenceBook {
+    /// Adds what an account has seen.
+    pub(crate) fn add(&self, application: ApplicationId, evidence: Vec<HourEvidence>) {
+        let mut hours = self.hours.lock();
+        for hour in evidence {
+            hours
+                .entry((hour.hour(), application))
+                .or_insert_with(|| Box::new(HourEvidence::of(hour.hour())))
+                .add(&hour);
+        }
+    }
+
+    /// Gets the key of the day from the store.
+    pub(crate) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
+        if self
+            .sketch_key
+            .load()
+            .as_ref()
+            .is_none_or(|key| key.0 != day)
+        {
+            let key = store
+                .sketch_key(day, RandomState::default().hash_one(day))
+                .await?;
+            self.sketch_key.store(Some(Arc::new((day, key))));
+        }
+        Ok(())
+    }
+
+    /// Records the hours before `until`. If the store cannot be reached, the next call records those of the last few hours. One
+    /// call at a time, and once no request of such an hour can be added.
+    pub(crate) async fn record(
+        &self,
+        store: &dyn EvidenceStore,
+        node: u64,
+        until: u32,
+    ) -> StoreResult<()> {
+        loop {
+            let batch = self.ended(until);
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let keys: Vec<_> = batch
+                .iter()
+                .map(|hour| (hour.evidence.hour(), hour.application))
+                .collect();
+            let recorded = store.record_evidence(node, batch).await;
+            let mut hours = self.hours.lock();
+            if recorded.is_err() {
+                hours.retain(|(hour, _), _| hour.saturating_add(MOST_HOURS) >= until);
+                return recorded;
+            }
+            for key in &keys {
+                hours.remove(key);
+            }
+        }
+    }
+
+    fn ended(&self, until: u32) -> Vec<HourRecord> {
+        let hours = self.hours.lock();
+        let mut records = Vec::new();
+        for ((_, application), evidence) in hours
+            .iter()
+            .take_while(|((hour, _), _)| *hour < until)
+            .take(AT_ONCE)
+        {
+            records.push(HourRecord {
+                application: *application,
+                evidence: HourEvidence::clone(evidence),
+            });
+        }
+        records
+    }
+
+    /// Advice by the requests of an hour. Few requests are no reason for it.
+    pub(crate) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
+        let hours = self.hours.lock();
+        let evidence = hours
+            .get(&(hour, application))
+            .filter(|hour| hour.counts().delivered >= ENOUGH_FOR_ADVICE);
+        let Some(evidence) = evidence else {
+            return Vec::new();
+        };
+        let mut day = DayEvidence::default();
+        day.add(evidence, 0);
+        drop(hours);
+        advice(&[day]).into_iter().map(Advice::sentence).collect()
+    }
+
+    /// The origin of a request, if the key of the day is known.
+    pub(crate) fn origin(
+        &self,
+        address: IpAddr,
+        agent: Option<&HeaderValue>,
+        at: Wall,
+    ) -> Option<Origin> {
+        let key = self.sketch_key.load();
+        let (_, key) = **key.as_ref().filter(|key| key.0 == at.day())?;
+        let positions = FixedState::with_seed(key);
+        let network = match address.to_canonical() {
+            IpAddr::V4(address) => u64::from(address.to_bits() >> 8),
+            IpAddr::V6(address) => {
+                u64::try_from(address.to_bits() >> 80).unwrap_or_default() | 1 << 48
+            }
+        };
+        let agent = agent.map_or(&b""[..], |agent| product(agent.as_bytes()));
+        Some(Origin {
+            network: top_bits(positions.hash_one(network)),
+            agent: top_bits(positions.hash_one(agent)),
+        })
+    }
+}
+
+/// The first product of a user agent, without its version.
+fn product(agent: &[u8]) -> &[u8] {
+    agent
+        .split(|byte| b"/ (".contains(byte))
+        .next()
+        .unwrap_or_default()
+}
+
+fn top_bits(hash: u64) -> u16 {
+    u16::try_from(hash >> 48).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::statistics::evidence_book::*;
+    use scoregate_base::evidence::DocumentMark;
+    use scoregate_store::{DayRecord, EvidenceQuery, StoreError, StoreFuture};
+
+    const NOON: Wall = Wall::from_seconds(1_763_769_600 + 12 * 3_600);
+
+    /// Remembers the recorded hours.
+    #[derive(Default)]
+    struct RememberingStore {
+        is_away: AtomicBool,
+        recorded: Mutex<Vec<HourRecord>>,
+    }
+
+    impl EvidenceStore for RememberingStore {
+        fn sketch_key(&self, _: Day, proposed: u64) -> StoreFuture<'_, u64> {
+            Box::pin(async move { Ok(proposed) })
+        }
+
+        fn record_evidence(&self, _: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
+            Box::pin(async move {
+                if self.is_away.load(Ordering::Relaxed) {
+                    return Err(StoreError::Unavailable {
+                        doing: "record evidence",
+                        reason: "away".into(),
+                    });
+                }
+                self.recorded.lock().extend(hours);
+                Ok(())
+            })
+        }
+
+        fn merge_evidence(&self, _: u32, _: u16, _: usize) -> StoreFuture<'_, bool> {
+            Box::pin(async { Ok(false) })
+        }
+
+        fn evidence(&self, _: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>> {
+            Box::pin(async { Ok(Vec::new()) })
+        }
+    }
+
+    /// Evidence of one document.
+    fn seen(hour: u32) -> Vec<HourEvidence> {
+        let mut evidence = HourEvidence::of(hour);
+        evidence.delivered(
+            DocumentMark {
+                model: Some(7),
+                document: 8,
+            },
+            100,
+            false,
+            NOON,
+        );
+        vec![evidence]
+    }
+
+    #[tokio::test]
+    async fn an_hour_is_recorded_as_a_whole_once_it_has_ended() {
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
+        let one = ApplicationId::mint().unwrap();
+        let other = ApplicationId::mint().unwrap();
+        for (application, hour) in [(one, 7), (one, 7), (other, 7), (one, 8)] {
+            book.add(application, seen(hour));
+        }
+        book.record(&store, 1, 7).await.unwrap();
+        assert!(store.recorded.lock().is_empty());
+        book.record(&store, 1, 8).await.unwrap();
+        book.record(&store, 1, 8).await.unwrap();
+        let mut delivered: Vec<_> = std::mem::take(&mut *store.recorded.lock());
+        delivered.sort_by_key(|record| record.application != one);
+        let counted = delivered
+            .iter()
+            .map(|record| (record.application, record.evidence.counts().delivered));
+        assert_eq!(counted.collect::<Vec<_>>(), [(one, 2), (other, 1)]);
+    }
+
+    #[tokio::test]
+    async fn the_last_hours_are_kept_while_the_store_is_away() {
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
+        store.is_away.store(true, Ordering::Relaxed);
+        let application = ApplicationId::mint().unwrap();
+        for hour in 10..16 {
+            book.add(application, seen(hour));
+            assert!(book.record(&store, 1, hour + 1).await.is_err());
+        }
+        store.is_away.store(false, Ordering::Relaxed);
+        book.record(&store, 1, 16).await.unwrap();
+        let hours: Vec<u32> = store
+            .recorded
+            .lock()
+            .iter()
+            .map(|record| record.evidence.hour())
+            .collect();
+        assert_eq!(hours, [13, 14, 15]);
+    }
+
+    #[tokio::test]
+    async fn origins_are_recorded_by_network_and_product_once_the_key_of_the_day_is_known() {
+        let book = EvidenceBook::default();
+        let store = RememberingStore::default();
+        let origin = |address: &str, agent: &'static str| {
+            book.origin(
+                address.parse().unwrap(),
+                Some(&HeaderValue::from_static(agent)),
+                NOON,
+            )
+        };
+        assert_eq!(origin("192.0.2.1", "curl/8.1"), None);
+        book.ensure_key(&store, NOON.day()).await.unwrap();
+        let one = origin("192.0.2.1", "curl/8.1");
+        assert!(one.is_some());
+        assert_eq!(one, origin("192.0.2.200", "curl/8.2 (x86_64)"));
+        assert_eq!(one, origin("::ffff:192.0.2.7", "curl"));
+        let there = |address| origin(address, "curl").unwrap().network;
+        assert_eq!(there("2001:db8:1::1"), there("2001:db8:1:ffff::2"));
+        assert_ne!(
+            origin("192.0.2.1", "curl").unwrap().agent,
+            origin("192.0.2.1", "wget").unwrap().agent
+        );
+    }
+}

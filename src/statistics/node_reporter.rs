@@ -1,0 +1,219 @@
+//! Reports this gateway to the store: that it runs, what it holds, the units that it delivered, and the requests that it
+//! answered. For information only;
+//! requests never wait for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::instruments::StoreWork;
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::evidence::HourEvidence;
+use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
+
+use crate::quota::{Leases, LedgerCalls};
+use crate::statistics::request_counter::RequestCounter;
+
+/// Time after the end of an hour until no request of it can be counted.
+const RECORDED_AFTER: Duration = Duration::from_mins(2);
+/// Time after the end of an hour until live gateways have recorded it.
+const MERGED_AFTER: Duration = Duration::from_mins(6);
+/// Hours that are merged in one transaction.
+const MERGED_AT_ONCE: usize = 500;
+
+/// Reports this gateway.
+pub struct NodeReporter {
+    store: Arc<dyn Store>,
+    /// The calls of this process, with its number and its delivered units.
+    calls: Arc<LedgerCalls>,
+    requests: Arc<RequestCounter>,
+    catalogue_size: CatalogueSize,
+    name: String,
+    started_at: Wall,
+    is_oldest: AtomicBool,
+    /// One report at a time, so that none follows the removal.
+    progress: tokio::sync::Mutex<ReportProgress>,
+}
+
+/// The current size of the catalogue, as positions in evidence of use.
+pub type CatalogueSize = Box<dyn Fn() -> u16 + Send + Sync>;
+
+struct ReportProgress {
+    usage_recorded_at: Wall,
+    /// Evidence of hours before this one is merged.
+    merged_until: u32,
+    is_failing: bool,
+    is_removed: bool,
+}
+
+impl NodeReporter {
+    /// Reports under a name, which several gateways may have.
+    pub fn new(
+        store: Arc<dyn Store>,
+        leases: &Leases,
+        requests: Arc<RequestCounter>,
+        catalogue_size: CatalogueSize,
+        name: String,
+    ) -> Self {
+        let calls = Arc::clone(&leases.calls);
+        let started_at = calls.clock.now().wall;
+        let progress = tokio::sync::Mutex::new(ReportProgress {
+            usage_recorded_at: started_at,
+            merged_until: 0,
+            is_failing: false,
+            is_removed: false,
+        });
+        let is_oldest = AtomicBool::new(false);
+        Self {
+            store,
+            calls,
+            requests,
+            catalogue_size,
+            name,
+            started_at,
+            is_oldest,
+            progress,
+        }
+    }
+
+    /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
+    /// seconds.
+    pub async fn report(&self) {
+        let mut progress = self.progress.lock().await;
+        if progress.is_removed {
+            return;
+        }
+        match self.exchange(progress.usage_recorded_at).await {
+            Ok(nodes) => {
+                let now = self.calls.clock.now().wall;
+                self.is_oldest
+                    .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
+                self.found_live(nodes.live(now).count());
+                if std::mem::take(&mut progress.is_failing) {
+                    tracing::info!("this gateway is listed in the store again");
+                }
+                if let Err(error) = self.requests.begin_day(&*self.store, now.day()).await {
+                    tracing::warn!(%error, "networks and user agents are not counted until the store returns the key of the day");
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut progress.is_failing, true) {
+                    tracing::warn!(%error, "this gateway cannot be listed in the store; requests are not affected");
+                }
+            }
+        }
+    }
+
+    /// Divides limits by the number of live gateways if that exceeds the setting.
+    fn found_live(&self, live: usize) {
+        let live = u32::try_from(live).unwrap_or(u32::MAX);
+        let (limit, is_exceeded) = self.calls.minutes.found_live(live);
+        self.calls.instruments.shared_store.fleet(live, limit);
+        if is_exceeded {
+            tracing::warn!(
+                live,
+                "more gateways are live than store.gateways; this gateway divides limits by their number. Set store.gateways \
+                 to the largest number that runs at the same time"
+            );
+        }
+    }
+
+    /// Whether this gateway was started before the other live ones, by the last report.
+    pub fn is_oldest(&self) -> bool {
+        self.is_oldest.load(Ordering::Relaxed)
+    }
+
+    /// Records the units that this gateway delivered, and the requests that it answered, since the last call. Called every
+    /// minute.
+    pub async fn record_usage(&self) {
+        let mut progress = self.progress.lock().await;
+        let now = self.calls.clock.now();
+        if self.record(&mut progress, now, false).await {
+            self.merge_evidence(&mut progress, now.wall).await;
+        }
+    }
+
+    /// Records the last units and requests, and removes this gateway from the list. Called once requests have ended.
+    pub async fn stop(&self) {
+        let mut progress = self.progress.lock().await;
+        progress.is_removed = true;
+        // The store is not asked again if it does not answer, so that a shutdown waits for it once.
+        if self
+            .record(&mut progress, self.calls.clock.now(), true)
+            .await
+            && let Err(error) = self.store.remove_node(self.calls.node).await
+        {
+            tracing::warn!(%error, "this gateway remains in the list of the store for a day");
+        }
+    }
+
+    async fn exchange(&self, usage_recorded_at: Wall) -> Result<NodeList, StoreError> {
+        let now = self.calls.clock.now().wall;
+        let status = NodeStatus {
+            node: self.calls.node,
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            started_at: self.started_at,
+            last_seen_at: now,
+            units_held: self.calls.delivered.held(now.day()),
+            usage_recorded_at,
+        };
+        self.store.report_node(status).await?;
+        self.store.nodes().await
+    }
+
+    /// Returns whether everything is recorded.
+    async fn record(&self, progress: &mut ReportProgress, now: Now, is_stopping: bool) -> bool {
+        let recording = self.record_all(now.wall, is_stopping);
+        match self
+            .calls
+            .instruments
+            .measured(&self.calls.clock, StoreWork::Usage, recording)
+            .await
+        {
+            Ok(()) => progress.usage_recorded_at = now.wall,
+            Err(error) => {
+                tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
+        let node = self.calls.node;
+        let today = now.day();
+        self.calls
+            .delivered
+            .record(&*self.store, node, today)
+            .await?;
+        self.requests.record(&*self.store, node, today).await?;
+        let until = if is_stopping {
+            u32::MAX
+        } else {
+            HourEvidence::hour_of(now.minus(RECORDED_AFTER))
+        };
+        self.requests
+            .record_evidence(&*self.store, node, until)
+            .await
+    }
+
+    /// Merges the evidence of hours that all gateways have recorded. At `now` this one has.
+    async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
+        let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
+        while progress.merged_until < until {
+            match self
+                .store
+                .merge_evidence(until, (self.catalogue_size)(), MERGED_AT_ONCE)
+                .await
+            {
+                Ok(true) => {}
+                Ok(false) => progress.merged_until = until,
+                Err(error) => {
+                    tracing::warn!(%error, "evidence of use was not merged; the next attempt includes it");
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
+//!
+//! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this process,
+//! which only grow. So several `Account`s of one application, one after the other, add up to one total.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use parking_lot::Mutex;
+
+use scoregate_base::clock::{Day, Now, Wall};
+use scoregate_base::evidence::HourEvidence;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::routes::Route;
+use scoregate_store::{EvidenceStore, RequestStore, RequestTotal, StoreResult};
+
+use crate::accounts::{Account, CountedRequest, RequestKind};
+use crate::quota::is_open;
+use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
+use crate::statistics::evidence_book::EvidenceBook;
+
+/// Number of totals per store call.
+const AT_ONCE: usize = 1_000;
+/// The endpoint of a request for an unknown path. Metrics and logs use the same word.
+const NO_ENDPOINT: &str = "none";
+
+/// Counts requests.
+#[derive(Default)]
+pub struct RequestCounter {
+    /// Accounts with requests since the last recording, each once: a request locks it only if it is the first of its account.
+    accounts: Mutex<Vec<Arc<Account>>>,
+    /// Locked by recordings and views, never by requests.
+    totals: Mutex<RequestTotals>,
+    usage: ApplicationUsage,
+    evidence: EvidenceBook,
+}
+
+/// Totals of this process.
+#[derive(Default)]
+struct RequestTotals {
+    requests: HashMap<TotalKey, u64>,
+    /// The totals that the store does not have.
+    unrecorded: BTreeSet<TotalKey>,
+    /// The day on which totals of closed days were removed last.
+    cleaned_on: Day,
+}
+
+type TotalKey = (ApplicationId, RequestKind);
+
+impl RequestCounter {
+    /// Counts a request. Costs one lock of the account.
+    pub(crate) fn count(&self, account: &Arc<Account>, request: CountedRequest) {
+        let is_first = account.state().count_request(request);
+        if is_first {
+            self.accounts.lock().push(Arc::clone(account));
+        }
+    }
+
+    /// Records where a request of an application came from.
+    pub(crate) fn came_from(
+        &self,
+        account: &Account,
+        address: IpAddr,
+        agent: Option<&HeaderValue>,
+        at: Wall,
+    ) {
+        if let Some(origin) = self.evidence.origin(address, agent, at) {
+            account.state().came_from(origin, at);
+        }
+    }
+
+    /// Advice for the owner of an application, by the requests of the current hour that were taken so far.
+    pub(crate) fn advice(&self, account: &Account, now: Wall) -> Vec<String> {
+        self.evidence.advice(account.id, HourEvidence::hour_of(now))
+    }
+
+    /// Adds the requests that accounts counted since the last call to the totals.
+    fn take_counted(&self) {
+        let mut totals = self.totals.lock();
+        let mut counted = Vec::new();
+        // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
+        for account in std::mem::take(&mut *self.accounts.lock()) {
+            let (counts, evidence) = account.state().take_requests().into_parts();
+            counted.extend(
+                counts
+                    .into_iter()
+                    .map(|count| (Arc::clone(&account), count)),
+            );
+            self.evidence.add(account.id, evidence);
+        }
+        counted.sort_by_key(|(_, count)| count.day());
+        for (account, count) in &counted {
+            totals.add((account.id, count.kind()), count.requests());
+            self.usage.count(account, count);
+        }
+    }
+
+    /// The applications with the most requests of the day.
+    pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+        self.take_counted();
+        self.usage.list(most, now)
+    }
+
+    /// Usage of one application.
+    pub fn usage_of(&self, account: &Account, now: Now) -> ApplicationUse {
+        self.take_counted();
+        self.usage.of(account, now)
+    }
+
+    /// Gets the key of the day for origins of requests.
+    pub(crate) async fn begin_day(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
+        self.evidence.ensure_key(store, day).await
+    }
+
+    /// Records the evidence of hours before `until`. After `record`.
+    pub(crate) async fn record_evidence(
+        &self,
+        store: &dyn EvidenceStore,
+        node: u64,
+        until: u32,
+    ) -> StoreResult<()> {
+        self.evidence.record(store, node, until).await
+    }
+
+    /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
+    /// time.
+    pub(crate) async fn record(
+        &self,
+        store: &dyn RequestStore,
+        node: u64,
+        today: Day,
+    ) -> StoreResult<()> {
+        self.take_counted();
+        self.totals.lock().clean(today);
+        loop {
+            let batch = self.totals.lock().next_batch();
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let (keys, totals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            let recorded: Vec<u64> = totals.iter().map(|total| total.requests).collect();
+            store.record_requests(node, totals).await?;
+            self.totals.lock().recorded(keys.into_iter().zip(recorded));
+        }
+    }
+}
+
+impl RequestTotals {
+    fn add(&mut self, key: TotalKey, requests: u64) {
+        let total = self.requests.entry(key).or_default();
+        *total = total.saturating_add(requests);
+        self.unrecorded.insert(key);
+    }
+
+    /// Removes totals of days for which the store takes no reports.
+    fn clean(&mut self, today: Day) {
+        if self.cleaned_on < today {
+            self.cleaned_on = today;
+            self.requests
+                .retain(|(_, kind), _| is_open(kind.day, today));
+            self.requests.shrink_to_fit();
+            self.unrecorded.retain(|(_, kind)| is_open(kind.day, today));
+        }
+    }
+
+    fn next_batch(&self) -> Vec<(TotalKey, RequestTotal)> {
+        self.unrecorded
+            .iter()
+            .take(AT_ONCE)
+            .map(|key| (*key, self.total(key)))
+            .collect()
+    }
+
+    /// Marks these totals as recorded, except those that grew meanwhile.
+    fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
+        for (key, requests) in totals {
+            if self
+                .requests
+                .get(&key)
+                .is_none_or(|total| *total == requests)
+            {
+                self.unrecorded.remove(&key);
+            }
+        }
+    }
+
+    fn total(&self, key: &TotalKey) -> RequestTotal {
+        let (
+            application,
+            RequestKind {
+                day,
+                endpoint,
+                outcome,
+            },
+        ) = *key;
+        let requests = self.requests.get(key).copied().unwrap_or_default();
+        let endpoint = endpoint.map_or(NO_ENDPOINT, Route::name).into();
+        RequestTotal {
+            day,
+            application,
+            endpoint,
+            outcome,
+            requests,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::accounts::{TermsByTier, stored};
+    use crate::statistics::request_counter::*;
+    use scoregate_base::plans::standard_tiers;
+    use scoregate_store::{
+        RequestList, RequestOutcome, RequestQuery, StoreError, StoreFuture, StoredApplication,
+    };
+
+    const TODAY: Day = Day::from_number(20_413);
+    const OK: RequestOutcome = RequestOutcome::Ok;
+
+    /// Remembers the recorded totals of each call.
+    #[derive(Default)]
+    struct RememberingStore {
+        is_away: AtomicBool,
+        calls: Mutex<Vec<Vec<RequestTotal>>>,
+    }
+
+    impl RequestStore for RememberingStore {
+        fn record_requests(&self, _: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
+            let is_away = self.is_away.load(Ordering::Relaxed);
+            self.calls.lock().push(totals);
+            let away = || StoreError::Unavailable {
+                doing: "record requests",
+                reason: "it is away".into(),
+            };
+            Box::pin(async move { if is_away { Err(away()) } else { Ok(()) } })
+        }
+
+        fn requests(&self, _: RequestQuery) -> StoreFuture<'_, RequestList> {
+            Box::pin(async { Ok(RequestList::default()) })
+        }
+    }
+
+    impl RememberingStore {
+        /// Records, and returns the recorded totals by day, endpoint and outcome.
+        async fn record(
+            &self,
+            counter: &RequestCounter,
+            today: Day,
+        ) -> BTreeMap<(Day, String, RequestOutcome), u64> {
+            self.calls.lock().clear();
+            let recorded = counter.record(self, 7, today).await;
+            assert_eq!(recorded.is_ok(), !self.is_away.load(Ordering::Relaxed));
+            let calls = self.calls.lock();
+            let all = calls.iter().flatten();
+            all.map(|total| {
+                (
+                    (total.day, total.endpoint.to_string(), total.outcome),
+                    total.requests,
+                )
+            })
+            .collect()
+        }
+    }
+
+    fn account(id: ApplicationId) -> Arc<Account> {
+        let stored = StoredApplication {
+            id,
+            ..stored("pro", &[])
+        };
+        let terms = TermsByTier::new(&standard_tiers(), 60)
+            .of("pro", stored.own)
+            .unwrap();
+        Arc::new(Account::new(&stored, terms, TODAY))
+    }
+
+    fn count(
+        counter: &RequestCounter,
+        account: &Arc<Account>,
+        day: Day,
+        kind: (Option<Route>, RequestOutcome),
+    ) {
+        let (endpoint, outcome) = kind;
+        let kind = RequestKind {
+            day,
+            endpoint,
+            outcome,
+        };
+        let request = CountedRequest {
+            kind,
+            document: None,
+            waited: false,
+            at: Now::default(),
+        };
+        counter.count(account, request);
+    }
+
+    fn day(after: u32) -> Day {
+        Day::from_number(TODAY.number() + after)
+    }
+
+    #[tokio::test]
+    async fn totals_of_requests_are_recorded_when_they_grew() {
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
+        let account = account(ApplicationId::mint().unwrap());
+        assert!(store.record(&counter, TODAY).await.is_empty());
+        for outcome in [OK, OK, RequestOutcome::Disconnected] {
+            count(&counter, &account, TODAY, (Some(Route::Models), outcome));
+        }
+        count(
+            &counter,
+            &account,
+            TODAY,
+            (None, RequestOutcome::ClientError),
+        );
+        let ok = |requests| ((TODAY, "models".to_owned(), OK), requests);
+        let gone = (
+            (TODAY, "models".to_owned(), RequestOutcome::Disconnected),
+            1,
+        );
+        let none = ((TODAY, "none".to_owned(), RequestOutcome::ClientError), 1);
+        assert_eq!(
+            store.record(&counter, TODAY).await,
+            BTreeMap::from([ok(2), gone, none])
+        );
+        assert!(store.record(&counter, TODAY).await.is_empty());
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
+        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(3)]));
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_on_the_day_on_which_it_began_until_that_day_is_closed() {
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
+        let account = account(ApplicationId::mint().unwrap());
+        let count = |of| count(&counter, &account, of, (Some(Route::Index), OK));
+        let total = |of, requests| ((of, "index".to_owned(), OK), requests);
+        count(TODAY);
+        assert_eq!(
+            store.record(&counter, TODAY).await,
+            BTreeMap::from([total(TODAY, 1)])
+        );
+        count(day(1));
+        count(TODAY);
+        let both = BTreeMap::from([total(TODAY, 2), total(day(1), 1)]);
+        assert_eq!(store.record(&counter, day(1)).await, both);
+        count(TODAY);
+        assert_eq!(
+            store.record(&counter, day(2)).await,
+            BTreeMap::from([total(TODAY, 3)])
+        );
+        count(TODAY);
+        count(day(1));
+        assert_eq!(
+            store.record(&counter, day(3)).await,
+            BTreeMap::from([total(day(1), 2)])
+        );
+        assert_eq!(
+            counter.totals.lock().requests.len(),
+            1,
+            "totals of closed days use no memory"
+        );
+    }
+
+    #[tokio::test]
+    async fn requests_that_were_not_recorded_are_part_of_the_next_total() {
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
+        let account = account(ApplicationId::mint().unwrap());
+        let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
+        store.is_away.store(true, Ordering::Relaxed);
+        assert_eq!(store.record(&counter, TODAY).await, total(1));
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
+        assert_eq!(store.record(&counter, TODAY).await, total(2));
+        store.is_away.store(false, Ordering::Relaxed);
+        assert_eq!(store.record(&counter, TODAY).await, total(2));
+    }
+
+    #[tokio::test]
+    async fn an_account_that_replaces_another_of_its_application_continues_the_total() {
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
+        let id = ApplicationId::mint().unwrap();
+        let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
+        for requests in 1..=3 {
+            let replacing = account(id);
+            count(&counter, &replacing, TODAY, (Some(Route::Models), OK));
+            assert_eq!(store.record(&counter, TODAY).await, total(requests));
+            assert!(
+                counter.accounts.lock().is_empty(),
+                "an account without new requests is not listed"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn totals_of_requests_are_recorded_in_batches_and_none_is_recorded_twice() {
+        let counter = RequestCounter::default();
+        let store = RememberingStore::default();
+        for number in 0..2_500 {
+            let account = account(format!("app_{number:011}").parse().unwrap());
+            count(&counter, &account, TODAY, (Some(Route::Models), OK));
+        }
+        counter.record(&store, 7, TODAY).await.unwrap();
+        let sizes: Vec<usize> = store.calls.lock().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [1_000, 1_000, 500]);
+        let calls = store.calls.lock();
+        let recorded: BTreeSet<_> = calls
+            .iter()
+            .flatten()
+            .map(|total| total.application)
+            .collect();
+        assert_eq!(recorded.len(), 2_500);
+    }
+}

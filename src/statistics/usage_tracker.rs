@@ -1,0 +1,79 @@
+//! Usage of unauthenticated clients: those with the most refused requests of the day.
+//!
+//! In memory, since the start of the process or midnight UTC, in bounded space. Those of applications are in
+//! `application_usage`.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::{CountedRequests, RequestCounts, UsageCounts, minute_of};
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::limits::network;
+use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
+use scoregate_store::RequestOutcome;
+
+/// Usage statistics.
+pub struct UsageTracker {
+    since: Wall,
+    unauthenticated: SpaceSaving<IpAddr, UsageCounts>,
+}
+
+/// Usage of an unauthenticated client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnauthenticatedUse {
+    /// The IPv4 address, or the IPv6 network that is counted as one client.
+    pub address: String,
+    /// Its refused requests.
+    pub requests: CountedRequests,
+}
+
+impl UsageTracker {
+    /// Empty statistics.
+    pub fn new(now: Now) -> Self {
+        Self {
+            since: now.wall,
+            unauthenticated: SpaceSaving::new(),
+        }
+    }
+
+    /// Start of the counts: the start of the process, or midnight UTC.
+    pub fn since(&self, now: Now) -> Wall {
+        self.since.max(now.wall.day().start())
+    }
+
+    /// Counts a refused request.
+    pub(crate) fn count(&self, address: IpAddr, outcome: RequestOutcome, now: Now) {
+        let one = RequestCounts::with_outcome(outcome, 1);
+        self.unauthenticated.count(
+            era(now),
+            network(address),
+            1,
+            |_| UsageCounts::default(),
+            |counts: &mut UsageCounts| counts.add(&one, minute_of(now.mono)),
+        );
+    }
+
+    /// The clients with the most refused requests of the day.
+    pub fn unauthenticated(&self, most: usize, now: Now) -> Vec<UnauthenticatedUse> {
+        let listed = self.unauthenticated.list(era(now)).into_iter().take(most);
+        listed
+            .map(
+                |SketchEntry {
+                     key,
+                     overestimate,
+                     value,
+                     ..
+                 }| UnauthenticatedUse {
+                    address: key.to_string(),
+                    requests: value.counted(overestimate, now),
+                },
+            )
+            .collect()
+    }
+}
+
+/// The day that sketches are reset for.
+fn era(now: Now) -> u64 {
+    u64::from(now.wall.day().number())
+}
