@@ -13,9 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, stream};
 use scoregate_base::clock::Clock;
 use serde_json::json;
 use tempfile::TempDir;
@@ -31,8 +31,11 @@ use crate::site::leaked_keys::{self, Scanner};
 use crate::world::{World, good};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What a program may grow by.
+/// What a program may grow by. With more than 1,000 connections, above what they take while they are idle.
 const GROWTH: u64 = 48 << 20;
+/// What an idle connection may take, and what a program may grow by without any.
+const IDLE: u64 = 8 << 10;
+const SPARE: u64 = 4 << 20;
 /// The time of an attack at its small size.
 const SHORT: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(12);
@@ -283,6 +286,25 @@ async fn attacker(attacked: &Attacked, from: IpAddr, opening: &[u8], over: &Atom
     }
 }
 
+/// The most memory while as many connections as in an attack are open and send nothing.
+async fn idle(attacked: &Attacked, attack: Attack) -> u64 {
+    attacked.program.forget_peak();
+    let opened = (0..attack.connections).map(|number| attacked.open(attack.address(number)));
+    let mut idle: Vec<_> = stream::iter(opened).buffered(32).collect().await;
+    let (name, request, expected) = attacked.honest().remove(0);
+    let last = attacked.open(attack.address(0)).await.unwrap();
+    let status = in_two_parts(last, &request, &Clock::system()).await;
+    assert_eq!(status, Some(expected), "{name} after idle connections");
+    let most = attacked.program.most_resident();
+    let closed = idle.iter_mut().map(async |stream| {
+        let stream = stream.as_mut().unwrap();
+        drop(stream.shutdown().await);
+        while stream.read_u8().await.is_ok() {}
+    });
+    join_all(closed).await;
+    most
+}
+
 async fn run(attack: Attack) {
     let attacked = Attacked::start(attack.transport);
     let clock = Clock::system();
@@ -293,6 +315,7 @@ async fn run(attack: Attack) {
     }
     let opening = attack.opening(&attacked.scanner);
     let before = attacked.program.resident();
+    let idle = idle(&attacked, attack).await.saturating_sub(before);
     attacked.program.forget_peak();
     let over = AtomicBool::new(false);
     let attackers = (0..attack.connections)
@@ -312,16 +335,26 @@ async fn run(attack: Attack) {
         ..
     } = attack;
     let row = format!(
-        "| {transport:?} | {target:?} | {} | {networks} | {} MiB | +{} MiB | {answered} | {} ms |",
+        "| {transport:?} | {target:?} | {} | {networks} | {} MiB | +{} MiB | +{} MiB | {answered} | {} ms |",
         attack.bodies(),
         before >> 20,
+        idle >> 20,
         growth >> 20,
         longest.as_millis()
     );
     println!("{row}");
     record(row);
-    assert!(growth <= GROWTH, "{attack:?}: {} MiB", growth >> 20);
-    assert!(longest < 2 * SECOND, "{attack:?}: {longest:?}");
+    let connections = u64::from(attack.connections);
+    let of_bodies = if connections > 1_000 {
+        growth.saturating_sub(idle)
+    } else {
+        growth
+    };
+    assert!(of_bodies <= GROWTH, "{attack:?}: {} MiB", growth >> 20);
+    let most_idle = SPARE + connections * IDLE;
+    assert!(idle <= most_idle, "{attack:?}: idle {} MiB", idle >> 20);
+    let slowest = if is_full() { LONG } else { 2 * SECOND };
+    assert!(longest < slowest, "{attack:?}: {longest:?}");
     assert_eq!(attacked.program.stop().code, Some(0));
 }
 
@@ -446,8 +479,8 @@ fn record(row: String) {
          `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 unfinished_bodies::`: the {build} build of the program, {cores} cores \
          shared with its clients, {} s each, without the limit of the guard. A refused attacker keeps its connection for 2 s and comes \
          again. Other callers send a body 20 ms after its head: all were answered.\n\n\
-         | Transport | Target | Bodies at once | Networks | Memory before | At most | Answers to others | Longest |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|\n{}\n",
+         | Transport | Target | Bodies at once | Networks | Memory before | Idle | At most | Answers to others | Longest |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|\n{}\n",
         LONG.as_secs(),
         rows.join("\n")
     );
