@@ -31,8 +31,8 @@ use crate::site::leaked_keys::{self, Scanner};
 use crate::world::{World, good};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What a program may grow by. With more than 1,000 connections, above what they take while they are idle, and with memory that
-/// is free and that the allocator has not returned yet.
+/// What a program may grow by, above what its connections take while they are idle. With more than 1,000 connections, memory is
+/// added that is free and that the allocator has not returned yet.
 const GROWTH: u64 = 48 << 20;
 const NOT_RETURNED: u64 = 80 << 20;
 /// What an idle connection may take, and what a program may grow by without any.
@@ -364,7 +364,7 @@ async fn run(attack: Attack) {
     let most = if connections > 1_000 {
         GROWTH + idle + NOT_RETURNED
     } else {
-        GROWTH
+        GROWTH + idle
     };
     assert!(growth <= most, "{attack:?}: {} MiB", growth >> 20);
     let most_idle = SPARE + connections * IDLE;
