@@ -304,10 +304,10 @@ async fn idle(attacked: &Attacked, attack: Attack) -> u64 {
     attacked.program.forget_peak();
     let opened = (0..attack.connections).map(|number| means.open(attack.address(number)));
     let mut idle: Vec<_> = stream::iter(opened).buffered(32).collect().await;
-    let (name, request, expected) = means.honest().remove(0);
+    let (_, request, expected) = means.honest().remove(0);
     let last = means.open(attack.address(0)).await.unwrap();
     let status = in_two_parts(last, &request, &Clock::system()).await;
-    assert_eq!(status, Some(expected), "{name} after idle connections");
+    assert_eq!(status, Some(expected), "after idle connections");
     let most = attacked.program.most_resident();
     let closed = idle.iter_mut().map(async |stream| {
         let stream = stream.as_mut().unwrap();
@@ -485,14 +485,9 @@ fn record(row: String) {
     rows.push(row);
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
     let page = format!(
         "# Request bodies that are never finished, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 unfinished_bodies::`: the {build} build of the program, {cores} cores \
+         `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 unfinished_bodies::`: {cores} cores \
          shared with its clients, {} s each, without the limit of the guard. A refused attacker keeps its connection for 2 s and comes \
          again. Other callers send a body 20 ms after its head: all were answered.\n\n\
          | Transport | Target | Bodies at once | Networks | Memory before | Idle | At most | Answers to others | Longest |\n\
