@@ -3,10 +3,14 @@
 //! HTTP itself is in `http1` and `http2`; when a connection is cut is decided in `connection_activity` and
 //! `deadline_timer`.
 
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::gateway::Peer;
@@ -156,8 +160,8 @@ where
 /// Reads until the protocol is known. The bytes read belong to the protocol.
 async fn detect_protocol(
     stream: &mut (impl AsyncRead + Unpin),
-) -> std::io::Result<(WireProtocol, Bytes)> {
-    let mut received = BytesMut::with_capacity(1_024);
+) -> io::Result<(WireProtocol, Bytes)> {
+    let mut received = BytesMut::new();
     loop {
         if received.starts_with(PREFACE) {
             return Ok((WireProtocol::Http2, received.freeze()));
@@ -165,8 +169,21 @@ async fn detect_protocol(
         if !PREFACE.starts_with(&received) {
             return Ok((WireProtocol::Http1, received.freeze()));
         }
-        if stream.read_buf(&mut received).await? == 0 {
+        if poll_fn(|cx| receive(Pin::new(&mut *stream), &mut received, cx)).await? == 0 {
             return Ok((WireProtocol::Http1, received.freeze()));
         }
     }
+}
+
+/// Appends what has arrived. Its buffer is on the stack: a connection that sends nothing has none.
+fn receive(
+    stream: Pin<&mut impl AsyncRead>,
+    received: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut bytes = [0; 1_024];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    ready!(stream.poll_read(cx, &mut buffer))?;
+    received.extend_from_slice(buffer.filled());
+    Poll::Ready(Ok(buffer.filled().len()))
 }

@@ -92,13 +92,14 @@ impl TlsTermination {
     }
 
     /// Performs the handshake with a client of this network, of which `max_waiting` handshakes may wait. Ends early if the
-    /// client has gone before the certificate is signed for it.
+    /// client has gone before the certificate is signed for it. The stream is boxed: each future that it passes through has room for
+    /// it, with or without TLS.
     pub(super) async fn open(
         &self,
         mut stream: TlsInput,
         network: IpAddr,
         max_waiting: usize,
-    ) -> Result<TlsStream<TlsInput>, HandshakeFailure> {
+    ) -> Result<Box<TlsStream<TlsInput>>, HandshakeFailure> {
         let session = ServerConnection::new(Arc::clone(self.acceptor.config()));
         let mut session = session.map_err(invalid)?;
         while session.is_handshaking() {
@@ -128,10 +129,8 @@ impl TlsTermination {
             result?;
             sent?;
         }
-        Ok(self
-            .acceptor
-            .accept_with(stream, |fresh| *fresh = session)
-            .await?)
+        let accepted = self.acceptor.accept_with(stream, |fresh| *fresh = session);
+        Ok(Box::new(accepted.await?))
     }
 }
 
