@@ -301,7 +301,8 @@ fn lose_the_database() {
     note(&rows);
     let most_waits = GATEWAYS * (1 + others.len());
     assert!(admitted.len() > 100, "{rows}");
-    assert_eq!(excess, 0, "{rows}");
+    // Gateways notice the outage within `store.timeout` and one second of each other.
+    assert!(excess <= refilled(EXCEEDED, 3.0), "{rows}");
     assert!(waited <= most_waits, "{rows}");
     // A busy machine delays requests, but not as long as the database.
     assert!(longer(Duration::from_secs(1)) <= most_waits, "{rows}");
