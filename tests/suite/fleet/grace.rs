@@ -315,9 +315,30 @@ impl MidnightOutage {
         while self.seconds() < seconds {
             self.offset += (seconds - self.seconds()).min(MAX_STEP);
             self.clock.set(self.offset);
-            // Processes read the file once a second, and compare their clocks as often.
-            std::thread::sleep(Duration::from_millis(2_200));
+            // Processes read the file once a second, and compare their clocks as often. Two steps that a gateway sees together
+            // are a larger one, which it follows after a minute.
+            for gateway in &self.gateways {
+                until(|| self.is_followed(gateway));
+            }
         }
+    }
+
+    /// Whether the gateway states the time until midnight by the clock that was set. `/me` costs no unit and no token, but a
+    /// token of the guard, so it is not asked all the time.
+    fn is_followed(&self, gateway: &ObservedGateway) -> bool {
+        std::thread::sleep(Duration::from_millis(250));
+        let key = &self.application.1;
+        let reply = gateway.raw(&format!(
+            "GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
+        ));
+        let left = reply
+            .lines()
+            .find_map(|line| line.strip_prefix("ratelimit: "))
+            .and_then(|limits| limits.split_once("\"day\";"))
+            .and_then(|(_, day)| day.rsplit_once("t="))
+            .map(|(_, left)| left.trim().parse::<i64>().unwrap());
+        let expected = (DAY - self.seconds()).rem_euclid(DAY);
+        left.is_some_and(|left| (left.rem_euclid(DAY) - expected).abs() <= 5)
     }
 
     /// Sends requests to each gateway until its share is used. Returns the number of 200s.
