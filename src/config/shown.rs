@@ -53,7 +53,7 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
         );
     }
     let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
-    if let (Value::Array(urls), "upstream.urls" | "upstream.standby_urls") = (value, path) {
+    if let (Value::Array(urls), "upstream.urls") = (value, path) {
         return urls
             .iter()
             .map(|url| showable("upstream.url", url))
@@ -61,15 +61,12 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
             .into();
     }
     match value.as_str() {
-        Some(text)
-            if ["upstream.url", "upstream.urls", "upstream.standby_urls"].contains(&path) =>
-        {
-            text.split(',')
-                .map(without_password)
-                .collect::<Vec<_>>()
-                .join(",")
-                .into()
-        }
+        Some(text) if ["upstream.url", "upstream.urls"].contains(&path) => text
+            .split(',')
+            .map(without_password)
+            .collect::<Vec<_>>()
+            .join(",")
+            .into(),
         Some(text) if path == "store.url" || path == "store.listen_url" => {
             without_fixed_values(&without_password(text)).into()
         }
