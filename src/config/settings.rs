@@ -173,7 +173,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.shutdown_timeout", Duration, Some("\"30s\""), "Time for open requests to finish at a shutdown."),
     setting("server.workers", Number(1, 1_024), None, "Number of worker threads; default: one per core."),
     setting("proxies.trusted", Networks, Some("[]"), "Proxies whose client address header is trusted: addresses and networks such as [\"10.0.0.0/8\"]."),
-    setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "Header in which trusted proxies send the client address. The other headers are ignored."),
+    setting("proxies.header", Words(&["x-forwarded-for", "none"]), Some("\"x-forwarded-for\""), "Header in which trusted proxies send the client address. The other headers are ignored."),
     setting("proxies.proxy_protocol", Networks, Some("[]"), "Proxies that begin connections with a PROXY protocol header, version 1 or 2. Connections from these proxies without the header are refused."),
     setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Maximum concurrent requests for stale cached documents; more are queued, then refused with 503. Fresh ones need no slot."),
     setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Maximum concurrent requests that wait for the backend or the ledger; more are queued, then refused with 503."),
