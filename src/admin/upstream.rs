@@ -11,10 +11,7 @@ use scoregate_base::clock::Wall;
 /// The status as JSON.
 pub(super) fn view(status: BackendStatus) -> Value {
     let condition = status.condition;
-    let addresses = condition
-        .addresses
-        .iter()
-        .map(|(name, status)| address(name, status));
+    let addresses = condition.addresses.iter().map(address);
     let failure = |FetchFailure {
                        at,
                        document,
@@ -30,7 +27,6 @@ pub(super) fn view(status: BackendStatus) -> Value {
         "queued": condition.queued,
         "retries": condition.retries,
         "failovers": condition.failovers,
-        "failovers_denied": condition.failovers_denied,
         "addresses": addresses.collect::<Vec<_>>(),
         "last_failure": status.last_failure.map(failure),
         "last_success_at": status.last_success.map(Wall::rfc3339),
@@ -39,18 +35,13 @@ pub(super) fn view(status: BackendStatus) -> Value {
     })
 }
 
-fn address(name: &str, status: &AddressStatus) -> Value {
+fn address(status: &AddressStatus) -> Value {
     json!({
-        "address": name,
-        "is_standby": status.priority > 0,
-        "is_healthy": status.is_healthy,
-        "failed_check": status.failed_check,
+        "address": *status.name,
         "breaker": status.breaker.as_str(),
         "retry_in_seconds": seconds(status.open_time_left),
         "consecutive_failures": status.consecutive_failures,
         "in_flight": status.in_flight,
-        // The share of requests while it starts slowly.
-        "weight_percent": status.weight / 10,
         "requests": status.requests,
         "failures": status.failures,
     })

@@ -1,4 +1,4 @@
-//! Watches a backend over the network: the health of its addresses, and the files of its authorities and of the client
+//! Watches a backend over the network: the names of its addresses, and the files of its authorities and of the client
 //! certificate, which are reloaded when they change. They are validated in `upstream`.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConfigProblems, read_backend_tls};
-use crate::upstream::{AddressWatcher, BackendTls, BackendTlsSettings, HttpUpstream};
+use crate::upstream::{BackendTls, BackendTlsSettings, HttpUpstream, NameWatcher};
 use scoregate_base::clock::{Clock, Wall};
 
 use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watch};
@@ -16,7 +16,7 @@ use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watc
 #[derive(Clone)]
 pub(super) struct BackendWatch {
     addresses: Vec<Arc<HttpUpstream>>,
-    watcher: Arc<AddressWatcher>,
+    watcher: Arc<NameWatcher>,
     settings: BackendTlsSettings,
     fingerprint: Arc<Mutex<[u8; 32]>>,
     clock: Clock,
@@ -26,7 +26,7 @@ pub(super) struct BackendWatch {
 /// The backend as it was started.
 pub(super) struct BackendInUse {
     pub(super) addresses: Vec<Arc<HttpUpstream>>,
-    pub(super) watcher: AddressWatcher,
+    pub(super) watcher: NameWatcher,
     pub(super) settings: BackendTlsSettings,
     /// The contents of the files.
     pub(super) tls: BackendTls,
@@ -54,7 +54,7 @@ impl BackendWatch {
         }
     }
 
-    /// Checks addresses and files until shutdown.
+    /// Watches names and files until shutdown.
     pub(super) async fn run(self, stop: CancellationToken) {
         let watcher = Arc::clone(&self.watcher);
         let clock = self.clock.clone();

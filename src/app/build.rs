@@ -21,8 +21,8 @@ use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::site::Site;
 use crate::statistics::UsageTracker;
 use crate::upstream::{
-    AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
-    HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
+    BuiltInUpstream as EmbeddedUpstream, HttpConfig, HttpUpstream, NameWatcher, ProtectedUpstream,
+    ProtectionConfig, Upstream,
 };
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::keys::KeyForm;
@@ -90,7 +90,7 @@ pub(super) async fn build(
         upstream,
         scoring,
         backend,
-    } = upstream(config, shared.as_ref(), clock).await?;
+    } = upstream(config, clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
@@ -350,21 +350,17 @@ fn shared_fetches(
 }
 
 /// Opens the backend.
-async fn upstream(
-    config: &Config,
-    shared: Option<&SharedFetches>,
-    clock: &Clock,
-) -> anyhow::Result<BuiltUpstream> {
+async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstream> {
     let now = clock.now().wall;
     let scoring = match &config.upstream {
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
-        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, shared, clock),
+        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, clock),
     };
     let scoring = Arc::new(scoring);
     let upstream: Arc<dyn Upstream> =
         Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
-    let upstream = ProtectedUpstream::new(upstream, config.protection, clock.clone());
+    let upstream = ProtectedUpstream::new(vec![upstream], config.protection, clock.clone());
     Ok(BuiltUpstream {
         upstream,
         scoring: Some(scoring),
@@ -376,33 +372,20 @@ async fn upstream(
 fn http_upstream(
     config: &HttpConfig,
     protection: ProtectionConfig,
-    shared: Option<&SharedFetches>,
     clock: &Clock,
 ) -> anyhow::Result<BuiltUpstream> {
     let tls = read_backend_tls(&config.tls, clock)?;
     let mut addresses = Vec::new();
-    let mut names = Vec::new();
-    for (one, priority) in config.each() {
-        names.push((one.name(), priority));
+    let mut upstreams: Vec<Arc<dyn Upstream>> = Vec::new();
+    for one in config.each() {
         let base = one.base.clone();
         let address = HttpUpstream::new(one, &tls, clock.clone());
-        addresses.push(Arc::new(
-            address.with_context(|| format!("backend address {base}"))?,
-        ));
+        let address = Arc::new(address.with_context(|| format!("backend address {base}"))?);
+        upstreams.push(Arc::<HttpUpstream>::clone(&address));
+        addresses.push(address);
     }
-    let seed = getrandom::u64().context("the operating system returned no random bytes")?;
-    let HttpAddresses { checks, rules, .. } = config.addresses.clone();
-    let book = Arc::new(AddressBook::new(&names, rules, seed, clock.clone()));
-    let dynamic = addresses
-        .iter()
-        .map(|address| Arc::clone(address) as Arc<dyn Upstream>)
-        .collect();
-    let upstream =
-        ProtectedUpstream::with_addresses(dynamic, Arc::clone(&book), protection, clock.clone());
-    let mut watcher = AddressWatcher::new(addresses.clone(), book, checks, clock.clone());
-    if let Some(shared) = shared {
-        watcher.share_checks(Arc::clone(&shared.shared));
-    }
+    let upstream = ProtectedUpstream::new(upstreams, protection, clock.clone());
+    let watcher = NameWatcher::new(addresses.clone(), clock.clone());
     let backend = BackendInUse {
         addresses,
         watcher,

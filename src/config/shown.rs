@@ -55,7 +55,7 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
         );
     }
     let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
-    if matches!(path, "upstream.urls" | "upstream.standby_urls")
+    if path == "upstream.urls"
         && let Value::Array(urls) = value
     {
         return urls
@@ -65,15 +65,12 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
             .into();
     }
     match value.as_str() {
-        Some(text)
-            if ["upstream.url", "upstream.urls", "upstream.standby_urls"].contains(&path) =>
-        {
-            text.split(',')
-                .map(without_password)
-                .collect::<Vec<_>>()
-                .join(",")
-                .into()
-        }
+        Some(text) if ["upstream.url", "upstream.urls"].contains(&path) => text
+            .split(',')
+            .map(without_password)
+            .collect::<Vec<_>>()
+            .join(",")
+            .into(),
         Some(text) if path == "store.url" || path == "store.listen_url" => {
             without_fixed_values(&without_password(text)).into()
         }

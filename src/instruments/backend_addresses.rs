@@ -11,7 +11,6 @@ pub(crate) struct AddressMetrics {
     failures: MetricFamily<Counter, AddressLabel>,
     usable: MetricFamily<Gauge, AddressLabel>,
     failovers: Counter,
-    denied: Counter,
 }
 
 /// The number of an address.
@@ -25,14 +24,12 @@ impl AddressMetrics {
             failures: registry.counters_of("scoregate_upstream_address_failures_total", addresses),
             usable: registry.gauges_of("scoregate_upstream_address_usable", addresses),
             failovers: registry.counter("scoregate_upstream_failovers_total"),
-            denied: registry.counter("scoregate_upstream_failovers_denied_total"),
         }
     }
 
     pub(super) fn set(&self, status: &ProtectionStatus) {
         self.failovers.absolute(status.failovers);
-        self.denied.absolute(status.failovers_denied);
-        for (index, (_, address)) in status.addresses.iter().enumerate() {
+        for (index, address) in status.addresses.iter().enumerate() {
             let label = AddressLabel(index);
             if let Some(requests) = self.requests.of(label) {
                 requests.absolute(address.requests);
@@ -41,7 +38,7 @@ impl AddressMetrics {
                 failures.absolute(address.failures);
             }
             if let Some(usable) = self.usable.of(label) {
-                let is_usable = address.is_healthy && address.breaker == BreakerState::Closed;
+                let is_usable = address.breaker == BreakerState::Closed;
                 usable.set(f64::from(u8::from(is_usable)));
             }
         }

@@ -1,8 +1,8 @@
-//! The circuit breaker in front of the backend.
+//! The circuit breaker of an address of the backend.
 //!
 //! It opens after several consecutive failures, and when a response carries `Retry-After`. After that time it is half-open:
-//! one request is sent, and its result closes or reopens the breaker. An invalid document is not a failure: other documents
-//! may be valid. Pure.
+//! one request is sent, and its result closes or reopens the breaker. While other addresses can be used, each failure has
+//! the same effect. An invalid document is not a failure: other documents may be valid. Pure.
 
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ const FAILURES: u32 = 5;
 /// The first open time, and the longest without `Retry-After`: a recovered backend is used again within that.
 const FIRST_OPEN: Duration = Duration::from_secs(1);
 const LONGEST_OPEN: Duration = Duration::from_secs(5);
+/// The longest time in which other addresses are preferred: each attempt may cost a caller a timeout.
+const LONGEST_AVOIDED: Duration = Duration::from_secs(30);
 /// `Retry-After` for requests while the breaker is half-open.
 const TRIAL: Duration = Duration::from_secs(1);
 
@@ -24,6 +26,8 @@ pub(super) struct CircuitBreaker {
     failures: u32,
     /// The end of the open time.
     open_until: Option<Mono>,
+    /// Other addresses are preferred until then.
+    avoided_until: Option<Mono>,
     /// Whether the trial request is in flight.
     is_half_open: bool,
 }
@@ -63,7 +67,16 @@ words! {
 impl CircuitBreaker {
     /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::record`].
     pub(super) fn request(self, now: Mono) -> (Self, BreakerPermission) {
-        match self.open_until {
+        self.request_after(self.open_until, now)
+    }
+
+    /// The same while other addresses can be used.
+    pub(super) fn request_if_preferred(self, now: Mono) -> (Self, BreakerPermission) {
+        self.request_after(self.open_until.max(self.avoided_until), now)
+    }
+
+    fn request_after(self, until: Option<Mono>, now: Mono) -> (Self, BreakerPermission) {
+        match until {
             None => (self, BreakerPermission::Granted),
             Some(until) if now < until => (self, BreakerPermission::Refused(until.since(now))),
             Some(_) if self.is_half_open => (self, BreakerPermission::Refused(TRIAL)),
@@ -99,11 +112,14 @@ impl CircuitBreaker {
             },
             BreakerSignal::Bad(retry_after) => {
                 let failures = self.failures.saturating_add(1);
-                let backoff = (failures >= FAILURES).then(|| open_time_after(failures));
+                let avoided = doubled(failures - 1).min(LONGEST_AVOIDED);
+                let backoff = failures.checked_sub(FAILURES).map(doubled);
+                let backoff = backoff.map(|time| time.min(LONGEST_OPEN));
                 let until = backoff.max(retry_after).map(|duration| now.plus(duration));
                 Self {
                     failures,
                     open_until: self.open_until.max(until),
+                    avoided_until: Some(now.plus(avoided)),
                     is_half_open,
                 }
             }
@@ -132,10 +148,9 @@ impl CircuitBreaker {
     }
 }
 
-/// The open time after this many consecutive failures.
-fn open_time_after(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(FAILURES).min(8);
-    (FIRST_OPEN * 2u32.pow(doublings)).min(LONGEST_OPEN)
+/// The first open time, doubled this often.
+fn doubled(times: u32) -> Duration {
+    FIRST_OPEN * 2u32.pow(times.min(8))
 }
 
 #[cfg(test)]
@@ -209,6 +224,32 @@ mod tests {
             BreakerPermission::Trial,
             "a trial that was cut off is made again"
         );
+    }
+
+    #[test]
+    fn after_each_failure_other_addresses_are_preferred_until_one_trial_request() {
+        let failed = failing(CircuitBreaker::default(), at(0));
+        assert_eq!(failed.state(at(0)), BreakerState::Closed);
+        assert_eq!(failed.request(at(0)).1, BreakerPermission::Granted);
+        assert_eq!(
+            failed.request_if_preferred(at(0)).1,
+            BreakerPermission::Refused(seconds(1))
+        );
+        let (tried, permission) = failed.request_if_preferred(at(1));
+        assert_eq!(permission, BreakerPermission::Trial);
+        assert_eq!(
+            tried.request_if_preferred(at(1)).1,
+            BreakerPermission::Refused(TRIAL)
+        );
+        assert_eq!(tried.request(at(1)).1, BreakerPermission::Granted);
+        let again = tried.record(permission, BreakerSignal::Bad(None), at(1));
+        assert_eq!(
+            again.request_if_preferred(at(1)).1,
+            BreakerPermission::Refused(seconds(2)),
+            "longer after each failure"
+        );
+        let good = again.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
+        assert_eq!(good, CircuitBreaker::default());
     }
 
     #[test]

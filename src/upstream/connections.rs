@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ::http::{Extensions, Request, Response, Uri};
+use ::http::{Extensions, Request, Response};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -24,9 +24,6 @@ use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use scoregate_observe::interim::with_few_interim;
 
@@ -111,30 +108,6 @@ impl Connections {
     /// Closes idle connections. Requests in flight end on theirs, which are closed then.
     pub(super) fn close_idle(&self) {
         self.renew(&self.clients.load().tls);
-    }
-
-    /// Opens a connection, with TLS for `https`, and closes it.
-    pub(super) async fn connect(&self, base: &Uri) -> io::Result<()> {
-        let is_tls = base.scheme_str() == Some("https");
-        let host = base.host().unwrap_or_default();
-        let port = base.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let host = host.trim_matches(['[', ']']);
-        let stream = TcpStream::connect((host, port)).await?;
-        if is_tls {
-            let tls = self.clients.load().tls.clone();
-            let name = match &tls.settings.server_name {
-                Some(name) => name.clone(),
-                None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
-            };
-            TlsConnector::from(tls.config).connect(name, stream).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends a request on a connection of its own and waits for the response head.
-    pub(super) async fn send_unpooled(&self, request: Request<Empty<Bytes>>) -> SentRequest {
-        let clients = self.clients.load_full();
-        with_few_interim(request, |request| clients.unpooled.request(request)).await
     }
 
     /// Sends a request and waits for the response head.

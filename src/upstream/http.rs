@@ -11,7 +11,7 @@ use ::http::header::{
     HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING,
     USER_AGENT,
 };
-use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
+use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -57,40 +57,6 @@ impl HttpUpstream {
             origin,
             clock,
         })
-    }
-
-    /// Checks whether it is healthy: it accepts a connection, or responds to this path with a status of 2xx.
-    pub(super) async fn check(&self, path: Option<&str>) -> Result<(), String> {
-        let base: Uri = self
-            .config
-            .base
-            .parse()
-            .map_err(|_| "it is not a valid address")?;
-        let Some(path) = path else {
-            let connected = self.connections.connect(&base).await;
-            return connected.map_err(|error| match TlsProblem::of(&error, &self.config.tls) {
-                Some(problem) => problem.to_string(),
-                None => error.to_string(),
-            });
-        };
-        let (scheme, authority) = base
-            .scheme_str()
-            .zip(base.authority())
-            .ok_or("it has no host")?;
-        let mut request = Request::get(format!("{scheme}://{authority}{path}"))
-            .body(Empty::new())
-            .map_err(|error| error.to_string())?;
-        self.add_headers(request.headers_mut());
-        let response = self.connections.send_unpooled(request).await;
-        let status = response
-            .ok_or(TOO_MANY_INTERIM)?
-            .map_err(|error| self.broken(&error).to_string())?
-            .status();
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(format!("status {}", status.as_u16()))
-        }
     }
 
     /// The host name and the port of its address; `None` for an IP address.
@@ -344,6 +310,10 @@ impl Upstream for HttpUpstream {
         self.config.base.clone()
     }
 
+    fn name(&self) -> Arc<str> {
+        self.config.name()
+    }
+
     fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
         Box::pin(self.fetch_document(request))
     }
@@ -455,7 +425,7 @@ fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use crate::upstream::{AddressRules, HealthCheckConfig, HttpAddresses, Mapping};
+    use crate::upstream::Mapping;
 
     use super::*;
 
@@ -474,16 +444,7 @@ pub(super) mod tests {
             idle: 60 * second,
             tls: crate::upstream::BackendTlsSettings::default(),
             mapping: Mapping::default(),
-            addresses: HttpAddresses {
-                more: Vec::new(),
-                share_validators: false,
-                checks: HealthCheckConfig {
-                    path: None,
-                    interval: second,
-                    timeout: second,
-                },
-                rules: AddressRules::default(),
-            },
+            more: Vec::new(),
         };
         let tls = config.tls.load(clock).unwrap();
         HttpUpstream::new(config, &tls, clock.clone()).unwrap()

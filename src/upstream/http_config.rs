@@ -8,7 +8,6 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use scoregate_base::secret::SecretSetting;
 
-use super::addresses::AddressRules;
 use super::mapping::Mapping;
 use super::tls::BackendTlsSettings;
 
@@ -37,41 +36,8 @@ pub struct HttpConfig {
     pub tls: BackendTlsSettings,
     /// Paths and shapes of documents.
     pub mapping: Mapping,
-    /// Further addresses.
-    pub addresses: HttpAddresses,
-}
-
-/// The further addresses of a backend, and the use of all of them.
-#[derive(Clone, Debug)]
-pub struct HttpAddresses {
-    /// The addresses besides the first.
-    pub more: Vec<MoreAddress>,
-    /// Whether equal data has equal validators at all addresses.
-    pub share_validators: bool,
-    /// How addresses are checked.
-    pub checks: HealthCheckConfig,
-    /// When addresses are used.
-    pub rules: AddressRules,
-}
-
-/// How addresses are checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthCheckConfig {
-    /// A path that healthy addresses answer with a status of 2xx; without one they must accept a connection.
-    pub path: Option<String>,
-    /// Interval between the checks of an address.
-    pub interval: Duration,
-    /// Longest duration of a check.
-    pub timeout: Duration,
-}
-
-/// An address besides the first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MoreAddress {
-    /// Its base address.
-    pub base: String,
-    /// Whether it is used only instead of the others.
-    pub is_standby: bool,
+    /// The base addresses that are used while the ones before them fail.
+    pub more: Vec<String>,
 }
 
 /// The address of the backend is invalid.
@@ -104,19 +70,13 @@ impl HttpConfig {
         self.credential_value().map(drop)
     }
 
-    /// The settings of each address with its priority, the first one first.
-    pub fn each(&self) -> Vec<(Self, u8)> {
-        let more = self.addresses.more.iter();
-        let more = more.map(|one| {
-            (
-                Self {
-                    base: one.base.clone(),
-                    ..self.clone()
-                },
-                u8::from(one.is_standby),
-            )
-        });
-        [(self.clone(), 0)].into_iter().chain(more).collect()
+    /// The settings of each address in their order.
+    pub fn each(&self) -> impl Iterator<Item = Self> {
+        let all = [&self.base].into_iter().chain(&self.more);
+        all.map(|base| Self {
+            base: base.clone(),
+            ..self.clone()
+        })
     }
 
     /// Host and port of the address.
@@ -135,10 +95,9 @@ impl HttpConfig {
         .into()
     }
 
-    /// The name that validators of this address carry; `None` if they may be sent to all addresses.
+    /// The name that validators of this address carry, unless it is the only one.
     pub(super) fn origin(&self) -> Option<Arc<str>> {
-        let is_alone = self.addresses.more.is_empty() || self.addresses.share_validators;
-        (!is_alone).then(|| self.name())
+        (!self.more.is_empty()).then(|| self.name())
     }
 
     /// The value of the header with the credential in use.

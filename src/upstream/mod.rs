@@ -3,35 +3,34 @@
 //! Two engines implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream
 //! requests are built from the parsed request alone: the values of its path and query, and its trace, which is 32
 //! hexadecimal digits and two flags. Nothing else that a client sent, such as its key, can reach the backend.
-//! [`ProtectedUpstream`] adds the queue, and the choice of an address with its circuit breaker. Storing is the job of
+//! [`ProtectedUpstream`] adds the queue, and the failover between addresses with their circuit breakers. Storing is the job of
 //! `documents`.
 
 mod addresses;
 mod built_in;
 mod circuit_breaker;
 mod connections;
-mod health_checks;
 mod http;
 mod http_config;
 mod mapping;
+mod name_watcher;
 mod protected;
 mod public_document;
 mod queue;
-mod shared_checks;
 mod tls;
 mod tls_problem;
 mod upstream_request;
 
-pub use addresses::{AddressBook, AddressRules, AddressStatus, HealthThresholds};
+pub use addresses::AddressStatus;
 pub use built_in::BuiltInUpstream;
 pub use circuit_breaker::BreakerState;
-pub use health_checks::AddressWatcher;
 pub use http::HttpUpstream;
-pub use http_config::{BadUpstreamUrl, HealthCheckConfig, HttpAddresses, HttpConfig, MoreAddress};
+pub use http_config::{BadUpstreamUrl, HttpConfig};
 pub use mapping::{
     BadIdPattern, BadItemMapping, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern,
     ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,
 };
+pub use name_watcher::NameWatcher;
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use public_document::read_public_document;
 pub use queue::{CurrentPriority, PriorityClass};

@@ -2,17 +2,17 @@
 //!
 //! A request that may not be sent fails immediately and costs the backend nothing. A backend with one address gets no
 //! retries: at such backends a GET may have side effects. (`connections` retries once on a connection that was closed
-//! while idle.) With several addresses a failed request is repeated at another one, within the budget of `addresses`.
-//! Failures are handled in `documents`.
+//! while idle.) With several addresses a failed request is repeated at the next one. Failures are handled in `documents`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::DocumentKey;
 
-use super::addresses::{AddressBook, AddressPermit, AddressRules, AddressStatus};
-use super::circuit_breaker::{BreakerSignal, BreakerState};
+use super::addresses::{AddressStatus, Addresses};
+use super::circuit_breaker::BreakerState;
 use super::queue::{CurrentPriority, FetchQueue};
 use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
@@ -27,9 +27,8 @@ pub struct ProtectionConfig {
 
 /// A backend with queue and circuit breakers.
 pub struct ProtectedUpstream {
-    /// In the order of the book.
-    addresses: Vec<Arc<dyn Upstream>>,
-    book: Arc<AddressBook>,
+    addresses: Addresses,
+    failovers: AtomicU64,
     protection: ProtectionConfig,
     queue: FetchQueue,
     clock: Clock,
@@ -54,35 +53,20 @@ pub struct ProtectionStatus {
     pub retries: u64,
     /// Requests repeated at another address.
     pub failovers: u64,
-    /// Requests not repeated because the budget was used up.
-    pub failovers_denied: u64,
-    /// The addresses by name.
-    pub addresses: Vec<(Arc<str>, AddressStatus)>,
+    /// The addresses in their order.
+    pub addresses: Vec<AddressStatus>,
 }
 
 impl ProtectedUpstream {
-    /// Protects a backend with a single address.
-    pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
-        let names = [(backend.address().into(), 0)];
-        let book = Arc::new(AddressBook::new(
-            &names,
-            AddressRules::default(),
-            0,
-            clock.clone(),
-        ));
-        Self::with_addresses(vec![backend], book, protection, clock)
-    }
-
-    /// Protects a backend with these addresses, which are those of `book` in its order.
-    pub fn with_addresses(
+    /// Protects a backend with these addresses.
+    pub fn new(
         addresses: Vec<Arc<dyn Upstream>>,
-        book: Arc<AddressBook>,
         protection: ProtectionConfig,
         clock: Clock,
     ) -> Self {
         Self {
-            addresses,
-            book,
+            addresses: Addresses::new(addresses, clock.clone()),
+            failovers: AtomicU64::new(0),
             protection,
             queue: FetchQueue::new(protection.max_concurrent),
             clock,
@@ -97,7 +81,7 @@ impl ProtectedUpstream {
         priority: &CurrentPriority,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         // Requests do not queue while no address may be used.
-        if let Some(wait) = self.book.wait() {
+        if let Some(wait) = self.addresses.wait() {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
         let deadline = self.clock.now().mono.plus(self.protection.queue_timeout);
@@ -109,123 +93,78 @@ impl ProtectedUpstream {
             .ok()
             .and_then(Result::ok)
             .ok_or(UpstreamFailure::QueueFull)?;
-        let origin = request.known.and_then(|known| known.origin.as_deref());
-        let mut permit = self
-            .book
-            .begin(origin)
-            .map_err(UpstreamFailure::CircuitOpen)?;
         let mut tried = Vec::new();
+        let mut permit = self.addresses.next(&tried).ok_or_else(|| {
+            UpstreamFailure::CircuitOpen(self.addresses.wait().unwrap_or_default())
+        })?;
         loop {
-            tried.push(permit.index());
-            let fetched = self.fetch_from(permit, request).await;
+            tried.push(permit.index);
+            let fetched = permit.fetch(request).await;
             if !may_succeed_elsewhere(&fetched) || self.clock.now().mono >= deadline {
                 return fetched;
             }
-            match self.book.fail_over(&tried) {
-                Some(next) => permit = next,
+            permit = match self.addresses.next(&tried) {
+                Some(next) => next,
                 None => return fetched,
-            }
+            };
+            self.failovers.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    async fn fetch_from(
-        &self,
-        mut permit: AddressPermit<'_>,
-        request: UpstreamRequest<'_>,
-    ) -> Result<UpstreamResponse, UpstreamFailure> {
-        let no_address = || UpstreamFailure::Unreachable("it has no address".into());
-        let fetched = self
-            .addresses
-            .get(permit.index())
-            .ok_or_else(no_address)?
-            .fetch(request)
-            .await;
-        permit.signal = breaker_signal(&fetched);
-        permit.failure = fetched.as_ref().err().cloned();
-        fetched
     }
 
     /// Whether the circuit breakers of all addresses are open, so that a request would fail immediately.
     pub fn is_open(&self) -> bool {
-        self.book.wait().is_some()
+        self.addresses.wait().is_some()
     }
 
     /// The addresses of the backend.
     pub fn address(&self) -> String {
-        let all: Vec<String> = self
-            .addresses
-            .iter()
-            .map(|address| address.address())
-            .collect();
+        let all: Vec<String> = self.addresses.upstreams().map(Upstream::address).collect();
         all.join(" ")
     }
 
     /// The request that its first address would get.
     pub fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
-        self.addresses
-            .first()
+        self.first()
             .map(|address| address.question(request))
             .unwrap_or_default()
     }
 
     /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
-        self.addresses
-            .first()
-            .is_some_and(|address| address.lists_all_models())
+        self.first().is_some_and(Upstream::lists_all_models)
     }
 
     /// Whether the backend may have a document.
     pub fn may_have(&self, key: &DocumentKey) -> bool {
-        self.addresses
-            .first()
-            .is_some_and(|address| address.may_have(key))
+        self.first().is_some_and(|address| address.may_have(key))
+    }
+
+    fn first(&self) -> Option<&dyn Upstream> {
+        self.addresses.upstreams().next()
     }
 
     /// The current state.
     pub fn status(&self) -> ProtectionStatus {
-        let addresses = self.book.status();
-        let (failovers, failovers_denied) = self.book.failovers();
-        let states = || addresses.iter().map(|(_, status)| status);
-        let most_usable = states().min_by_key(|status| match status.breaker {
+        let addresses = self.addresses.status();
+        let breakers = addresses.iter().map(|address| address.breaker);
+        let most_usable = breakers.min_by_key(|breaker| match breaker {
             BreakerState::Closed => 0,
             BreakerState::HalfOpen => 1,
             BreakerState::Open => 2,
         });
+        let open_times = addresses.iter().map(|address| address.open_time_left);
+        let failures = addresses.iter().map(|address| address.consecutive_failures);
         ProtectionStatus {
-            breaker: most_usable.map_or(BreakerState::Closed, |status| status.breaker),
-            open_time_left: states()
-                .map(|status| status.open_time_left)
-                .min()
-                .unwrap_or_default(),
-            failures: states()
-                .map(|status| status.consecutive_failures)
-                .min()
-                .unwrap_or_default(),
+            breaker: most_usable.unwrap_or(BreakerState::Closed),
+            open_time_left: open_times.min().unwrap_or_default(),
+            failures: failures.min().unwrap_or_default(),
             at_once: self.queue.max_concurrent(),
             in_flight: self.queue.in_flight(),
             queued: self.queue.waiting(),
-            retries: self.addresses.iter().map(|address| address.retries()).sum(),
-            failovers,
-            failovers_denied,
+            retries: self.addresses.upstreams().map(Upstream::retries).sum(),
+            failovers: self.failovers.load(Ordering::Relaxed),
             addresses,
         }
-    }
-}
-
-/// The meaning of a result for the circuit breaker. An invalid response concerns its document only.
-fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
-    match fetched {
-        Ok(_) => BreakerSignal::Good,
-        Err(UpstreamFailure::ErrorStatus { retry_after, .. }) => BreakerSignal::Bad(*retry_after),
-        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Timeout(_)) => {
-            BreakerSignal::Bad(None)
-        }
-        Err(
-            UpstreamFailure::Invalid(_)
-            | UpstreamFailure::CircuitOpen(_)
-            | UpstreamFailure::QueueFull,
-        ) => BreakerSignal::None,
     }
 }
 

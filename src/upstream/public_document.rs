@@ -42,7 +42,7 @@ async fn fetch(connections: &Connections, address: Uri) -> Result<Bytes, String>
         USER_AGENT,
         HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
     );
-    let sent = connections.send_unpooled(request).await;
+    let sent = connections.send(request).await;
     let response = sent.ok_or(TOO_MANY_INTERIM)?.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         cause.unwrap_or_else(|| error.to_string())

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::{DocumentContent, Validators};
@@ -85,6 +86,11 @@ pub struct UpstreamRequest<'a> {
 pub trait Upstream: Send + Sync + 'static {
     /// Its address for the operator, without credentials.
     fn address(&self) -> String;
+
+    /// Its address without scheme and path.
+    fn name(&self) -> Arc<str> {
+        self.address().into()
+    }
 
     /// Requests a document.
     fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a>;

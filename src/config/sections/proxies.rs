@@ -13,7 +13,6 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
         reading.reject("proxies.trusted", remedy);
     }
     let header = match reading.word("proxies.header").as_str() {
-        "forwarded" => ClientHeader::Forwarded,
         "none" => ClientHeader::Nothing,
         _ => ClientHeader::XForwardedFor,
     };
@@ -70,10 +69,10 @@ mod tests {
     #[test]
     fn proxy_settings_are_read() {
         let config = config(
-            "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nproxy_protocol = [\"192.0.2.1\"]",
+            "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"none\"\nproxy_protocol = [\"192.0.2.1\"]",
         )
         .unwrap();
-        assert_eq!(config.proxies.header, ClientHeader::Forwarded);
+        assert_eq!(config.proxies.header, ClientHeader::Nothing);
         assert!(
             lists(&config.proxies.trusted, "10.1.2.3")
                 && lists(&config.proxies.trusted, "2001:db8::1")
@@ -117,7 +116,7 @@ mod tests {
             ("proxies.trusted", "\"10.0.0.1/8\"", "write \"10.0.0.0/8\""),
             ("proxies.trusted", "\"localhost\"", "write an address"),
             ("proxies.trusted", "found 7", "write a list"),
-            ("proxies.header", "\"x-real-ip\"", "\"forwarded\""),
+            ("proxies.header", "\"x-real-ip\"", "\"none\""),
             ("proxies.proxy_protocol", "\"10.0.0.1\"", "write a list"),
         ] {
             let is_reported = |line: &&String| {

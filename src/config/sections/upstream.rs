@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use http::uri::PathAndQuery;
 use rustls::pki_types::ServerName;
 use toml::Value;
 
-use crate::upstream::{
-    AddressRules, BackendClientFiles, BackendTls, BackendTlsSettings, HealthCheckConfig,
-    HealthThresholds, HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
-};
+use crate::upstream::{BackendClientFiles, BackendTls, BackendTlsSettings, HttpConfig, TlsVersion};
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::EndpointTable;
 
@@ -21,18 +17,6 @@ use crate::config::{ConfigProblems, UpstreamConfig};
 const ARCHIVE: &str = "runs.db";
 const URL: &str = "upstream.url";
 const URLS: &str = "upstream.urls";
-const STANDBY: &str = "upstream.standby_urls";
-const HEALTH_PATH: &str = "upstream.health_path";
-/// Settings that have no effect on a single address.
-const SEVERAL: [&str; 7] = [
-    "upstream.identical_replicas",
-    HEALTH_PATH,
-    "upstream.health_interval",
-    "upstream.health_timeout",
-    "upstream.healthy_after",
-    "upstream.unhealthy_after",
-    "upstream.slow_start",
-];
 /// Maximum number of addresses: each has metrics of its own.
 const MAX_ADDRESSES: usize = 16;
 const CERTIFICATE: &str = "upstream.client_certificate";
@@ -71,19 +55,14 @@ pub(in crate::config) fn read(
         };
     }
     let addresses = addresses(reading);
-    let base = addresses.first().map(|(_, base, _)| base.clone());
-    if base.is_none() && [URL, URLS].iter().all(|path| reading.maybe(path).is_none()) {
+    if addresses.is_empty() && [URL, URLS].iter().all(|path| reading.maybe(path).is_none()) {
         reading.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
     }
-    let more = addresses.iter().skip(1);
-    let more = more.map(|(_, base, is_standby)| MoreAddress {
-        base: base.clone(),
-        is_standby: *is_standby,
-    });
+    let mut bases = addresses.iter().map(|(_, base)| base.clone());
     let credential = reading.secret("upstream.credential", 1);
     let credential_header = upstream_headers::of_credential(reading);
     let http = HttpConfig {
-        base: base.unwrap_or_default(),
+        base: bases.next().unwrap_or_default(),
         headers: upstream_headers::fixed(reading, credential.as_ref().map(|_| &credential_header)),
         credential,
         credential_header,
@@ -94,83 +73,32 @@ pub(in crate::config) fn read(
         idle: reading.duration("upstream.idle_timeout"),
         tls: backend_tls(reading),
         mapping,
-        addresses: several_addresses(reading, more.collect()),
+        more: bases.collect(),
     };
     check_addresses(reading, &http, &addresses);
     UpstreamConfig::Http(Box::new(http))
 }
 
-/// The given addresses: the setting, the base URL, and whether it is a standby. Those of the first setting are
-/// first.
-fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)> {
+/// The given addresses, each with its setting.
+fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String)> {
     let one = reading.value(URL, |value| value.as_str().map(str::to_owned));
     let several = reading.texts(URLS);
-    if reading.maybe(URLS).is_some() && reading.maybe(URL).is_some() {
-        reading.reject(URLS, format!("write either {URL} or {URLS}, not both"));
-    }
-    let standby = reading.texts(STANDBY);
-    if one.is_none() && several.is_empty() {
-        let path = if reading.maybe(URLS).is_some() {
-            URLS
-        } else {
-            STANDBY
-        };
-        if reading.maybe(path).is_some() {
-            reading.reject(path, format!("write at least one address in {URLS}"));
+    if reading.maybe(URLS).is_some() {
+        if reading.maybe(URL).is_some() {
+            reading.reject(URLS, format!("write either {URL} or {URLS}, not both"));
+        } else if several.is_empty() {
+            reading.reject(URLS, "write at least one address");
         }
-        return Vec::new();
     }
-    let one = one.into_iter().map(|base| (URL, base, false));
-    let several = several.into_iter().map(|base| (URLS, base, false));
-    one.chain(several)
-        .chain(standby.into_iter().map(|base| (STANDBY, base, true)))
+    let one = one.into_iter().map(|base| (URL, base));
+    one.chain(several.into_iter().map(|base| (URLS, base)))
         .collect()
 }
 
-fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> HttpAddresses {
-    if more.is_empty() {
-        reading.without_effect(
-            &SEVERAL,
-            &format!("this setting needs several addresses: write {URLS}"),
-        );
-    }
-    HttpAddresses {
-        more,
-        share_validators: reading.flag("upstream.identical_replicas"),
-        checks: HealthCheckConfig {
-            path: health_path(reading),
-            interval: reading.duration("upstream.health_interval"),
-            timeout: reading.duration("upstream.health_timeout"),
-        },
-        rules: AddressRules {
-            thresholds: HealthThresholds {
-                healthy: reading.number("upstream.healthy_after"),
-                unhealthy: reading.number("upstream.unhealthy_after"),
-            },
-            slow_start: reading.duration("upstream.slow_start"),
-        },
-    }
-}
-
-fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
-    let path = reading.optional_text(HEALTH_PATH)?;
-    if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
-        reading.reject(
-            HEALTH_PATH,
-            "write a path that begins with /, such as \"/healthz\"",
-        );
-    }
-    Some(path)
-}
-
-fn check_addresses(
-    reading: &mut ConfigReader<'_>,
-    http: &HttpConfig,
-    written: &[(&str, String, bool)],
-) {
+fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &[(&str, String)]) {
     let mut names = Vec::new();
     reading.at_most(URLS, written.len(), MAX_ADDRESSES, "addresses");
-    for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
+    for ((path, base), one) in written.iter().zip(http.each()) {
         let found = Some(Value::from(base.as_str()));
         if let Err(error) = one.check() {
             reading.problem(path, found.as_ref(), error.to_string());
@@ -186,7 +114,7 @@ fn check_addresses(
         base.get(..8)
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
     };
-    if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
+    if !names.is_empty() && !written.iter().any(|(_, base)| is_tls(base)) {
         reading.without_effect(
             &TLS,
             "this setting needs TLS: write https:// in upstream.url",
@@ -230,11 +158,7 @@ impl UpstreamConfig {
     /// The names of its addresses.
     pub fn addresses(&self) -> Vec<String> {
         match self {
-            Self::Http(http) => http
-                .each()
-                .iter()
-                .map(|(one, _)| one.name().to_string())
-                .collect(),
+            Self::Http(http) => http.each().map(|one| one.name().to_string()).collect(),
             Self::BuiltIn { .. } | Self::Simulated { .. } => vec!["built-in".into()],
         }
     }
@@ -337,38 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn several_addresses_are_read_in_order_with_the_standby_last() {
-        let text = "urls = [\"http://a:1/api\", \"https://b/api\"]\nstandby_urls = [\"http://[::1]:3\"]\n\
-                    health_path = \"/healthz\"\nunhealthy_after = 5\nslow_start = \"1m\"\nidentical_replicas = true";
+    fn several_addresses_are_read_in_order() {
+        let text = "urls = [\"http://a:1/api\", \"https://b/api\", \"http://[::1]:3\"]";
         let http = read(text).unwrap();
-        let names: Vec<_> = http
-            .each()
-            .iter()
-            .map(|(one, priority)| (one.name().to_string(), *priority))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ("a:1".into(), 0),
-                ("b:443".into(), 0),
-                ("[::1]:3".into(), 1)
-            ]
-        );
+        let names: Vec<_> = http.each().map(|one| one.name().to_string()).collect();
+        assert_eq!(names, ["a:1", "b:443", "[::1]:3"]);
         assert_eq!(http.base, "http://a:1/api");
-        let HttpAddresses {
-            checks,
-            rules,
-            share_validators,
-            ..
-        } = http.addresses;
-        assert_eq!(
-            (checks.path.as_deref(), rules.thresholds.unhealthy),
-            (Some("/healthz"), 5)
-        );
-        assert!(share_validators && rules.slow_start.as_secs() == 60);
-        let one = read("url = \"http://a\"\nstandby_urls = [\"http://b\"]").unwrap();
-        assert_eq!(one.each().len(), 2);
-        assert_eq!(read("urls = [\"http://a\"]").unwrap().each().len(), 1);
+        assert_eq!(read("urls = [\"http://a\"]").unwrap().each().count(), 1);
     }
 
     #[test]
@@ -376,7 +275,6 @@ mod tests {
         let many: Vec<String> = (0..17)
             .map(|number| format!("\"http://a{number}\""))
             .collect();
-        let two = "urls = [\"http://a\", \"http://b\"]\n";
         for (text, path, remedy) in [
             (
                 "url = \"http://a\"\nurls = [\"http://b\"]".into(),
@@ -384,7 +282,6 @@ mod tests {
                 "not both",
             ),
             ("urls = []".into(), "upstream.urls", "at least one"),
-            ("standby_urls = [\"http://b\"]".into(), "upstream", ""),
             (
                 "urls = [\"http://a\", \"ftp://b\"]".into(),
                 "upstream.urls",
@@ -404,21 +301,6 @@ mod tests {
                 format!("urls = [{}]", many.join(", ")),
                 "upstream.urls",
                 "the maximum is 16",
-            ),
-            (
-                format!("{two}health_path = \"healthz\""),
-                "upstream.health_path",
-                "begins with /",
-            ),
-            (
-                format!("{two}healthy_after = 0"),
-                "upstream.healthy_after",
-                "from 1",
-            ),
-            (
-                "url = \"http://a\"\nslow_start = \"1s\"".into(),
-                "upstream.slow_start",
-                "upstream.urls",
             ),
         ] {
             let found = read(&text).unwrap_err();

@@ -17,7 +17,6 @@ mod readiness;
 mod request_totals;
 mod restore;
 mod rolling;
-mod shared_checks;
 mod shared_fetches;
 mod status_pages;
 mod terms;

@@ -17,6 +17,7 @@ use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{NOON, good};
 
 const ADDRESSES: usize = 3;
+const CALLERS: usize = 3;
 /// How long callers wait.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 /// More than a loaded machine needs besides.
@@ -115,16 +116,12 @@ async fn sent(side: SocketAddr) -> f64 {
         .sum()
 }
 
-/// The program with these addresses, short timeouts and frequent health checks.
+/// The program with these addresses and short timeouts.
 fn serve(data: &Path, backends: &[Backend]) -> Program {
     let urls: Vec<String> = backends.iter().map(Backend::url).collect();
     let environment = [
         ("SCOREGATE_UPSTREAM_URLS", urls.join(",")),
-        ("SCOREGATE_UPSTREAM_HEALTH_PATH", "/healthz".into()),
-        ("SCOREGATE_UPSTREAM_HEALTH_INTERVAL", "300ms".into()),
-        ("SCOREGATE_UPSTREAM_HEALTH_TIMEOUT", "250ms".into()),
         ("SCOREGATE_UPSTREAM_FIRST_BYTE_TIMEOUT", "700ms".into()),
-        ("SCOREGATE_UPSTREAM_SLOW_START", "500ms".into()),
         ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", "8".into()),
         (
             "SCOREGATE_FRESHNESS_MAX_WAIT",
@@ -146,8 +143,7 @@ fn note(text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_within_their_budget()
- {
+async fn stored_documents_are_served_through_flapping_faults_and_failed_attempts_are_few() {
     let mut backends = Vec::new();
     for _ in 0..ADDRESSES {
         backends.push(Backend::start(|received| Act::Raw(current(received))).await);
@@ -220,8 +216,12 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
         fetches = sent(side).await;
     }
     let elapsed = clock.mono().since(started).as_secs_f64();
-    let allowed = fetches / 10.0 + 3.0 * (1.0 + elapsed / 10.0);
     let extra = f64::from(u32::try_from(received()).unwrap()) - fetches;
+    // In each phase, at each address: one attempt of each caller, and one a second.
+    let allowed = ADDRESSES as f64 * (PHASES as f64 * CALLERS as f64 + elapsed);
+    note(&format!(
+        "{extra} failovers for {fetches} fetches in {elapsed} s"
+    ));
     assert!(
         extra >= 3.0 && extra <= allowed,
         "{extra} of at most {allowed} for {fetches} fetches"

@@ -1,7 +1,8 @@
-//! A backend with several addresses: distribution, failover within its budget, health checks, slow start, a standby, and
-//! validators that belong to one address. Faults of real processes are in `upstream_address_faults`.
+//! A backend with several addresses: a request goes to the first one, and to the next ones while it fails. Attempts are
+//! counted at the addresses. Faults of real processes are in `upstream_address_faults`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,13 +12,11 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};
 use crate::ports::ReservedPort;
+use crate::tls_backend::{BackendAuthority, Handshake, TlsBackend};
 use crate::world::{Customer, World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
-/// Health checks whose timeout the hand-driven clock does not reach.
-const CHECKED: &str = "health_path = \"/healthz\"\nhealth_timeout = \"1h\"\n";
-/// Interval between health checks.
-const CHECK: Duration = Duration::from_secs(5);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Backends that run this script with their number.
 async fn backends<const N: usize>(script: fn(usize, &Received) -> Act) -> [Backend; N] {
@@ -27,28 +26,20 @@ async fn backends<const N: usize>(script: fn(usize, &Received) -> Act) -> [Backe
     all.try_into().unwrap_or_else(|_| panic!())
 }
 
-/// A gateway in front of these addresses, and a customer.
-async fn world(addresses: &[Backend], standby: &[Backend], settings: &str) -> (World, Customer) {
-    let urls = |backends: &[Backend]| {
-        backends
-            .iter()
-            .map(|one| format!("\"{}\"", one.url()))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let settings = format!(
-        "admin.token = \"{TOKEN}\"\n[upstream]\nurls = [{}]\nstandby_urls = [{}]\n{settings}",
-        urls(addresses),
-        urls(standby)
-    );
-    let world = World::with_backend(
-        &settings,
-        addresses[0].clone(),
-        Arc::new(TempDir::new().unwrap()),
-    )
-    .await;
+/// A gateway in front of these addresses, and a customer. The last one is a backend that is always good.
+async fn world_at(urls: &[&str], last: &Backend, settings: &str) -> (World, Customer) {
+    let settings = format!("admin.token = \"{TOKEN}\"\n[upstream]\nurls = {urls:?}\n{settings}");
+    let directory = Arc::new(TempDir::new().unwrap());
+    let world = World::with_backend(&settings, last.clone(), directory).await;
     let customer = world.paid().await;
     (world, customer)
+}
+
+/// The same in front of these backends.
+async fn world(addresses: &[Backend], settings: &str) -> (World, Customer) {
+    let urls: Vec<String> = addresses.iter().map(Backend::url).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    world_at(&urls, addresses.last().unwrap(), settings).await
 }
 
 /// Requests different documents one after another, and returns the statuses.
@@ -59,6 +50,12 @@ async fn fetch(world: &World, customer: &Customer, limits: std::ops::Range<usize
         statuses.push(world.get_as(customer, &target).await.status);
     }
     statuses
+}
+
+/// Requests documents that all succeed.
+async fn fetch_all(world: &World, customer: &Customer, limits: std::ops::Range<usize>) {
+    let statuses = fetch(world, customer, limits).await;
+    assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
 }
 
 /// Refreshes these documents one after another.
@@ -88,56 +85,32 @@ async fn status(world: &World) -> Value {
     response.json()
 }
 
+/// A number in the status of an address.
+async fn figure(world: &World, address: usize, name: &str) -> u64 {
+    status(world).await["addresses"][address][name]
+        .as_u64()
+        .unwrap()
+}
+
 fn failing(_: &Received) -> Act {
     respond("500 Internal Server Error", &[], "")
 }
 
-/// Passes intervals of health checks until the status of an address has this member.
-async fn becomes(world: &World, address: usize, name: &str, value: &Value) {
-    for _ in 0..6_000 {
-        if &status(world).await["addresses"][address][name] == value {
-            return;
-        }
-        world.pass(CHECK);
-        // Checks take real time.
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!(
-        "{name} of address {address} does not become {value}: {}",
-        status(world).await
-    );
-}
-
 #[tokio::test]
-async fn requests_go_to_all_addresses_and_concurrent_ones_to_the_less_busy() {
+async fn the_first_address_gets_all_requests_while_it_is_good() {
     let all: [Backend; 2] = backends(|_, received| good(received)).await;
-    let (world, customer) = world(&all, &[], "max_concurrent_requests = 4").await;
-    assert!(
-        fetch(&world, &customer, 1..61)
-            .await
-            .iter()
-            .all(|status| *status == 200)
-    );
-    let [one, two] = [documents(&all[0]), documents(&all[1])];
-    assert_eq!(one + two, 60);
-    assert!(one > 5 && two > 5, "{one} and {two}");
-
-    all.iter().for_each(Backend::hold);
-    let targets: Vec<String> = (61..65)
-        .map(|limit| format!("/api/v1/incidents?limit={limit}"))
-        .collect();
-    let requests = join_all(targets.iter().map(|target| world.get_as(&customer, target)));
-    let (responses, ()) = tokio::join!(requests, async {
-        while documents(&all[0]) + documents(&all[1]) < 64 {
-            tokio::task::yield_now().await;
-        }
-        all.iter().for_each(Backend::open);
-    });
-    assert!(responses.iter().all(|response| response.status == 200));
-    assert_eq!([documents(&all[0]), documents(&all[1])], [one + 2, two + 2]);
+    let (world, customer) = world(&all, "").await;
+    fetch_all(&world, &customer, 1..31).await;
+    assert_eq!(all.each_ref().map(documents), [30, 0]);
     let shown = status(&world).await;
-    let requests = |number: usize| shown["addresses"][number]["requests"].as_u64().unwrap();
-    assert_eq!([requests(0), requests(1)], [one as u64 + 2, two as u64 + 2]);
+    assert_eq!(shown["failovers"], 0);
+    assert_eq!(
+        shown["addresses"][0],
+        json!({
+            "address": all[0].address.to_string(), "breaker": "closed", "retry_in_seconds": 0, "consecutive_failures": 0,
+            "in_flight": 0, "requests": 30, "failures": 0,
+        })
+    );
     assert_eq!(
         shown["addresses"][1]["address"],
         json!(all[1].address.to_string())
@@ -146,74 +119,131 @@ async fn requests_go_to_all_addresses_and_concurrent_ones_to_the_less_busy() {
         "scoregate_upstream_address_requests_total{{address=\"{}\"}}",
         all[0].address
     );
-    world.pass(CHECK);
-    world
-        .reaches(&series, u32::try_from(one).unwrap() + 2)
-        .await;
+    world.pass(5 * SECOND);
+    world.reaches(&series, 30).await;
+}
+
+/// Six periods of the circuit breaker of the first address, which fails each time.
+async fn costs_one_attempt_a_period(fault: &str, world: &World, customer: &Customer) {
+    let mut attempts = 0;
+    let mut limit = 1;
+    for period in [1, 2, 4, 8, 16, 30] {
+        fetch_all(world, customer, limit..limit + 5).await;
+        attempts += 1;
+        assert_eq!(figure(world, 0, "failures").await, attempts, "{fault}");
+        world.pass(SECOND * period - Duration::from_millis(1));
+        fetch_all(world, customer, limit + 5..limit + 10).await;
+        assert_eq!(figure(world, 0, "requests").await, attempts, "{fault}");
+        world.pass(Duration::from_millis(1));
+        limit += 10;
+    }
+    let shown = status(world).await;
+    assert_eq!(
+        (shown["failovers"].as_u64(), &shown["breaker"]),
+        (Some(attempts), &json!("closed")),
+        "{fault}"
+    );
+    assert_eq!(shown["addresses"][0]["breaker"], "half_open", "{fault}");
+    assert_eq!(shown["addresses"][1]["requests"], 60, "{fault}");
+    assert_eq!(shown["addresses"][1]["failures"], 0, "{fault}");
+    assert_eq!(documents(&world.backend), 60, "{fault}");
 }
 
 #[tokio::test]
-async fn a_failed_request_is_repeated_at_another_address_and_the_failed_one_is_avoided_for_a_while()
-{
+async fn a_dead_address_costs_one_failed_attempt_in_each_period_of_its_circuit_breaker() {
+    let closed = ReservedPort::new();
+    let errors = Backend::start(failing).await;
+    let authority = BackendAuthority::new();
+    authority.certify("backend", &["localhost"], 2040);
+    let untrusted = TlsBackend::start(&errors, &authority, "backend", Handshake::usual()).await;
+    let hanging_up = Backend::start(|_| Act::RawThenClose(Vec::new())).await;
+    for (fault, url) in [
+        ("dead", format!("http://{}/api/v1", closed.address())),
+        ("untrusted certificate", untrusted.url("localhost")),
+        ("error status", errors.url()),
+        ("no response", hanging_up.url()),
+    ] {
+        let last = Backend::start(good).await;
+        let (world, customer) = world_at(&[&url, &last.url()], &last, "").await;
+        costs_one_attempt_a_period(fault, &world, &customer).await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_respond_in_time_costs_one_attempt_and_the_caller_gets_the_document()
+ {
+    let all: [Backend; 2] = backends(|_, received| good(received)).await;
+    all[0].set_script(|_| Act::Hang);
+    let (world, customer) = world(&all, "first_byte_timeout = \"1s\"").await;
+    let (statuses, ()) = tokio::join!(fetch(&world, &customer, 1..2), async {
+        all[0].has_received(1).await;
+        world.pass(SECOND);
+    });
+    assert_eq!(statuses, [200]);
+    fetch_all(&world, &customer, 2..12).await;
+    assert_eq!(all.each_ref().map(documents), [1, 11]);
+    let series = format!(
+        "scoregate_upstream_address_failures_total{{address=\"{}\"}}",
+        all[0].address
+    );
+    world.pass(5 * SECOND);
+    world.reaches(&series, 1).await;
+    assert_eq!(world.counted("scoregate_upstream_failovers_total").await, 1);
+}
+
+#[tokio::test]
+async fn a_half_open_address_gets_one_request_and_all_of_them_after_a_success() {
+    let all: [Backend; 2] = backends(|_, received| good(received)).await;
+    all[0].set_script(failing);
+    let (world, customer) = world(&all, "max_concurrent_requests = 4").await;
+    fetch_all(&world, &customer, 1..2).await;
+    world.pass(SECOND);
+    all[0].set_script(good);
+    all[0].hold();
+    let targets: Vec<String> = (2..6)
+        .map(|limit| format!("/api/v1/incidents?limit={limit}"))
+        .collect();
+    let requests = join_all(targets.iter().map(|target| world.get_as(&customer, target)));
+    let (responses, ()) = tokio::join!(requests, async {
+        all[1].has_received(4).await;
+        assert_eq!(documents(&all[0]), 2, "one of the four requests");
+        all[0].open();
+    });
+    assert!(responses.iter().all(|response| response.status == 200));
+    assert_eq!(all.each_ref().map(documents), [2, 4]);
+    fetch_all(&world, &customer, 6..16).await;
+    assert_eq!(all.each_ref().map(documents), [12, 4]);
+    assert_eq!(status(&world).await["addresses"][0]["breaker"], "closed");
+}
+
+#[tokio::test]
+async fn a_flapping_address_costs_no_response_and_a_failed_attempt_at_most_each_second() {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
     let all: [Backend; 2] = backends(|number, received| {
-        if number == 0 {
+        if number == 0 && TURN.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             failing(received)
         } else {
             good(received)
         }
     })
     .await;
-    let (world, customer) = world(&all, &[], "").await;
-    assert!(
-        fetch(&world, &customer, 1..51)
-            .await
-            .iter()
-            .all(|status| *status == 200)
-    );
-    assert_eq!(
-        [documents(&all[0]), documents(&all[1])],
-        [1, 50],
-        "it has just failed"
-    );
-    for limit in 51..101 {
-        world.pass(Duration::from_secs(10));
-        assert_eq!(fetch(&world, &customer, limit..limit + 1).await, [200]);
+    let (world, customer) = world(&all, "").await;
+    for limit in 1..41 {
+        fetch_all(&world, &customer, limit..limit + 1).await;
+        world.pass(SECOND / 2);
     }
-    let extra = documents(&all[0]);
-    assert!(extra >= 5, "each failed request was repeated: {extra}");
-    assert_eq!(documents(&all[1]), 100);
-    let shown = status(&world).await;
-    assert_eq!(
-        (shown["failovers"].as_u64(), &shown["breaker"]),
-        (Some(extra as u64), &json!("closed"))
-    );
-    assert_eq!(
-        (
-            &shown["failovers_denied"],
-            shown["addresses"][0]["failures"].as_u64()
-        ),
-        (&json!(0), Some(extra as u64))
-    );
-    world.pass(CHECK);
-    world
-        .reaches(
-            "scoregate_upstream_failovers_total",
-            u32::try_from(extra).unwrap(),
-        )
-        .await;
-    let series = format!(
-        "scoregate_upstream_address_failures_total{{address=\"{}\"}}",
-        all[0].address
-    );
-    assert_eq!(world.counted(&series).await, u32::try_from(extra).unwrap());
+    let failures = figure(&world, 0, "failures").await;
+    assert!((10..=20).contains(&failures), "{failures} in 20 s");
+    let [first, second] = all.each_ref().map(documents);
+    assert_eq!(first + second, 40 + usize::try_from(failures).unwrap());
 }
 
 #[tokio::test]
-async fn all_addresses_fail_before_a_caller_gets_an_error_and_open_breakers_cost_no_request() {
+async fn a_caller_gets_an_error_after_all_addresses_failed_and_open_breakers_cost_no_request() {
     let all: [Backend; 3] = backends(|_, received| failing(received)).await;
-    let (world, customer) = world(&all, &[], "").await;
+    let (world, customer) = world(&all, "").await;
     assert_eq!(fetch(&world, &customer, 1..2).await, [503]);
-    assert_eq!(all.iter().map(documents).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(all.each_ref().map(documents), [1, 1, 1]);
     assert!(
         fetch(&world, &customer, 2..60)
             .await
@@ -221,23 +251,55 @@ async fn all_addresses_fail_before_a_caller_gets_an_error_and_open_breakers_cost
             .all(|status| *status == 503)
     );
     assert_eq!(
-        all.iter().map(documents).collect::<Vec<_>>(),
+        all.each_ref().map(documents),
         [5, 5, 5],
         "then all circuit breakers are open"
     );
     let shown = status(&world).await;
-    let [failovers, denied] =
-        ["failovers", "failovers_denied"].map(|name| shown[name].as_u64().unwrap());
-    assert!(
-        (3..=4).contains(&failovers) && denied > 0,
-        "{failovers} and {denied}: one for each address"
+    assert_eq!(
+        (&shown["failovers"], &shown["breaker"]),
+        (&json!(10), &json!("open"))
     );
-    assert_eq!(status(&world).await["breaker"], "open");
-    world.pass(Duration::from_secs(1));
+    world.pass(SECOND);
     for one in &all {
         one.set_script(good);
     }
     assert_eq!(fetch(&world, &customer, 1..2).await, [200]);
+}
+
+#[tokio::test]
+async fn of_addresses_that_have_just_failed_the_one_with_fewer_failures_is_first() {
+    let all: [Backend; 2] = backends(|_, received| failing(received)).await;
+    let (world, customer) = world(&all, "").await;
+    all[1].set_script(good);
+    fetch_all(&world, &customer, 1..2).await;
+    world.pass(SECOND);
+    fetch_all(&world, &customer, 2..3).await;
+    assert_eq!(all.each_ref().map(documents), [2, 2]);
+    all[1].next(failing(&all[1].received()[0]));
+    assert_eq!(fetch(&world, &customer, 3..4).await, [503]);
+    assert_eq!(all.each_ref().map(documents), [3, 3]);
+    fetch_all(&world, &customer, 4..14).await;
+    assert_eq!(all.each_ref().map(documents), [3, 13]);
+}
+
+#[tokio::test]
+async fn one_document_that_fails_everywhere_leaves_the_addresses_usable_for_others() {
+    let all: [Backend; 2] = backends(|_, received| {
+        if received.target().contains("limit=100") {
+            failing(received)
+        } else {
+            good(received)
+        }
+    })
+    .await;
+    let (world, customer) = world(&all, "").await;
+    for limit in 1..21 {
+        assert_eq!(fetch(&world, &customer, 100..101).await, [503]);
+        fetch_all(&world, &customer, limit..limit + 1).await;
+        world.pass(SECOND / 2);
+    }
+    assert_eq!(status(&world).await["breaker"], "closed");
 }
 
 #[tokio::test]
@@ -268,126 +330,16 @@ async fn validators_are_sent_only_to_the_address_that_sent_them() {
             .map(|(_, value)| value)
             .collect::<Vec<_>>()
     };
-    for is_shared in [false, true] {
-        let all: [Backend; 2] = backends(tagged).await;
-        let settings = if is_shared {
-            "identical_replicas = true"
-        } else {
-            ""
-        };
-        let (world, customer) = world(&all, &[], settings).await;
-        fetch(&world, &customer, 1..21).await;
-        let stored_from: Vec<usize> = all.iter().map(documents).collect();
-        refresh(&world, &customer, 1..21).await;
-        let sent: Vec<Vec<String>> = all.iter().map(validators).collect();
-        if is_shared {
-            assert!(
-                sent[0].contains(&"\"of-1\"".to_owned())
-                    && sent[1].contains(&"\"of-0\"".to_owned())
-            );
-            continue;
-        }
-        assert_eq!(
-            sent[0],
-            vec!["\"of-0\""; stored_from[0]],
-            "each document is asked for where it is from"
-        );
-        assert_eq!(sent[1], vec!["\"of-1\""; stored_from[1]]);
-        // The address of its documents fails: the other one gets no validators of it.
-        all[0].set_script(failing);
-        refresh(&world, &customer, 1..21).await;
-        assert!(validators(&all[1]).iter().all(|value| value == "\"of-1\""));
-    }
-}
-
-#[tokio::test]
-async fn a_standby_is_used_while_no_other_address_is_usable() {
-    let all: [Backend; 3] = backends(|_, received| good(received)).await;
-    let [one, two, standby] = &all;
-    let settings = CHECKED;
-    let (world, customer) = world(&all[..2], &all[2..], settings).await;
-    fetch(&world, &customer, 1..31).await;
-    assert_eq!(
-        (documents(one) + documents(two), documents(standby)),
-        (30, 0)
-    );
-    for backend in [one, two] {
-        backend.set_script(failing);
-    }
-    becomes(&world, 0, "is_healthy", &json!(false)).await;
-    becomes(&world, 1, "is_healthy", &json!(false)).await;
-    assert_eq!(
-        status(&world).await["addresses"][0]["failed_check"],
-        "status 500"
-    );
-    let before = documents(one) + documents(two);
-    assert!(
-        fetch(&world, &customer, 31..61)
-            .await
-            .iter()
-            .all(|status| *status == 200)
-    );
-    assert_eq!(
-        (documents(one) + documents(two), documents(standby)),
-        (before, 30)
-    );
-    one.set_script(good);
-    becomes(&world, 0, "is_healthy", &json!(true)).await;
-    fetch(&world, &customer, 61..91).await;
-    assert_eq!(
-        (documents(one) + documents(two), documents(standby)),
-        (before + 30, 30)
-    );
-}
-
-#[tokio::test]
-async fn a_recovered_address_gets_a_growing_share() {
-    let all: [Backend; 2] = backends(|_, received| good(received)).await;
-    let (world, customer) = world(&all, &[], &format!("{CHECKED}slow_start = \"1000s\"")).await;
+    let all: [Backend; 2] = backends(tagged).await;
+    let (world, customer) = world(&all, "").await;
+    fetch_all(&world, &customer, 1..21).await;
+    refresh(&world, &customer, 1..21).await;
+    assert_eq!(validators(&all[0]), vec!["\"of-0\""; 20]);
+    // The address of the documents fails: the other one gets no validators of it.
     all[0].set_script(failing);
-    becomes(&world, 0, "is_healthy", &json!(false)).await;
-    assert!(
-        fetch(&world, &customer, 1..31)
-            .await
-            .iter()
-            .all(|status| *status == 200)
-    );
-    assert_eq!(documents(&all[0]), 0);
-    all[0].set_script(good);
-    becomes(&world, 0, "is_healthy", &json!(true)).await;
-    becomes(&world, 0, "weight_percent", &json!(10)).await;
-    fetch(&world, &customer, 31..61).await;
-    let early = documents(&all[0]);
-    assert!(early < 13, "about a tenth of 30: {early}");
-    becomes(&world, 0, "weight_percent", &json!(100)).await;
-    fetch(&world, &customer, 61..101).await;
-    assert!(
-        documents(&all[0]) - early > 4,
-        "about a half of 40: {}",
-        documents(&all[0]) - early
-    );
-}
-
-#[tokio::test]
-async fn without_a_path_an_address_is_healthy_if_it_accepts_connections() {
-    let all: [Backend; 1] = backends(|_, received| good(received)).await;
-    let closed = ReservedPort::new();
-    let settings = format!(
-        "admin.token = \"{TOKEN}\"\n[upstream]\nurls = [\"http://{}\", \"{}\"]\nunhealthy_after = 1\nhealth_timeout = \"1h\"",
-        closed.address(),
-        all[0].url()
-    );
-    let world =
-        World::with_backend(&settings, all[0].clone(), Arc::new(TempDir::new().unwrap())).await;
-    let customer = world.paid().await;
-    becomes(&world, 0, "is_healthy", &json!(false)).await;
-    let reason = status(&world).await["addresses"][0]["failed_check"].to_string();
-    assert!(reason.contains("refused"), "{reason}");
-    assert_eq!(status(&world).await["addresses"][1]["is_healthy"], true);
-    assert!(
-        fetch(&world, &customer, 1..31)
-            .await
-            .iter()
-            .all(|status| *status == 200)
-    );
+    refresh(&world, &customer, 1..21).await;
+    assert_eq!(documents(&all[1]), 20);
+    assert!(validators(&all[1]).is_empty());
+    refresh(&world, &customer, 1..21).await;
+    assert_eq!(validators(&all[1]), vec!["\"of-1\""; 20]);
 }

@@ -1,14 +1,14 @@
 //! The client's address behind trusted proxies.
 //!
-//! One header is read, and only as far as trusted proxies wrote it. Entries are parsed in `forwarded`.
+//! The header is read from its end, and only as far as trusted proxies wrote it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::HeaderMap;
-use http::header::{FORWARDED, HeaderName};
 
-use super::forwarded::{in_forwarded, in_x_forwarded_for, split_last};
 use super::networks::Networks;
+
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Maximum number of entries read.
 const MAX_HOPS: usize = 32;
@@ -22,15 +22,12 @@ pub struct Proxies {
     pub header: ClientHeader,
 }
 
-/// The header that is read. A proxy writes one of them and passes the other on as the client sent it: reading both
-/// would let clients choose their address.
+/// The header that is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientHeader {
     /// `X-Forwarded-For`.
     #[default]
     XForwardedFor,
-    /// `Forwarded` (RFC 7239).
-    Forwarded,
     /// None: proxies use the PROXY protocol, or there are none.
     Nothing,
 }
@@ -60,39 +57,47 @@ impl Proxies {
 impl ClientHeader {
     /// The address that each hop states for the hop before it, nearest first; `None` if it cannot be parsed.
     fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
-        let name = self.name();
-        let lines = name
-            .into_iter()
-            .flat_map(|name| headers.get_all(name).iter().rev());
-        lines.flat_map(move |line| {
-            let mut left = Some(line.as_bytes());
-            std::iter::from_fn(move || {
-                let (before, entry) = split_last(left?, b',', self == Self::Forwarded);
-                left = before;
-                Some(self.address(entry))
-            })
-        })
-    }
-
-    const fn name(self) -> Option<HeaderName> {
-        match self {
-            Self::XForwardedFor => Some(HeaderName::from_static("x-forwarded-for")),
-            Self::Forwarded => Some(FORWARDED),
+        let lines = match self {
+            Self::XForwardedFor => Some(headers.get_all(X_FORWARDED_FOR).iter().rev()),
             Self::Nothing => None,
-        }
+        };
+        let lines = lines.into_iter().flatten();
+        lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b',').map(address))
     }
+}
 
-    fn address(self, entry: &[u8]) -> Option<IpAddr> {
-        match self {
-            Self::XForwardedFor => in_x_forwarded_for(entry),
-            Self::Forwarded => in_forwarded(entry),
-            Self::Nothing => None,
-        }
-    }
+/// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(entry.trim_ascii()).ok()?;
+    let bare = || text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    with_port(text)
+        .or_else(bare)
+        .map(|address| address.to_canonical())
+}
+
+/// Parses an address with an optional port; IPv6 in brackets. Names such as `unknown` are not addresses.
+fn with_port(text: &str) -> Option<IpAddr> {
+    let (address, behind): (IpAddr, &str) = if let Some(bracketed) = text.strip_prefix('[') {
+        let (six, behind) = bracketed.split_once(']')?;
+        (six.parse::<Ipv6Addr>().ok()?.into(), behind)
+    } else {
+        let end = text.find(':').unwrap_or(text.len());
+        let (four, behind) = text.split_at_checked(end)?;
+        (four.parse::<Ipv4Addr>().ok()?.into(), behind)
+    };
+    let fits = behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port);
+    fits.then_some(address)
+}
+
+fn is_port(text: &str) -> bool {
+    (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+    use proptest::prelude::*;
+
     use crate::address::networks::Network;
 
     use super::*;
@@ -117,16 +122,12 @@ mod tests {
             .to_string()
     }
 
-    const XFF: &str = "x-forwarded-for";
+    const XFF: &str = X_FORWARDED_FOR;
 
     #[test]
     fn an_untrusted_peer_is_the_client_whatever_its_headers() {
         let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
-        for header in [
-            ClientHeader::XForwardedFor,
-            ClientHeader::Forwarded,
-            ClientHeader::Nothing,
-        ] {
+        for header in [ClientHeader::XForwardedFor, ClientHeader::Nothing] {
             assert_eq!(client(header, "203.0.113.9", &lines), "203.0.113.9");
             assert_eq!(client(header, "::ffff:203.0.113.9", &lines), "203.0.113.9");
         }
@@ -217,15 +218,7 @@ mod tests {
             "192.0.2.1"
         );
         assert_eq!(
-            client(ClientHeader::Forwarded, "10.0.0.1", &lines),
-            "192.0.2.2"
-        );
-        assert_eq!(
             client(ClientHeader::Nothing, "10.0.0.1", &lines),
-            "10.0.0.1"
-        );
-        assert_eq!(
-            client(ClientHeader::Forwarded, "10.0.0.1", &lines[..1]),
             "10.0.0.1"
         );
         assert_eq!(
@@ -235,20 +228,68 @@ mod tests {
     }
 
     #[test]
-    fn unclosed_quote_of_a_client_does_not_hide_later_entries() {
-        for spoofed in [
-            "for=\"",
-            "for=6.6.6.6;x=\"",
-            "for=6.6.6.6;x=\"\\",
-            "\"\\\"",
-            ",",
+    fn an_x_forwarded_for_entry_is_an_address_with_or_without_a_port() {
+        for (entry, expected) in [
+            ("192.0.2.1", "192.0.2.1"),
+            (" \t192.0.2.1 ", "192.0.2.1"),
+            ("192.0.2.1:80", "192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:DB8::1]", "2001:db8::1"),
+            ("[2001:db8::1]:65535", "2001:db8::1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("[::ffff:192.0.2.1]:1", "192.0.2.1"),
         ] {
-            let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
             assert_eq!(
-                client(ClientHeader::Forwarded, "10.0.0.1", &[("forwarded", &line)]),
-                "192.0.2.1",
-                "{line}"
+                address(entry.as_bytes()),
+                Some(expected.parse().unwrap()),
+                "{entry}"
             );
+        }
+        for entry in [
+            "",
+            " ",
+            "unknown",
+            "_hidden",
+            "192.0.2",
+            "192.0.2.01",
+            "192.0.2.1:",
+            "192.0.2.1:x",
+            "192.0.2.1:_x",
+            "192.0.2.1:123456",
+            "192.0.2.1 198.51.100.7",
+            "\"192.0.2.1\"",
+            "for=192.0.2.1",
+            "[2001:db8::1",
+            "2001:db8::1]",
+            "[2001:db8::1]80",
+            "[192.0.2.1]",
+            "fe80::1%eth0",
+            "localhost",
+            "192.0.2.1/32",
+            "\u{661}92.0.2.1",
+        ] {
+            assert_eq!(address(entry.as_bytes()), None, "{entry}");
+        }
+        assert_eq!(address(b"192.0.2.1\xff"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn last_entry_is_parsed_independently_of_earlier_entries(
+            before in prop::collection::vec(prop::sample::select(b" ,;=\"\\:[]for1".to_vec()), 0..40),
+            last: IpAddr,
+        ) {
+            let line = [&before[..], b", ", last.to_string().as_bytes()].concat();
+            let headers = HeaderMap::from_iter([
+                (HeaderName::from_static(XFF), line.as_slice().try_into().unwrap()),
+            ]);
+            let nearest = ClientHeader::XForwardedFor.hops(&headers).next();
+            prop_assert_eq!(nearest, Some(Some(last.to_canonical())));
+        }
+
+        #[test]
+        fn arbitrary_bytes_do_not_panic(entry in prop::collection::vec(any::<u8>(), 0..80)) {
+            address(&entry);
         }
     }
 }

@@ -2,7 +2,6 @@
 //! protocol is in `server::proxy_header`.
 
 mod client;
-mod forwarded;
 mod networks;
 mod own_origin;
 mod public;

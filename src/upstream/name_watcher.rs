@@ -1,7 +1,4 @@
-//! Checks the addresses of a backend: whether they accept requests, and whether their names resolve to other hosts.
-//!
-//! A check only produces a result; its meaning is decided in `addresses`. So results made elsewhere can be recorded in
-//! the same way.
+//! Follows the names of a backend's addresses: connections to a host that a name no longer resolves to are closed.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -14,109 +11,40 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use scoregate_base::clock::Clock;
-use scoregate_store::SharedDocuments;
 
-use super::Upstream as _;
-use super::addresses::AddressBook;
 use super::http::HttpUpstream;
-use super::http_config::HealthCheckConfig;
-use super::shared_checks::{CheckResult, SharedChecks};
 
 /// Interval between lookups of the names of addresses.
 const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 
 /// The result of a lookup.
-pub(super) type ResolvedHosts = Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>;
+type ResolvedHosts = Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Looks up the hosts of a name and port.
-pub(super) type ResolveName = Arc<dyn Fn(String, u16) -> ResolvedHosts + Send + Sync>;
+type ResolveName = Arc<dyn Fn(String, u16) -> ResolvedHosts + Send + Sync>;
 
-/// Checks the addresses of a backend until shutdown.
-pub struct AddressWatcher {
+/// Follows the names of a backend's addresses until shutdown.
+pub struct NameWatcher {
     addresses: Vec<Arc<HttpUpstream>>,
-    book: Arc<AddressBook>,
-    config: HealthCheckConfig,
     resolve: ResolveName,
-    /// Checks of other gateways, if there are any.
-    shared: Option<SharedChecks>,
     clock: Clock,
 }
 
-impl AddressWatcher {
-    /// Watches the addresses of `book`, in its order.
-    pub fn new(
-        addresses: Vec<Arc<HttpUpstream>>,
-        book: Arc<AddressBook>,
-        config: HealthCheckConfig,
-        clock: Clock,
-    ) -> Self {
-        let resolve: ResolveName = Arc::new(|name, port| Box::pin(lookup(name, port)));
+impl NameWatcher {
+    /// Watches the names of these addresses.
+    pub fn new(addresses: Vec<Arc<HttpUpstream>>, clock: Clock) -> Self {
         Self {
             addresses,
-            book,
-            config,
-            resolve,
-            shared: None,
+            resolve: Arc::new(|name, port| Box::pin(lookup(name, port))),
             clock,
         }
     }
 
-    /// Shares health checks with other gateways.
-    pub fn share_checks(&mut self, shared: Arc<dyn SharedDocuments>) {
-        let HealthCheckConfig {
-            interval, timeout, ..
-        } = self.config;
-        self.shared = Some(SharedChecks::new(
-            shared,
-            interval,
-            timeout,
-            self.clock.clone(),
-        ));
-    }
-
-    /// Runs until `stop`. A single address is not checked: there is no other to use instead.
+    /// Runs until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
-        let check = async {
-            if self.addresses.len() > 1 {
-                join_all((0..self.addresses.len()).map(|index| self.keep_checking(index))).await;
-            }
-        };
-        let resolve = join_all(
-            self.addresses
-                .iter()
-                .map(|address| self.follow_name(address)),
-        );
-        stop.run_until_cancelled(async { tokio::join!(check, resolve) })
-            .await;
-    }
-
-    async fn keep_checking(&self, index: usize) {
-        let Some(address) = self.addresses.get(index) else {
-            return;
-        };
-        loop {
-            self.clock.sleep(self.config.interval).await;
-            let check = self.check(address);
-            let result = match &self.shared {
-                Some(shared) => shared.result(&address.address(), check).await,
-                None => check.await,
-            };
-            self.book.record_check(index, result);
-        }
-    }
-
-    async fn check(&self, address: &HttpUpstream) -> CheckResult {
-        let check = address.check(self.config.path.as_deref());
-        let timed_out = |_| {
-            Err(format!(
-                "no response within {} ms",
-                self.config.timeout.as_millis()
-            ))
-        };
-        self.clock
-            .within(self.config.timeout, check)
-            .await
-            .unwrap_or_else(timed_out)
+        let names = self.addresses.iter();
+        let resolve = join_all(names.map(|address| self.follow_name(address)));
+        stop.run_until_cancelled(resolve).await;
     }
 
     /// Closes the idle connections of an address when a host that they may lead to is no longer its.
@@ -161,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::upstream::http::tests::upstream_at;
-    use crate::upstream::{AddressRules, UpstreamRequest};
+    use crate::upstream::{Upstream as _, UpstreamRequest};
     use scoregate_base::clock::Wall;
     use scoregate_base::routes::DocumentKey;
 
@@ -191,20 +119,7 @@ mod tests {
         let (port, accepted) = server().await;
         let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
         let address = Arc::new(upstream_at(&format!("http://localhost:{port}"), &clock));
-        let rules = AddressRules::default();
-        let book = Arc::new(AddressBook::new(
-            &[("one".into(), 0)],
-            rules,
-            0,
-            clock.clone(),
-        ));
-        let config = HealthCheckConfig {
-            path: None,
-            interval: RESOLVE_EVERY,
-            timeout: RESOLVE_EVERY,
-        };
-        let mut watcher =
-            AddressWatcher::new(vec![Arc::clone(&address)], book, config, clock.clone());
+        let mut watcher = NameWatcher::new(vec![Arc::clone(&address)], clock.clone());
         let hosts = Arc::new(Mutex::new(vec![IpAddr::from([127, 0, 0, 1])]));
         let (lookups, mut looked_up) = watch::channel(0);
         let shown = Arc::clone(&hosts);
