@@ -35,8 +35,8 @@ pub struct DatabaseExport {
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
-    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
-    {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
+    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
+    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices,
     {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys, {schema}.limits_until,
@@ -119,7 +119,7 @@ const POPULATE: &str = "
 INSERT INTO {schema}.{table} SELECT * FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)";
 
 /// A kind of line, its table, and the statement that inserts rows of it from JSON.
-const INSERTS: [(&str, &str, &str); 9] = [
+const INSERTS: [(&str, &str, &str); 8] = [
     ("application", "applications", POPULATE),
     (
         "key",
@@ -137,7 +137,6 @@ const INSERTS: [(&str, &str, &str); 9] = [
          SELECT day, application, granted FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)",
     ),
     // Gateways report more of the days that are open.
-    ("usage", "usage_days", POPULATE),
     ("requests", "request_days", POPULATE),
     (
         "audit",

@@ -28,21 +28,6 @@ CREATE TABLE {schema}.grace_shares ( -- numbered shares of a day's grace, each h
     PRIMARY KEY (day, share)
 );
 
-CREATE TABLE {schema}.usage_nodes ( -- units delivered by one gateway process; each total only grows
-    day         date   NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    node        bigint NOT NULL,
-    units       bigint NOT NULL,
-    PRIMARY KEY (day, application, node)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-
-CREATE TABLE {schema}.usage_days ( -- units delivered on days closed for reports, merged from usage_nodes
-    day         date   NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    units       bigint NOT NULL,
-    PRIMARY KEY (day, application)
-);
-
 CREATE TABLE {schema}.request_nodes ( -- requests answered by one gateway process on a day; only grows
     day         date   NOT NULL,
     application text COLLATE "C" NOT NULL,

@@ -70,7 +70,6 @@ fn insert_row(line: &DumpLine, store: &Connection) -> rusqlite::Result<()> {
         DumpLine::Application(_) => "applications",
         DumpLine::Key(_) => "keys",
         DumpLine::Ledger(_) => "ledger",
-        DumpLine::Usage(_) => "usage_days",
         DumpLine::Requests(_) => "request_days",
         DumpLine::Audit(line) => {
             row.remove("number");

@@ -100,7 +100,7 @@ CREATE TABLE {schema}.nodes ( -- gateway processes, for information; a process t
     started_at        bigint NOT NULL,
     last_seen_at      bigint NOT NULL,
     units_held        bigint NOT NULL, -- units of the day leased and not delivered
-    usage_recorded_at bigint NOT NULL  -- units delivered before this time are in usage_nodes
+    usage_recorded_at bigint NOT NULL  -- requests answered before this time are in request_nodes
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE {schema}.documents ( -- documents of backends that gateways share; times are microseconds since 1970
