@@ -59,7 +59,7 @@ impl ServerCheck {
         now: Mono,
     ) -> Result<bool, HostFault> {
         let admitted = self.judge(client).await;
-        if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
+        if let Err(HostFault::Refused(reason) | HostFault::Unusable(reason)) = &admitted {
             self.log(reason, now);
         }
         admitted
@@ -106,7 +106,7 @@ impl ServerCheck {
         if let Some(problem) =
             SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?)
         {
-            return Err(HostFault::UnusableTables(problem));
+            return Err(HostFault::Unusable(problem));
         }
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
         if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {

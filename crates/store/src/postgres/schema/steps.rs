@@ -117,7 +117,7 @@ CREATE TABLE {schema}.documents ( -- documents of backends that gateways share; 
     PRIMARY KEY (scope, name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
-CREATE {unlogged} TABLE {schema}.document_contents ( -- empty after a crash or a failover, and then fetched again
+CREATE UNLOGGED TABLE {schema}.document_contents ( -- empty after a crash or a failover, and then fetched again
     scope   text COLLATE "C" NOT NULL,
     name    text COLLATE "C" NOT NULL,
     number  bigint NOT NULL,

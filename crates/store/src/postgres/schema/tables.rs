@@ -3,7 +3,6 @@
 use tokio_postgres::Row;
 
 use crate::postgres::connection::database_connection::RoleName;
-use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::schema::steps::{STEPS, comments};
 
@@ -28,9 +27,6 @@ SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND 
 /// The error of restored tables.
 pub(crate) const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
      and run `scoregate store restore`";
-
-/// Number of further attempts: without unlogged tables, and after another program created the tables.
-const REPEATS: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaFormat {
@@ -70,19 +66,16 @@ pub enum TablesChange {
 /// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently:
 /// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
 pub(crate) async fn change(
-    mut client: SchemaClient<'_>,
+    client: SchemaClient<'_>,
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    for _ in 0..REPEATS {
-        match attempt(client, work, role).await {
-            Err(ChangeFault::Sql(error)) if is_refusal(&error) => client.features.unlogged = "",
-            // Another program may have created them meanwhile.
-            Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
-            done => return done,
-        }
-        client.batch_execute("ROLLBACK; BEGIN").await?;
+    match attempt(client, work, role).await {
+        // Another program may have created them meanwhile.
+        Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
+        done => return done,
     }
+    client.batch_execute("ROLLBACK; BEGIN").await?;
     attempt(client, work, role).await
 }
 

@@ -47,8 +47,8 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
 fn config() -> DatabaseConfig {
     DatabaseConfig {
-        server: shared_server().url().parse().unwrap(),
-        listen_server: None,
+        servers: vec![shared_server().url().parse().unwrap()],
+        listen_servers: vec![shared_server().url().parse().unwrap()],
         password: None,
         tls: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
@@ -331,7 +331,7 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
         .unwrap();
 
     let mut runtime = config.clone();
-    runtime.server.user(&role);
+    runtime.servers[0].user(&role);
     let store = PostgresStore::open(runtime.clone(), Clock::system())
         .await
         .unwrap();

@@ -41,7 +41,7 @@ async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several
         ]
     );
     let mut runtime = config;
-    runtime.server.user(&role);
+    runtime.servers[0].user(&role);
     let store = PostgresStore::open_with(runtime, Clock::system(), true)
         .await
         .unwrap();
