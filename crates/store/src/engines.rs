@@ -3,6 +3,7 @@
 
 use super::embedded::{Embedded, done};
 use super::postgres::{PostgresStore, SchemaClient};
+use super::sql::schema::FORMAT;
 use super::sql::tables::SqlTables as _;
 use super::sql::{
     audit, evidence, mail_queue, notices, owners, request_totals, sign_in, status, webhooks,
@@ -14,7 +15,7 @@ use super::{
     NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
     OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
     StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner,
-    StoredWebhook, UsableLink, UsageList, dump, embedded, postgres,
+    StoredWebhook, UsableLink, UsageList, dump,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
@@ -43,8 +44,8 @@ impl Store for PostgresStore {}
 /// The formats of a store in each of its forms, with their names.
 pub fn formats() -> [(&'static str, String); 3] {
     [
-        ("store file", embedded::FORMAT.to_string()),
-        ("database", postgres::FORMAT.to_string()),
+        ("store file", FORMAT.to_string()),
+        ("database", FORMAT.to_string()),
         ("export", dump::VERSION.to_string()),
     ]
 }

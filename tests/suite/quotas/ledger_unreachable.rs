@@ -62,7 +62,7 @@ impl World {
     fn granted(&self) -> u32 {
         let sum = sql(
             self.directory.path(),
-            "SELECT coalesce(sum(granted), 0) FROM ledger",
+            "SELECT coalesce(sum(granted), 0) FROM ledger_days",
         );
         sum.trim().parse().unwrap()
     }

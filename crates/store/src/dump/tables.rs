@@ -18,7 +18,7 @@ pub(crate) struct ExportedTable {
 const APPLICATIONS: &str =
     "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
 const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, last_used_at, name FROM {schema}.keys k";
-const LEDGER: &str = "day, application, {granted} FROM {schema}.{ledger}";
+const LEDGER: &str = "day, application, {granted} FROM {schema}.ledger_days";
 const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests) AS requests
     FROM (SELECT * FROM {schema}.request_days
           UNION ALL
@@ -81,13 +81,12 @@ pub(crate) static TABLES: [ExportedTable; 8] = [
 ];
 
 impl ExportedTable {
-    /// Columns and table as an engine has them: `terms` are the digest, the granted units, the table of the ledger, and the
-    /// function for an array.
-    pub(crate) fn columns(&self, terms: [&str; 4]) -> String {
+    /// Columns and table as an engine has them: `terms` are the digest, the granted units, and the function for an array.
+    pub(crate) fn columns(&self, terms: [&str; 3]) -> String {
         let columns = self
             .select
             .replace("{description}", &Description::NAMES.join(", "));
-        let names = ["{digest}", "{granted}", "{ledger}", "{array}"];
+        let names = ["{digest}", "{granted}", "{array}"];
         names
             .iter()
             .zip(terms)

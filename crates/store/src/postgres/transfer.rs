@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dump::{DumpLine, DumpReader, DumpWriter, TABLES};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::schema::tables::newer;
+use crate::postgres::tables::newer;
 use crate::sql::tables::SqlTables as _;
 use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
@@ -16,10 +16,9 @@ use scoregate_base::clock::Wall;
 const AT_ONCE: usize = 2_000;
 
 /// Terms of the columns of an export.
-const TERMS: [&str; 4] = [
+const TERMS: [&str; 3] = [
     "encode(digest, 'hex') AS digest",
     "least(granted, 4294967295) AS granted",
-    "ledger_days",
     "json_agg",
 ];
 

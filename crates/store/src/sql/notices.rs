@@ -34,7 +34,7 @@ const QUOTAS: [&str; 3] = [
             WHERE r.day = n.day AND r.application = n.application AND r.node = n.node AND {is_charged}), 0)) AS bigint)
         FROM {schema}.ledger_nodes n
         WHERE n.day = l.day AND n.application = l.application AND {position}($4, ',' || n.node || ',') > 0), 0) AS used
-    FROM {schema}.{ledger} l WHERE l.day = $2::text::date AND l.granted > 0
+    FROM {schema}.ledger_days l WHERE l.day = $2::text::date AND l.granted > 0
 ) l ON l.application = a.id",
     "l.granted * 100 >= $3 * coalesce(a.own_day, t.quota)
     AND NOT EXISTS (
@@ -157,11 +157,7 @@ async fn wanted<T: SqlTables, R>(
     ];
     let statement = parts
         .into_iter()
-        .chain([
-            ("position", T::POSITION),
-            ("ledger", T::LEDGER),
-            ("is_charged", IS_CHARGED),
-        ])
+        .chain([("position", T::POSITION), ("is_charged", IS_CHARGED)])
         .fold(WANTED.to_owned(), |text, (name, part)| {
             text.replace(&format!("{{{name}}}"), part)
         });

@@ -131,7 +131,7 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Fil
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
 /// the newest day is transferred, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> FileResult<()> {
-    let keep = "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+    let keep = "INSERT INTO ledger_days (day, application, granted) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
     run(new, keep, params![line.day, line.application, line.granted]).map(drop)
 }
@@ -287,7 +287,7 @@ fn transfer_expiry(
 /// Closes a day: marks its quota as completely granted for every application.
 pub(super) fn close(new: &Connection, day: Day) -> FileResult<()> {
     new.execute(
-        "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
+        "INSERT INTO ledger_days (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
          ON CONFLICT DO UPDATE SET granted = excluded.granted",
         params![day.to_string(), u32::MAX],
     )?;
@@ -298,7 +298,7 @@ pub(super) fn close(new: &Connection, day: Day) -> FileResult<()> {
 pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> FileResult<Option<u64>> {
     let mut select = new.prepare(
         "SELECT tier, own_day, coalesce(granted, 0) FROM applications
-         LEFT JOIN ledger ON application = applications.id AND day = ?1",
+         LEFT JOIN ledger_days ON application = applications.id AND day = ?1",
     )?;
     let mut rows = select.query([day.to_string()])?;
     let mut units = 0;

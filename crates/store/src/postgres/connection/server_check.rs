@@ -15,7 +15,7 @@ use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::connection::seen_timelines::{
     RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
 };
-use crate::postgres::schema::tables::{IS_OWN, RESTORED, SchemaFormat};
+use crate::postgres::tables::{IS_OWN, RESTORED, SchemaFormat};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.

@@ -15,7 +15,6 @@ const TODAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-0
 impl SqlTables for SchemaClient<'_> {
     type Fault = ChangeFault;
 
-    const LEDGER: &'static str = "ledger_days";
     const POSITION: &'static str = "strpos";
     /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
     const ADD_AUDIT: &'static str = "

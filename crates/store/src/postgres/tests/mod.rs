@@ -30,9 +30,9 @@ use proptest::test_runner::{Config, TestRunner};
 use super::connection::link::DatabaseLink;
 use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
-use super::schema::steps::STEPS;
 use super::*;
 use crate::conformance;
+use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange,
     LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _,
@@ -60,20 +60,6 @@ async fn create_tables(config: DatabaseConfig) -> TablesChange {
     PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None)
         .await
         .unwrap()
-}
-
-/// Creates the tables of an older release, and runs another statement.
-async fn create_older_tables(config: &DatabaseConfig, format: usize, statement: &str) {
-    let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let statements = format!(
-        "CREATE SCHEMA {{schema}};{};{statement}",
-        STEPS[..format].concat()
-    );
-    link.run("prepare a test", async |client| {
-        client.batch_execute(&statements).await
-    })
-    .await
-    .unwrap();
 }
 
 impl PostgresStore {

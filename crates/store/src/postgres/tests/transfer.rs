@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::hidden_history::execute;
 use super::*;
 use crate::{
     Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange,
@@ -334,12 +335,8 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
 async fn tables_of_a_later_release_are_not_exported_since_columns_would_be_lost() {
     needs!("postgresql");
     let config = config();
-    create_older_tables(
-        &config,
-        STEPS.len(),
-        "UPDATE {schema}.site SET format = format + 1",
-    )
-    .await;
+    create_tables(config.clone()).await;
+    execute(&config, "UPDATE {schema}.site SET format = format + 1").await;
     let refused = exported(&config, true).await.unwrap_err();
     let format = i32::try_from(STEPS.len()).unwrap() + 1;
     assert!(

@@ -1,10 +1,10 @@
-//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
+//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `sql::schema`.
 
 use tokio_postgres::Row;
 
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
-use crate::postgres::schema::steps::{STEPS, comments};
+use crate::sql::schema::{STEPS, comments};
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
@@ -67,24 +67,26 @@ pub enum TablesChange {
 /// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
 pub(crate) async fn change(
     client: SchemaClient<'_>,
+    steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    match attempt(client, work, role).await {
+    match attempt(client, steps, work, role).await {
         // Another program may have created them meanwhile.
         Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
         done => return done,
     }
     client.batch_execute("ROLLBACK; BEGIN").await?;
-    attempt(client, work, role).await
+    attempt(client, steps, work, role).await
 }
 
 async fn attempt(
     client: SchemaClient<'_>,
+    steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let newest = i32::try_from(steps.len()).unwrap_or(i32::MAX);
     let found = format(client, " FOR UPDATE")
         .await?
         .map(|format| format.applied);
@@ -103,12 +105,14 @@ async fn attempt(
             (newest, TablesChange::Unchanged(format))
         }
     };
-    for step in STEPS
+    let missing = steps
         .iter()
-        .skip(usize::try_from(missing).unwrap_or(usize::MAX))
-    {
+        .skip(usize::try_from(missing).unwrap_or(usize::MAX));
+    for (step, format) in missing.zip(found.unwrap_or(0) + 1..) {
+        let format = format!("UPDATE {{schema}}.site SET format = {format}");
+        let comments = comments(step);
         client
-            .batch_execute(&format!("{step}{}", comments(step)))
+            .batch_execute(&format!("{step};{comments}{format}"))
             .await?;
     }
     if let Some(role) = role {
