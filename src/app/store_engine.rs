@@ -129,7 +129,7 @@ pub(super) async fn open_for_server(
 fn is_transient(failure: &OpenFailure) -> bool {
     match failure.kind {
         ConnectionFault::Unreachable | ConnectionFault::Refused => true,
-        ConnectionFault::UnusableTables => false,
+        ConnectionFault::Unusable => false,
     }
 }
 

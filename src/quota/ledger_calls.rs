@@ -16,8 +16,8 @@ use scoregate_base::clock::{Clock, Day, Mono, Now};
 use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreResult};
 
 use crate::accounts::{Account, AccountState, KeyFreshness, LeaseCall};
-use crate::quota::delivered_units::DeliveredUnits;
 use crate::quota::grace_charges::GraceCharges;
+use crate::quota::leasing_accounts::LeasingAccounts;
 use crate::quota::ledger_health::LedgerHealth;
 use crate::quota::shared_minutes::SharedMinutes;
 
@@ -67,8 +67,7 @@ pub struct LedgerCalls {
     pub(crate) key_freshness: Arc<KeyFreshness>,
     /// Shares of minutes.
     pub(crate) minutes: SharedMinutes,
-    /// Units delivered, until they are recorded.
-    pub(crate) delivered: DeliveredUnits,
+    pub(crate) leasing: LeasingAccounts,
 }
 
 impl LedgerCalls {
@@ -94,7 +93,7 @@ impl LedgerCalls {
             grace: GraceCharges::default(),
             key_freshness: Arc::default(),
             minutes: SharedMinutes::default(),
-            delivered: DeliveredUnits::default(),
+            leasing: LeasingAccounts::default(),
         }
     }
 
@@ -192,7 +191,7 @@ impl LedgerCalls {
         let is_new = state.mark_listed();
         drop(state);
         if is_new {
-            self.delivered.list(account);
+            self.leasing.list(account);
         }
         let calls = Arc::clone(self);
         let account = Arc::clone(account);

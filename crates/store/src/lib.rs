@@ -41,7 +41,6 @@ mod status;
 mod store_error;
 mod store_health;
 mod stored;
-mod usage;
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,
@@ -89,8 +88,8 @@ pub use postgres::{
     SeenTimelines, TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
-    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore,
-    RequestTotal,
+    OutcomeCounts, REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN, RequestList, RequestOutcome, RequestQuery,
+    RequestStore, RequestTotal, UsageList, UsageTotal,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
@@ -102,4 +101,3 @@ pub use status::{
 };
 pub use store_error::{StoreError, StoreFuture, StoreResult};
 pub use store_health::StoreHealth;
-pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};

@@ -8,9 +8,7 @@ use crate::registry::Registrar;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{
-    REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery,
-};
+use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError};
 
 use super::requests_view::ApplicationRequestsView;
 use super::views::{FleetUsageView, NodesRead, NodesView};
@@ -85,7 +83,7 @@ impl FleetReports {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // Before the usage, which contains at least what was recorded by then.
         let nodes = self.read_nodes().await?;
-        let usage = self.store.usage(UsageQuery::on(day, limit)).await?;
+        let usage = self.store.usage(day, limit).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
         let found = self.registrar.find(ids, day).await?;
         let applications: HashMap<_, _> = found

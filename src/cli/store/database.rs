@@ -215,11 +215,6 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
              failover is not recognized, and lacks later changes and grants. Make sure that the service prevents this."
         ));
     }
-    for (feature, effect) in &report.missing_features {
-        printer::message(&format!(
-            "The server has no {feature}, or this role may not use them: {effect}."
-        ));
-    }
     if is_wrong {
         printer::message(&format!(
             "The clocks of the database ({}) and of this machine ({}) differ by {} s: correct them. The database's \
@@ -283,7 +278,6 @@ fn as_value(
         ("server", json!(report.server)),
         ("synchronous", json!(report.is_synchronous)),
         ("timeline_checked", json!(report.hidden_timeline.is_none())),
-        ("missing_features", json!(report.missing_features)),
         ("clock_difference_seconds", json!(difference.as_secs())),
     ];
     contents(report)

@@ -312,7 +312,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             use_units(&data_dir, &key, 3);
             // The state after a server whose clock was a day ahead.
             let ahead = format!(
-                "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
+                "INSERT INTO ledger_days (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
                  UPDATE calendar SET day = '{tomorrow}'"
             );
             sql(data_dir.0.path(), &ahead);
@@ -345,7 +345,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let trail = data_dir.run(&["keys", "audit", "--json"]).with(0).json();
             assert_eq!(trail["records"][0]["action"], "close_future_days");
             use_units(&data_dir, &key, 1);
-            let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger");
+            let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger_days");
             assert_eq!(
                 days,
                 format!("{today}|9004\n"),

@@ -19,8 +19,8 @@ use crate::world::{Customer, World, good};
 const MODELS: &str = "/api/v1/models?period=24h";
 /// Writes of the ledger.
 const WRITES: [(&str, &str); 4] = [
-    ("ledger", "INSERT"),
-    ("ledger", "UPDATE"),
+    ("ledger_days", "INSERT"),
+    ("ledger_days", "UPDATE"),
     ("grace_shares", "INSERT"),
     ("grace_shares", "UPDATE"),
 ];
@@ -73,7 +73,7 @@ impl World {
     fn granted(&self) -> u32 {
         let sum = sql(
             self.directory.path(),
-            "SELECT coalesce(sum(granted), 0) FROM ledger",
+            "SELECT coalesce(sum(granted), 0) FROM ledger_days",
         );
         sum.trim().parse().unwrap()
     }

@@ -106,7 +106,7 @@ pub(super) fn whole(connection: &Connection) -> FileResult<()> {
 pub(super) fn of_grants_and_keys(connection: &Connection) -> FileResult<()> {
     let mut check = connection.prepare(
         "SELECT t.name || ': ' || c.quick_check FROM sqlite_schema t, pragma_quick_check(t.name) c
-         WHERE t.name IN ('applications', 'keys', 'ledger', 'owners') AND c.quick_check <> 'ok'",
+         WHERE t.name IN ('applications', 'keys', 'ledger_days', 'owners') AND c.quick_check <> 'ok'",
     )?;
     let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
     fault.map_or(Ok(()), |fault| Err(StoreFault::Record(fault)))

@@ -222,7 +222,7 @@ fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
 
 #[test]
 fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
-    for table in ["applications", "keys", "ledger"] {
+    for table in ["applications", "keys", "ledger_days"] {
         let filled = filled();
         let root = root(&filled.directory, table);
         let mut bytes = filled.bytes.clone();
@@ -319,7 +319,7 @@ fn root(directory: &TempDir, table: &str) -> usize {
 
 #[test]
 fn reading_without_a_check_detects_rows_out_of_order() {
-    for table in ["applications", "keys", "ledger"] {
+    for table in ["applications", "keys", "ledger_days"] {
         let filled = filled();
         let root = root(&filled.directory, table);
         let mut bytes = filled.bytes.clone();

@@ -15,7 +15,7 @@ use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::connection::seen_timelines::{
     RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
 };
-use crate::postgres::schema::tables::{IS_OWN, RESTORED, SchemaFormat};
+use crate::postgres::tables::{IS_OWN, RESTORED, SchemaFormat};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
@@ -59,7 +59,7 @@ impl ServerCheck {
         now: Mono,
     ) -> Result<bool, HostFault> {
         let admitted = self.judge(client).await;
-        if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
+        if let Err(HostFault::Refused(reason) | HostFault::Unusable(reason)) = &admitted {
             self.log(reason, now);
         }
         admitted
@@ -106,7 +106,7 @@ impl ServerCheck {
         if let Some(problem) =
             SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?)
         {
-            return Err(HostFault::UnusableTables(problem));
+            return Err(HostFault::Unusable(problem));
         }
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
         if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {

@@ -1,4 +1,4 @@
-//! Usage and requests in exports, and across a replacement of the store.
+//! Requests in exports, and across a replacement of the store.
 
 use std::fs;
 
@@ -6,65 +6,12 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::embedded::maintenance;
-use crate::{
-    RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _,
-    UsageTotal,
-};
-
-fn used(store: &Embedded, application: ApplicationId, node: u64, units: u64) {
-    let total = UsageTotal {
-        day: TODAY,
-        application,
-        units,
-    };
-    wait(store.record_usage(node, vec![total])).unwrap();
-}
-
-fn usage(directory: &TempDir) -> u64 {
-    let store = Embedded::open(directory.path()).unwrap();
-    wait(store.usage(UsageQuery::on(TODAY, 10))).unwrap().units
-}
+use crate::{RequestOutcome, RequestQuery, RequestStore as _, RequestTotal};
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
     maintenance::import(directory.path(), from, &RESTORE, NOW)
         .map(drop)
         .map_err(|error| error.to_string())
-}
-
-#[test]
-fn usage_of_all_processes_is_exported_and_read_back() {
-    let (directory, store) = fresh();
-    let id = wait(created(&store));
-    used(&store, id, 1, 5);
-    used(&store, id, 2, 7);
-    drop(store);
-    let path = directory.path().join("lines");
-    maintenance::export(
-        &file(&directory),
-        false,
-        &mut fs::File::create(&path).unwrap(),
-        NOW,
-    )
-    .unwrap();
-    let other = TempDir::new().unwrap();
-    import(&other, &path).unwrap();
-    assert_eq!(usage(&other), 12);
-}
-
-#[test]
-fn usage_since_a_backup_is_kept_when_the_backup_is_imported() {
-    let (directory, store) = fresh();
-    let one = wait(created(&store));
-    let other = wait(created(&store));
-    used(&store, one, 1, 5);
-    used(&store, other, 1, 3);
-    let backup = directory.path().join("older.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    used(&store, one, 1, 6);
-    used(&store, one, 2, 4);
-    drop(store);
-    import(&directory, &backup).unwrap();
-    assert_eq!(usage(&directory), 10 + 3);
 }
 
 fn answered(
@@ -111,7 +58,7 @@ fn requests_of_all_processes_are_exported_and_read_back() {
     ] {
         answered(&store, application, node, outcome, requests);
     }
-    // Those of an application that does not exist are left out, like its usage.
+    // Those of an application that does not exist are left out.
     answered(&store, an_id(), 1, RequestOutcome::Ok, 9);
     drop(store);
     let path = directory.path().join("lines");
@@ -119,7 +66,7 @@ fn requests_of_all_processes_are_exported_and_read_back() {
     let counts = maintenance::export(&file(&directory), false, &mut out, NOW)
         .unwrap()
         .counts;
-    assert_eq!((counts.requests, counts.usage), (3, 0));
+    assert_eq!(counts.requests, 3);
     let text = fs::read_to_string(&path).unwrap();
     let line = format!(
         "{{\"requests\":{{\"day\":\"{TODAY}\",\"application\":\"{one}\",\"endpoint\":\"models\",\"outcome\":\"ok\",\"requests\":12}}}}\n"

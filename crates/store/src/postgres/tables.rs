@@ -1,17 +1,16 @@
-//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
+//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `sql::schema`.
 
 use tokio_postgres::Row;
 
 use crate::postgres::connection::database_connection::RoleName;
-use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
-use crate::postgres::schema::steps::{STEPS, comments};
+use crate::sql::schema::{STEPS, comments};
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
-    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
+    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
     {schema}.request_days, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares,
@@ -28,9 +27,6 @@ SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND 
 /// The error of restored tables.
 pub(crate) const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
      and run `scoregate store restore`";
-
-/// Number of further attempts: without unlogged tables, and after another program created the tables.
-const REPEATS: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaFormat {
@@ -70,28 +66,27 @@ pub enum TablesChange {
 /// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently:
 /// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
 pub(crate) async fn change(
-    mut client: SchemaClient<'_>,
+    client: SchemaClient<'_>,
+    steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    for _ in 0..REPEATS {
-        match attempt(client, work, role).await {
-            Err(ChangeFault::Sql(error)) if is_refusal(&error) => client.features.unlogged = "",
-            // Another program may have created them meanwhile.
-            Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
-            done => return done,
-        }
-        client.batch_execute("ROLLBACK; BEGIN").await?;
+    match attempt(client, steps, work, role).await {
+        // Another program may have created them meanwhile.
+        Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
+        done => return done,
     }
-    attempt(client, work, role).await
+    client.batch_execute("ROLLBACK; BEGIN").await?;
+    attempt(client, steps, work, role).await
 }
 
 async fn attempt(
     client: SchemaClient<'_>,
+    steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let newest = i32::try_from(steps.len()).unwrap_or(i32::MAX);
     let found = format(client, " FOR UPDATE")
         .await?
         .map(|format| format.applied);
@@ -110,12 +105,14 @@ async fn attempt(
             (newest, TablesChange::Unchanged(format))
         }
     };
-    for step in STEPS
+    let missing = steps
         .iter()
-        .skip(usize::try_from(missing).unwrap_or(usize::MAX))
-    {
+        .skip(usize::try_from(missing).unwrap_or(usize::MAX));
+    for (step, format) in missing.zip(found.unwrap_or(0) + 1..) {
+        let format = format!("UPDATE {{schema}}.site SET format = {format}");
+        let comments = comments(step);
         client
-            .batch_execute(&format!("{step}{}", comments(step)))
+            .batch_execute(&format!("{step};{comments}{format}"))
             .await?;
     }
     if let Some(role) = role {
