@@ -11,8 +11,6 @@ use super::{LONGEST, Reading};
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Length of signature, command, family and length field.
 const FIXED: usize = 16;
-/// Length of the type and length of a TLV.
-const FIELD_HEAD: usize = 3;
 
 /// The address family.
 #[derive(Clone, Copy)]
@@ -28,21 +26,26 @@ enum AddressBlock {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Reading {
-    let Some((signature, body)) = bytes.split_first_chunk() else {
-        return if SIGNATURE.starts_with(bytes) {
-            Reading::Incomplete
-        } else {
-            Reading::Malformed
-        };
+    let signature = bytes.get(..SIGNATURE.len()).unwrap_or(bytes);
+    if !SIGNATURE.starts_with(signature) {
+        return Reading::Malformed;
+    }
+    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED>() else {
+        return Reading::Incomplete;
     };
-    match body {
-        _ if signature != SIGNATURE => Reading::Malformed,
-        [] | [0x20 | 0x21] => Reading::Incomplete,
-        [command, family, length @ ..] => match block(*command, *family) {
-            Some(block) => sized(block, length),
-            None => Reading::Malformed,
+    let [.., command, family, high, low] = *fixed;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    let Some(block) = block(command, family).filter(|block| block.length() <= length) else {
+        return Reading::Malformed;
+    };
+    match rest.get(..length) {
+        _ if FIXED + length > LONGEST => Reading::Malformed,
+        None => Reading::Incomplete,
+        Some(rest) if block.fields_fit(rest) => Reading::Header {
+            length: FIXED + length,
+            client: block.client(rest),
         },
-        [_] => Reading::Malformed,
+        Some(_) => Reading::Malformed,
     }
 }
 
@@ -57,45 +60,6 @@ fn block(command: u8, family: u8) -> Option<AddressBlock> {
     }
 }
 
-/// The family with the length of the rest.
-fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
-    // The high byte alone may already make it too short or too long.
-    let (least, most) = match bytes {
-        [] => return Reading::Incomplete,
-        [high] => (
-            u16::from_be_bytes([*high, 0]),
-            u16::from_be_bytes([*high, u8::MAX]),
-        ),
-        [high, low, ..] => (
-            u16::from_be_bytes([*high, *low]),
-            u16::from_be_bytes([*high, *low]),
-        ),
-    };
-    let least = usize::from(least);
-    let most = usize::from(most);
-    if FIXED + least > LONGEST || most < block.length() {
-        return Reading::Malformed;
-    }
-    let Some((_, rest)) = bytes.split_first_chunk::<2>() else {
-        return Reading::Incomplete;
-    };
-    let has_come = rest.get(..least);
-    let fields = has_come
-        .unwrap_or(rest)
-        .get(block.length()..)
-        .unwrap_or_default();
-    if !block.fields_fit(fields, least) {
-        return Reading::Malformed;
-    }
-    match has_come {
-        Some(whole) => Reading::Header {
-            length: FIXED + least,
-            client: block.client(whole),
-        },
-        None => Reading::Incomplete,
-    }
-}
-
 impl AddressBlock {
     /// Length of its addresses and ports.
     const fn length(self) -> usize {
@@ -107,25 +71,13 @@ impl AddressBlock {
         }
     }
 
-    /// Whether the TLVs after the addresses, as far as received, fit into the rest.
-    fn fields_fit(self, mut fields: &[u8], rest: usize) -> bool {
-        let mut left = rest - self.length();
-        loop {
-            let least = match fields {
-                _ if matches!(self, Self::Ignored) || left == 0 => return true,
-                _ if left < FIELD_HEAD => return false,
-                [] | [_] => return true,
-                [_, high] => usize::from(u16::from_be_bytes([*high, 0])),
-                [_, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
-            };
-            let Some(after) = left.checked_sub(FIELD_HEAD + least) else {
-                return false;
-            };
-            let Some(behind) = fields.get(FIELD_HEAD + least..) else {
-                return true;
-            };
-            (left, fields) = (after, behind);
+    /// Whether the TLVs after the addresses fill the rest.
+    fn fields_fit(self, rest: &[u8]) -> bool {
+        let mut fields = rest.get(self.length()..);
+        while let Some([_, high, low, after @ ..]) = fields {
+            fields = after.get(usize::from(u16::from_be_bytes([*high, *low]))..);
         }
+        matches!(self, Self::Ignored) || fields.is_some_and(<[u8]>::is_empty)
     }
 
     /// The source address and port; the destination is ours.

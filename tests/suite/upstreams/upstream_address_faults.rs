@@ -218,7 +218,8 @@ async fn stored_documents_are_served_through_flapping_faults_and_failed_attempts
     let elapsed = clock.mono().since(started).as_secs_f64();
     let extra = f64::from(u32::try_from(received()).unwrap()) - fetches;
     // In each phase, at each address: one attempt of each caller, and one a second.
-    let allowed = ADDRESSES as f64 * (PHASES as f64 * CALLERS as f64 + elapsed);
+    let begun = u32::try_from(ADDRESSES * PHASES * CALLERS).unwrap();
+    let allowed = f64::from(begun) + 3.0 * elapsed;
     note(&format!(
         "{extra} failovers for {fetches} fetches in {elapsed} s"
     ));

@@ -131,7 +131,7 @@ async fn costs_one_attempt_a_period(fault: &str, world: &World, customer: &Custo
         fetch_all(world, customer, limit..limit + 5).await;
         attempts += 1;
         assert_eq!(figure(world, 0, "failures").await, attempts, "{fault}");
-        world.pass(SECOND * period - Duration::from_millis(1));
+        world.pass(Duration::from_millis(period * 1_000 - 1));
         fetch_all(world, customer, limit + 5..limit + 10).await;
         assert_eq!(figure(world, 0, "requests").await, attempts, "{fault}");
         world.pass(Duration::from_millis(1));
