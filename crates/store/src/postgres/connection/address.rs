@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 /// User, database, and the hosts in the order of the URL: a configuration for each.
 #[derive(Clone)]
-pub struct DatabaseAddress(Vec<tokio_postgres::Config>);
+pub struct DatabaseAddress(Vec<Config>);
 
 /// The URL of a database is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +52,7 @@ impl DatabaseAddress {
 
     /// Whether connections never leave this machine.
     pub fn is_local(&self) -> bool {
-        let mut hosts = self.0.iter().flat_map(tokio_postgres::Config::get_hosts);
+        let mut hosts = self.0.iter().flat_map(Config::get_hosts);
         hosts.all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => name == "localhost" || is_loopback(name),
@@ -59,7 +60,7 @@ impl DatabaseAddress {
     }
 
     /// How to connect to each host, without the password. Only a writable host is used.
-    pub(crate) fn servers(&self, has_tls: bool, timeout: Duration) -> Vec<tokio_postgres::Config> {
+    pub(crate) fn servers(&self, has_tls: bool, timeout: Duration) -> Vec<Config> {
         let mode = if has_tls {
             SslMode::Require
         } else {
@@ -93,8 +94,8 @@ fn one_url_per_host(url: &str) -> Vec<String> {
         .collect()
 }
 
-fn parse_host(url: &str) -> Result<tokio_postgres::Config, BadDatabaseUrl> {
-    let parsed: tokio_postgres::Config = url.parse().map_err(|error: tokio_postgres::Error| {
+fn parse_host(url: &str) -> Result<Config, BadDatabaseUrl> {
+    let parsed: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         BadDatabaseUrl::Syntax(cause.unwrap_or_else(|| error.to_string()))
     })?;
@@ -117,8 +118,8 @@ fn parse_host(url: &str) -> Result<tokio_postgres::Config, BadDatabaseUrl> {
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.0.first();
-        let user = first.and_then(|first| first.get_user()).unwrap_or_default();
-        let database = first.and_then(|first| first.get_dbname()).unwrap_or(user);
+        let user = first.and_then(Config::get_user).unwrap_or_default();
+        let database = first.and_then(Config::get_dbname).unwrap_or(user);
         let hosts: Vec<_> = self.0.iter().map(host_and_port).collect();
         write!(f, "{user}@{}/{database}", hosts.join(","))
     }
@@ -131,7 +132,7 @@ impl fmt::Debug for DatabaseAddress {
 }
 
 /// The host as in a URL, or the directory of its socket.
-pub(crate) fn host_and_port(server: &tokio_postgres::Config) -> String {
+pub(crate) fn host_and_port(server: &Config) -> String {
     let port = server.get_ports().first().copied().unwrap_or(5432);
     match server.get_hosts().first() {
         Some(Host::Tcp(name)) if name.contains(':') => format!("[{name}]:{port}"),

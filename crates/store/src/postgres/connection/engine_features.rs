@@ -1,5 +1,5 @@
-//! What the server of a connection must have, and its history, which it may hide: then a former primary is not recognized, and
-//! each start of the server counts as a failover. Only this file has the control functions.
+//! Features of the server of a connection: required ones, and its history. A server may hide its history: then a former primary is
+//! not recognized, and each start of the server counts as a failover. Only this file has the control functions.
 //!
 //! There are no advisory locks: the row of `site` is locked instead, and in one of three modes it excludes what they would.
 
@@ -34,7 +34,7 @@ const REFUSALS: [SqlState; 5] = [
     SqlState::SYNTAX_ERROR,
 ];
 
-/// What the server of a connection discloses.
+/// The information that the server of a connection discloses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineFeatures {
     has_cluster: bool,
