@@ -158,7 +158,7 @@ pub fn main() -> Exit {
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Accounts(args) => accounts::run(args),
         CliCommand::Nodes(args) => nodes::run(&args),
-        CliCommand::Suspects(args) => suspects::run(&args),
+        CliCommand::Suspects(args) => suspects::run(args),
         CliCommand::Status(args) => status::run(args),
         CliCommand::Store(args) => store::run(&args),
         CliCommand::Scoring(args) => scoring::run(args),
