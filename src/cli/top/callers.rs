@@ -1,12 +1,12 @@
-//! The tables of callers on a page of `top`, highest rate first.
+//! The tables of callers on a page of `top`, sorted by the requests of the last full minute.
 
-use crate::statistics::{ApplicationUse, RemainingAllowance};
+use crate::accounts::CountedRequests;
+use crate::statistics::{ApplicationUse, RemainingAllowance, UnauthenticatedUse};
 
-use super::figures::{RequestDelta, UsageRates};
 use super::frame_line::FrameLine;
 use super::words::{as_f64, count, rate, short};
 
-pub(super) fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
+pub(super) fn applications(used: &[ApplicationUse]) -> Vec<FrameLine> {
     let header = format!(
         "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  NAME",
         "APPLICATION",
@@ -19,55 +19,63 @@ pub(super) fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
         "REQUESTS TODAY",
         "UNITS LEFT"
     );
-    let row = |(used, change): &(&ApplicationUse, RequestDelta)| {
-        let rates = |of| rate(change.rate(of));
-        let today = used.requests.map_or(0, |counted| counted.today.requests);
-        let is_day = |limit: &&RemainingAllowance| limit.name == "day";
-        let remaining = used
-            .limits
-            .iter()
-            .find(is_day)
-            .map_or(0, |limit| limit.remaining);
-        format!(
-            "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
-            used.application,
-            short(&used.tier, 12),
-            rates(|counts| counts.requests),
-            rates(|counts| counts.delivered),
-            rates(|counts| counts.unchanged),
-            rates(|counts| counts.limited),
-            rates(|counts| counts.failed),
-            count(as_f64(today)),
-            count(f64::from(remaining)),
-            short(&used.name, 40),
-        )
-    };
-    table(header, figures.applications().iter().map(row).collect())
+    let counted = used.iter().filter_map(|used| Some((used, used.requests?)));
+    table(header, counted.collect(), application)
 }
 
-pub(super) fn unauthenticated(figures: &UsageRates<'_>) -> Vec<FrameLine> {
+fn application(used: &ApplicationUse, counted: CountedRequests) -> String {
+    let counts = counted.last_minute;
+    let is_day = |limit: &&RemainingAllowance| limit.name == "day";
+    let day = used.limits.iter().find(is_day);
+    format!(
+        "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
+        used.application,
+        short(&used.tier, 12),
+        per_second(counts.requests),
+        per_second(counts.delivered),
+        per_second(counts.unchanged),
+        per_second(counts.limited),
+        per_second(counts.failed),
+        count(as_f64(counted.today.requests)),
+        count(day.map_or(0.0, |limit| f64::from(limit.remaining))),
+        short(&used.name, 40),
+    )
+}
+
+pub(super) fn unauthenticated(used: &[UnauthenticatedUse]) -> Vec<FrameLine> {
     let header = format!(
         "{:<40} {:>10} {:>10} {:>14}",
         "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY"
     );
-    let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
-        let rates = |of| rate(change.rate(of));
-        let today = count(as_f64(used.requests.today.requests));
-        let refused = rates(|counts| counts.requests);
-        let limited = rates(|counts| counts.limited);
+    let counted = used.iter().map(|used| (used, used.requests));
+    table(header, counted.collect(), |used, counted| {
         format!(
-            "{:<40} {refused:>10} {limited:>10} {today:>14}",
-            used.address
+            "{:<40} {:>10} {:>10} {:>14}",
+            used.address,
+            per_second(counted.last_minute.requests),
+            per_second(counted.last_minute.limited),
+            count(as_f64(counted.today.requests)),
         )
-    });
-    table(header, rows.collect())
+    })
 }
 
-fn table(header: String, rows: Vec<String>) -> Vec<FrameLine> {
-    if rows.is_empty() {
+fn per_second(in_a_minute: u64) -> String {
+    rate(as_f64(in_a_minute) / 60.0)
+}
+
+/// A table with a header, unless it would be empty.
+fn table<U>(
+    header: String,
+    mut callers: Vec<(&U, CountedRequests)>,
+    row: impl Fn(&U, CountedRequests) -> String,
+) -> Vec<FrameLine> {
+    if callers.is_empty() {
         return Vec::new();
     }
-    let rows = rows.into_iter().map(FrameLine::plain);
+    callers.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.last_minute.requests));
+    let rows = callers
+        .into_iter()
+        .map(|(used, counted)| FrameLine::plain(row(used, counted)));
     [FrameLine::plain(String::new()), FrameLine::header(header)]
         .into_iter()
         .chain(rows)

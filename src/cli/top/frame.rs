@@ -33,11 +33,13 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
         .chain([limits(figures), process(figures)]);
     let mut lines: Vec<FrameLine> = summary.map(FrameLine::plain).collect();
     lines.extend(alarms(figures).iter().map(|text| FrameLine::alarm(text)));
-    let unauthenticated = unauthenticated(figures);
+    let usage = &figures.after.usage;
+    let unauthenticated = unauthenticated(&usage.unauthenticated);
     // The table of addresses is always shown, with at most five rows; applications get the remaining space.
     let reserved = unauthenticated.len().min(7);
     let available = rows.saturating_sub(lines.len() + reserved);
-    lines.extend(applications(figures).into_iter().take(available));
+    let applications = applications(&usage.applications);
+    lines.extend(applications.into_iter().take(available));
     lines.extend(unauthenticated.into_iter().take(reserved));
     lines.truncate(rows);
     lines
@@ -278,7 +280,7 @@ mod tests {
         };
         CountedRequests {
             today,
-            last_minute: RequestCounts::default(),
+            last_minute: today,
             missed: 0,
         }
     }
@@ -322,15 +324,11 @@ mod tests {
 
     #[test]
     fn a_page_shows_the_rates_between_two_samples_and_fits_the_rows() {
-        let before = sample(
-            100,
-            "scoregate_requests_total{class=\"2xx\"} 10",
-            &[("slow", 50), ("fast", 10)],
-        );
+        let before = sample(100, "scoregate_requests_total{class=\"2xx\"} 10", &[]);
         let metrics = "scoregate_build_info{version=\"1.2.3\"} 1\nprocess_start_time_seconds 40\n\
             scoregate_requests_total{class=\"2xx\"} 2478\nscoregate_requests_total{class=\"5xx\"} 22\n\
             scoregate_refresh_overdue_seconds 3700\nprocess_resident_memory_bytes 45200000";
-        let after = sample(102, metrics, &[("slow", 54), ("fast", 2010)]);
+        let after = sample(102, metrics, &[("slow", 120), ("fast", 60_000)]);
         let page = lines(&UsageRates::new(&before, &after), 20);
         let texts = texts(&page);
         assert_eq!(
@@ -359,11 +357,11 @@ mod tests {
         assert!(fast.0 < slow.0, "the highest rate is first");
         assert_eq!(
             fast.1[1..9],
-            ["pro", "1,000", "500", "0", "500", "0", "2,010", "9,000"]
+            ["pro", "1,000", "500", "0", "500", "0", "60,000", "9,000"]
         );
         assert_eq!(
             slow.1[1..9],
-            ["pro", "2.0", "1.0", "0", "1.0", "0", "54", "9,000"]
+            ["pro", "2.0", "1.0", "0", "1.0", "0", "120", "9,000"]
         );
         assert_eq!(fast.1[9], "fast?[2J", "control characters are replaced");
         for header in texts

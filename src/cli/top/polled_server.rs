@@ -24,8 +24,9 @@ use crate::cli::serve::{ServerArgs, StopSignals};
 
 pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
-Ctrl-C. Rates are averages over the interval; REQUESTS TODAY counts all requests since midnight UTC or the start of the\n\
-server, UNITS LEFT is the rest of the daily quota. If the server stops, top waits until it is back.";
+Ctrl-C. Rates are averages over the interval, those of callers over the last full minute. REQUESTS TODAY counts all\n\
+requests since midnight UTC or the start of the server, UNITS LEFT is the rest of the daily quota. If the server stops,\n\
+top waits until it is back.";
 
 /// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
 const SAMPLE_LIMIT: usize = 256;

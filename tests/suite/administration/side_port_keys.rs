@@ -64,7 +64,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         read(&format!("/v1/suspects/show?id={id}")),
         change(
             "explain",
-            json!({"request": "GET /api/v1/models", "application": id}),
+            json!({"request": "GET /api/v1/models", "app": id}),
         ),
         read("/v1/nodes/list"),
         change(
