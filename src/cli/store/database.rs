@@ -45,25 +45,12 @@ pub(super) fn run(
                 export(settings, database, file, *force, *close).await
             }
             StoreCommand::Import { file } => import(settings, database, file).await,
-            StoreCommand::Restore {
-                file,
-                previous: None,
-                reopen_day,
-                accept_lost_revocations,
-            } => {
-                let options = ImportOptions {
-                    who: operator(),
-                    restores: true,
-                    reopen_day: *reopen_day,
-                    accept_lost_revocations: *accept_lost_revocations,
-                    tiers: tiers.to_vec(),
-                    ..ImportOptions::default()
-                };
-                restore(settings, database, file.as_deref(), &options).await
+            StoreCommand::Restore(args) if args.previous.is_none() => {
+                restore(settings, database, args.file.as_deref(), &args.options(tiers)).await
             }
         StoreCommand::Backup { .. }
         | StoreCommand::VerifyBackup { .. }
-        | StoreCommand::Restore { .. }
+        | StoreCommand::Restore(_)
         | StoreCommand::CloseFutureDays { .. } => Err(CommandError::Input(
             "this command works on a store file, and the configuration has a database (store.url). Back up \
              a database with its own tools, such as pg_dump"

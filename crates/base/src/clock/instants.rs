@@ -1,12 +1,14 @@
 //! Instants and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use jiff::fmt::temporal::DateTimePrinter;
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
@@ -248,6 +250,46 @@ impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days = SignedDuration::from_hours(i64::from(self.0) * 24);
         write!(f, "{}", EPOCH.checked_add(days).unwrap_or(Date::MAX))
+    }
+}
+
+/// The text is not an RFC 3339 timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a timestamp such as 2027-01-31T00:00:00Z")]
+pub struct BadTimestamp;
+
+/// The text is not a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a day such as 2026-11-22")]
+pub struct BadDay;
+
+impl FromStr for Wall {
+    type Err = BadTimestamp;
+
+    fn from_str(text: &str) -> Result<Self, BadTimestamp> {
+        Self::parse_rfc3339(text).ok_or(BadTimestamp)
+    }
+}
+
+impl FromStr for Day {
+    type Err = BadDay;
+
+    fn from_str(text: &str) -> Result<Self, BadDay> {
+        Self::parse(text).ok_or(BadDay)
+    }
+}
+
+impl<'de> Deserialize<'de> for Wall {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
     }
 }
 
