@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use super::{load, read_only, seal};
+use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::fault::{FileResult, StoreFault};
-use crate::embedded::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
 use crate::embedded::{file, integrity, ledger, records, schema};
 use scoregate_base::clock::{Day, Wall};
 

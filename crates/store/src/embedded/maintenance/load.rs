@@ -9,8 +9,9 @@ use super::maintenance_error::MaintenanceError;
 use super::{read_only, rows, seal};
 use crate::StoreError;
 use crate::dump::DumpReader;
+use crate::durable_file::remove_database;
 use crate::embedded::fault::{FileResult, StoreFault};
-use crate::embedded::paths::{BACKUP_BEGINS, backup_kind, remove_database};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
 use crate::embedded::{file, integrity, schema};
 use crate::sql::sign_in::END_SIGN_INS;
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::swap;
+use crate::durable_file::{INDEX, LOG, with_suffix};
 use crate::embedded::fault::StoreFault;
-use crate::embedded::paths::{CLOSED, INDEX, LOG, with_suffix};
+use crate::embedded::paths::CLOSED;
 use crate::embedded::{file, schema};
 use scoregate_base::clock::Wall;
 
