@@ -99,7 +99,7 @@ impl GraceCharges {
         let token = || getrandom::u64().ok();
         let claims = self
             .book
-            .due_claims(today, (self.node, gateways), now.mono, token);
+            .due_claims(today, self.node, gateways, now.mono, token);
         if claims.is_empty() {
             return;
         }
