@@ -13,7 +13,9 @@ use tokio::sync::watch;
 
 use crate::instruments::{Instruments, StoreWork, UnitUse};
 use scoregate_base::clock::{Clock, Day, Mono, Now};
-use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreResult};
+use scoregate_store::{
+    Ledger, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, StoreResult,
+};
 
 use crate::accounts::{Account, AccountState, KeyFreshness, LeaseCall};
 use crate::quota::grace_charges::GraceCharges;
@@ -112,7 +114,7 @@ impl LedgerCalls {
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
     /// continues the shares of grace of the one before it.
-    pub async fn carrying(mut self, file: OwedFile) -> Self {
+    pub async fn carrying(mut self, file: Arc<LocalFile>) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
         self.instruments

@@ -57,7 +57,11 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("moka", &["src/cache/"]),
     (
         "rusqlite",
-        &["crates/store/src/embedded/", "crates/scoring/src/archive/"],
+        &[
+            "crates/store/src/embedded/",
+            "crates/store/src/local/",
+            "crates/scoring/src/archive/",
+        ],
     ),
     ("tokio_postgres", &["crates/store/src/postgres/"]),
     (

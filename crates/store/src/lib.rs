@@ -15,7 +15,6 @@ mod audit_detail;
 mod conformance;
 mod database_status;
 mod description;
-mod disk_mirror;
 mod dump;
 mod durable_file;
 mod embedded;
@@ -24,11 +23,10 @@ mod evidence;
 mod feed;
 mod key_store;
 mod ledger;
-mod local_copy;
+mod local;
 mod mail_queue;
 mod nodes;
 mod notices;
-mod owed;
 mod owner_refusal;
 mod owners;
 mod postgres;
@@ -48,9 +46,6 @@ pub use applications::{
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
-pub use disk_mirror::{
-    Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord,
-};
 pub use dump::{RecordCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
@@ -62,8 +57,8 @@ pub use ledger::{
     AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
     OwedUnits, ReportOutcome,
 };
-pub use local_copy::{
-    CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
+pub use local::{
+    CopiedReading, FileFlaw, LocalFile, Mirror, MirrorError, MirrorRecord, OwedRecords,
 };
 pub use mail_queue::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, MailQueue,
@@ -74,7 +69,6 @@ pub use notices::{
     DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier,
     OwnerNotice, notice_kinds, notice_words,
 };
-pub use owed::{OwedFile, OwedLog, OwedRecords};
 pub use owner_refusal::OwnerRefusal;
 pub use owners::{
     LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery,

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use crate::app::DataDir;
 use crate::config::Config;
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_store::OwedFile;
+use scoregate_store::LocalFile;
 use scoregate_store::maintenance::{
     ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated, export,
     file_in, import, prune, record_backup, verify,
@@ -176,15 +176,21 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
         "the store is now {}",
         close(directory, now)?.display()
     ));
-    let owed = directory.join(OwedFile::NAME);
-    if owed.exists() {
+    if owes(directory) {
         printer::message(&format!(
             "{} contains units delivered on grace that are not charged yet: use this data directory for a gateway on \
              the new store, which charges them",
-            owed.display()
+            directory.join(LocalFile::NAME).display()
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Whether a server left units that are not charged. A damaged file may have some.
+fn owes(directory: &Path) -> bool {
+    let file = LocalFile::open_existing(directory);
+    let left = file.and_then(|file| file.map(|file| file.grace()).transpose());
+    left.map_or(true, |left| left.is_some_and(|left| !left.owed.is_empty()))
 }
 
 /// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.

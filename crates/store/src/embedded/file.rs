@@ -15,10 +15,12 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::{FileResult, StoreFault};
 use super::maintenance::swap;
-use super::paths::{LOG, mark, remove_database, store_traces, with_suffix};
+use super::paths::{mark, store_traces};
 use super::{integrity, schema};
 use crate::StoreResult;
-use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
+use crate::durable_file::{
+    HALF, LOG, if_found, new_private_file, remove, remove_database, sync_directory, with_suffix,
+};
 use crate::sql::schema::STEPS;
 
 /// The file's name in the data directory.

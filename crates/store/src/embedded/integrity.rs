@@ -6,10 +6,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::fault::{FileResult, StoreFault, is_damage};
-use super::paths::{LOG, with_suffix};
+use super::fault::{FileResult, StoreFault};
 use super::schema;
 use crate::StoreError;
+use crate::durable_file::{LOG, with_suffix};
+use crate::local::is_damage;
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
 const CHECKED_WHOLE: i64 = 96 << 20;

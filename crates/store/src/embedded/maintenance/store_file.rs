@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::swap;
+use crate::durable_file::{INDEX, LOG, with_suffix};
 use crate::embedded::fault::StoreFault;
 use crate::embedded::file;
-use crate::embedded::paths::{CLOSED, INDEX, LOG, with_suffix};
+use crate::embedded::paths::CLOSED;
 use crate::sql::schema::STEPS;
 use scoregate_base::clock::Wall;
 

@@ -26,6 +26,9 @@ const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site"
 /// Marks the tables as restored, for gateways that do not know of the missing commits.
 const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
 
+/// Removes the timelines that were checked, for operators.
+const FORGET: &str = "DELETE FROM promises WHERE kind = 'timeline'";
+
 #[derive(Debug)]
 pub(crate) struct ServerCheck {
     seen: Arc<SeenTimelines>,
@@ -131,7 +134,7 @@ impl ServerCheck {
                 "the server does not disclose its timeline ({reason}), and timelines were checked before: it may be a former \
                  primary. Grant EXECUTE on the control functions to this role, or, if the database was moved to a service \
                  without them,{} restart the gateway",
-                self.file_to_delete()
+                self.how_to_forget()
             )));
         }
         if !self.accepts_hidden.swap(true, Ordering::AcqRel) {
@@ -144,10 +147,13 @@ impl ServerCheck {
         Ok(())
     }
 
-    fn file_to_delete(&self) -> String {
+    fn how_to_forget(&self) -> String {
         self.seen
             .file()
-            .map(|file| format!(" delete {} and", file.display()))
+            .map(|file| {
+                let file = file.display();
+                format!(" run `sqlite3 {file} \"{FORGET}\"` and")
+            })
             .unwrap_or_default()
     }
 

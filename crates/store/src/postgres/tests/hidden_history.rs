@@ -37,11 +37,7 @@ async fn managed() -> DatabaseConfig {
 
 /// A store of this data directory.
 fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
-    PostgresStore::unopened(
-        config.clone(),
-        Clock::system(),
-        SeenTimelines::kept_in(directory),
-    )
+    PostgresStore::unopened(config.clone(), Clock::system(), kept_in(directory))
 }
 
 #[tokio::test]
@@ -77,11 +73,13 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     for words in [
         "does not disclose its timeline (permission denied",
         "were checked before",
-        SeenTimelines::NAME,
+        "DELETE FROM promises WHERE kind = 'timeline'",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    std::fs::remove_file(directory.path().join(SeenTimelines::NAME)).unwrap();
+    let file = rusqlite::Connection::open(directory.path().join(LocalFile::NAME)).unwrap();
+    file.execute("DELETE FROM promises WHERE kind = 'timeline'", [])
+        .unwrap();
     store(&config, directory.path()).check().await.unwrap();
 }
 

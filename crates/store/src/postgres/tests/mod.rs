@@ -21,6 +21,7 @@ mod transfer;
 mod upgrade;
 mod whole;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ use crate::conformance;
 use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange,
-    LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _,
-    StoreChange, StoredKey, minute_of, sample,
+    LedgerExchangeReply, LedgerReport, LocalFile, OwnLimits, ReportOutcome, StatusMinute,
+    StatusStore as _, StoreChange, StoredKey, minute_of, sample,
 };
 use postgres::{new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
@@ -73,6 +74,11 @@ impl PostgresStore {
         store.check().await?;
         Ok(store)
     }
+}
+
+/// The timelines of a data directory.
+fn kept_in(directory: &Path) -> SeenTimelines {
+    SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
 }
 
 /// A store with new tables, in which the tests set the day.

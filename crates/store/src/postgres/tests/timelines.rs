@@ -19,7 +19,7 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
         servers,
         ..config.clone()
     };
-    PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory))
+    PostgresStore::unopened(config, Clock::system(), kept_in(directory))
 }
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
@@ -140,11 +140,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     );
     create_tables(config.clone()).await;
     let site = unopened.position().await.unwrap();
-    let other = PostgresStore::unopened(
-        config,
-        Clock::system(),
-        SeenTimelines::kept_in(directory.path()),
-    );
+    let other = PostgresStore::unopened(config, Clock::system(), kept_in(directory.path()));
     other.accept_only("another");
     let error = other.day().await.unwrap_err().to_string();
     assert!(
