@@ -36,6 +36,9 @@ async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
                 assert_eq!(spent, expected, "{method} {ending:?}: minute, day, guard");
                 let counted = refusals(&world, ending).await - refused;
                 assert_eq!(counted, u32::from(status >= 400), "{method} {ending:?}");
+                if ending == PricedEnding::Error(ErrorCode::Overloaded) {
+                    world.ledger_returns().await;
+                }
             }
         }
     }
@@ -169,10 +172,7 @@ async fn prepared_error(
             request(&unseen)
         }
         ErrorCode::Overloaded => {
-            ledger(
-                world,
-                "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
-            );
+            world.ledger_fails();
             request(MODELS)
         }
     }
@@ -196,9 +196,6 @@ async fn ended(
             world.pass(Duration::from_secs(15));
         }
     });
-    if ending == PricedEnding::Error(ErrorCode::Overloaded) {
-        ledger(world, "DROP TRIGGER away");
-    }
     response.status
 }
 
@@ -219,12 +216,6 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
         pollster::block_on(gateway.handle(&head, false, peer, &ConnectionTrust::default())).status()
     });
     handled.join().unwrap().as_u16()
-}
-
-/// A change that an operator could make to the ledger's file.
-fn ledger(world: &World, statement: &str) {
-    let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db")).unwrap();
-    file.execute_batch(statement).unwrap();
 }
 
 #[tokio::test]
