@@ -348,29 +348,35 @@ impl KeyDirectory {
             changed.iter().map(|(account, _)| account.id).collect();
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
-        let drained = with_keys.chain(without_keys).flat_map(|account| {
-            let mut state = account.state();
-            let ahead = state
-                .take_ahead()
-                .and_then(|ahead| Some((ahead.day(), ahead.release().1?)));
-            let before = state.day();
-            let (day, report) = before.release();
-            state.set_day(day);
-            units += before.leased() - day.leased();
+        let mut reports = Vec::new();
+        for account in with_keys.chain(without_keys) {
             let is_changed = changed.remove(&account.id);
-            let known = || NodeReport {
-                known: day.totals(),
-                ..NodeReport::default()
-            };
-            let totals = report.or_else(|| is_changed.then(known));
-            let reports = [ahead, totals.map(|totals| (day.day(), totals))];
-            reports.map(|report| {
-                report.map(|(day, totals)| LedgerReport::of_units(account.id, day, totals))
-            })
-        });
-        let reports = drained.flatten().collect();
+            units += drain_account(&account, is_changed, &mut reports);
+        }
         (reports, units)
     }
+}
+
+/// Takes the leased and unspent units out of an account. Returns the number of units of today. `is_changed` says that the
+/// ledger may not know today's totals.
+fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
+    let mut state = account.state();
+    if let Some(ahead) = state.take_ahead()
+        && let Some(totals) = ahead.release().1
+    {
+        reports.push(LedgerReport::of_units(account.id, ahead.day(), totals));
+    }
+    let before = state.day();
+    let (day, released) = before.release();
+    state.set_day(day);
+    let known = NodeReport {
+        known: day.totals(),
+        ..NodeReport::default()
+    };
+    if let Some(totals) = released.or(is_changed.then_some(known)) {
+        reports.push(LedgerReport::of_units(account.id, day.day(), totals));
+    }
+    before.leased() - day.leased()
 }
 
 impl KeyExpiry {

@@ -17,9 +17,10 @@ pub(super) async fn report(
     data_dir: &Path,
     now: Wall,
 ) -> Result<(), StoreError> {
-    let (Some(newest), today) = (store.day().await?, now.day()) else {
+    let Some(newest) = store.day().await? else {
         return Ok(());
     };
+    let today = now.day();
     if newest > today {
         let command = maintenance::close_command(data_dir, today);
         tracing::error!(

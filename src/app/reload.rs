@@ -92,7 +92,9 @@ impl Reloader {
         site::renew(self.site.as_ref(), &config);
         self.certificates
             .replace(&config.certificates, certificates);
-        if let (Some(backend), Some(tls)) = (self.certificates.backend(), backend_tls) {
+        if let Some(backend) = self.certificates.backend()
+            && let Some(tls) = backend_tls
+        {
             backend.renew(tls);
         }
         let mut server = config.server.clone();

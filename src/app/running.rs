@@ -28,10 +28,10 @@ use super::mail_delivery::MailWorker;
 use super::reload::{ReloadTarget, Reloader};
 use super::secret_watch::SecretWatch;
 use super::sockets::InheritedSockets;
-use super::supervisor::{Supervisor, SupervisorState};
 use super::trace_export::TraceExport;
 use super::watched_files::CertificateGauges;
 use super::{build, clock_steps, node_report, reload, site, status_report, storage, tasks};
+use crate::app::supervisor::{Supervisor, SupervisorState};
 
 /// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);

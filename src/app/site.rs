@@ -50,7 +50,9 @@ pub(super) fn build(
 
 /// Applies other settings.
 pub(super) fn renew(site: Option<&Arc<Site>>, config: &Config) {
-    if let (Some(site), Some(config)) = (site, &config.site) {
+    if let Some(site) = site
+        && let Some(config) = &config.site
+    {
         site.set_config(config.clone());
     }
 }

@@ -76,7 +76,9 @@ pub(super) fn spawn(
     if config.retention.probing {
         background.spawn(engine.refresher.run(background.stop.clone()));
     }
-    if let (Some(receiver), Some(leaks)) = (&keys.leaks, &config.leaks) {
+    if let Some(receiver) = &keys.leaks
+        && let Some(leaks) = &config.leaks
+    {
         let signers = Arc::clone(&receiver.signers);
         let clock = background.clock.clone();
         background.until_stopped(leaks.signers.clone().follow(signers, clock));

@@ -44,7 +44,9 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     if is_secret {
         return HIDDEN.into();
     }
-    if let (Value::Table(headers), UPSTREAM_HEADERS) = (value, path) {
+    if path == UPSTREAM_HEADERS
+        && let Value::Table(headers) = value
+    {
         return Value::Table(
             headers
                 .keys()
@@ -53,7 +55,9 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
         );
     }
     let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
-    if let (Value::Array(urls), "upstream.urls" | "upstream.standby_urls") = (value, path) {
+    if matches!(path, "upstream.urls" | "upstream.standby_urls")
+        && let Value::Array(urls) = value
+    {
         return urls
             .iter()
             .map(|url| showable("upstream.url", url))

@@ -179,7 +179,9 @@ impl Refresher {
         };
         let started = self.clock.mono();
         let after = self.fetcher.revalidate(&key, Some(started)).await;
-        if let (Some(fleet), Some(claim)) = (&self.fleet, claim) {
+        if let Some(fleet) = &self.fleet
+            && let Some(claim) = claim
+        {
             fleet.probed(&claim, started).await;
         }
         let at = self.clock.now().mono;
@@ -234,7 +236,9 @@ impl Refresher {
         // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
         // next process.
         let mut current = stored.current(at.max(stored.confirmed), expected);
-        if let (Some(FollowedRefresh { agreed, .. }), Some(version)) = (agreed, stored.published) {
+        if let Some(FollowedRefresh { agreed, .. }) = agreed
+            && let Some(version) = stored.published
+        {
             let confirmed = version.confirmed.max(agreed.detected);
             current.published = Some(PublishedVersion {
                 confirmed,

@@ -51,7 +51,9 @@ impl SharedStoreMetrics {
             .set(f64::from(u8::from(!status.is_synchronous)));
         for table in HotTable::ALL {
             let rows = status.tables.iter().find(|rows| rows.table == table);
-            if let (Some(live), Some(dead)) = (self.live_rows.of(table), self.dead_rows.of(table)) {
+            if let Some(live) = self.live_rows.of(table)
+                && let Some(dead) = self.dead_rows.of(table)
+            {
                 live.set(rows.map_or(f64::NAN, |rows| rows.live as f64));
                 dead.set(rows.map_or(f64::NAN, |rows| rows.dead as f64));
             }

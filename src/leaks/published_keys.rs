@@ -80,12 +80,13 @@ impl PublishedKeys {
     pub(super) fn verify(&self, identifier: &str, signature: &str, text: &[u8]) -> bool {
         let keys = self.0.load();
         let signature = BASE64.decode(signature.as_bytes());
-        let (Some(point), Ok(signature), Some(algorithm)) =
-            (keys.get(identifier), signature, algorithm())
-        else {
-            return false;
-        };
-        algorithm.verify_signature(point, text, &signature).is_ok()
+        if let Some(point) = keys.get(identifier)
+            && let Ok(signature) = signature
+            && let Some(algorithm) = algorithm()
+        {
+            return algorithm.verify_signature(point, text, &signature).is_ok();
+        }
+        false
     }
 }
 

@@ -77,7 +77,9 @@ impl SmtpClient {
     /// `step` is the step that was begun last.
     async fn connect(&self, step: &mut SmtpStep) -> Result<AsyncSmtpConnection, MailFailure> {
         let mut connection = self.greet().await?;
-        if let (SmtpTls::StartTls, Some(parameters)) = (self.server.tls, &self.tls) {
+        if let SmtpTls::StartTls = self.server.tls
+            && let Some(parameters) = &self.tls
+        {
             if !connection.can_starttls() {
                 return Err(MailFailure::NoStartTls);
             }

@@ -345,12 +345,15 @@ mod tests {
             assert!(all.iter().all(|(_, leaf)| leaf != "…"), "{name}");
             let number = |field: &str| item[field].as_f64();
             let score = number("currentScore").or(number("score"));
-            if let (Some(low), Some(score), Some(high)) =
-                (number("confidenceLower"), score, number("confidenceUpper"))
+            if let Some(low) = number("confidenceLower")
+                && let Some(score) = score
+                && let Some(high) = number("confidenceUpper")
             {
                 assert!(low < score && score < high, "{name}");
             }
-            if let (Some(runs), Some(failed)) = (number("runs"), number("failedRuns")) {
+            if let Some(runs) = number("runs")
+                && let Some(failed) = number("failedRuns")
+            {
                 assert!(failed < runs, "{name}");
                 if let Some(availability) = number("availability") {
                     assert!(
@@ -361,7 +364,10 @@ mod tests {
             }
             let lost = number("drop").or(number("magnitude"));
             let before = number("baselineScore").or(number("previousScore"));
-            if let (Some(lost), Some(before), Some(now)) = (lost, before, score) {
+            if let Some(lost) = lost
+                && let Some(before) = before
+                && let Some(now) = score
+            {
                 assert!((before - now - lost).abs() < 0.01, "{name}");
             }
             for weights in ["suiteWeights", "axisWeights"] {

@@ -126,7 +126,8 @@ impl GraceBook {
     pub(crate) fn due_claims(
         &self,
         today: Day,
-        (node, gateways): (u64, u32),
+        node: u64,
+        gateways: u32,
         now: Mono,
         token: impl Fn() -> Option<u64>,
     ) -> Vec<GraceClaim> {

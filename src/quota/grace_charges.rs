@@ -59,7 +59,7 @@ impl GraceCharges {
             shares: Vec::new(),
             ..records
         };
-        let writer = GraceWriter::start((file, saved), node, &book, is_durable);
+        let writer = GraceWriter::start(file, saved, node, &book, is_durable);
         let writer = writer.inspect_err(|error| {
             tracing::error!(%error, "cannot start the thread that writes scoregate.owed; grace is disabled");
         });
@@ -98,7 +98,7 @@ impl GraceCharges {
         let token = || getrandom::u64().ok();
         let claims = self
             .book
-            .due_claims(today, (self.node, gateways), now.mono, token);
+            .due_claims(today, self.node, gateways, now.mono, token);
         if claims.is_empty() {
             return;
         }

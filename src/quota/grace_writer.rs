@@ -56,7 +56,8 @@ struct WriterState {
 impl GraceWriter {
     /// Starts the thread.
     pub(crate) fn start(
-        (file, saved): (OwedFile, OwedRecords),
+        file: OwedFile,
+        saved: OwedRecords,
         node: u64,
         book: &Arc<GraceBook>,
         is_durable: bool,

@@ -162,41 +162,40 @@ impl KeyImport<'_> {
                 Err(StoreError::Exists(_)) if record.application.is_none() => {
                     return Ok(Ok(ImportedKey::AlreadyPresent));
                 }
-                Err(StoreError::Exists(_)) => {
-                    match self.turn.changes.store.application(id, now.day()).await {
-                        Err(StoreError::Damaged { reason, .. }) => {
-                            return Ok(Err(BadField::new("application", reason)));
-                        }
-                        read => *known = read?,
-                    }
-                }
+                Err(StoreError::Exists(_)) => {}
                 Err(error) => return Err(error),
+            }
+            match self.turn.changes.store.application(id, now.day()).await {
+                Err(StoreError::Damaged { reason, .. }) => {
+                    return Ok(Err(BadField::new("application", reason)));
+                }
+                read => *known = read?,
             }
         }
         // The application is unknown, so the conflict was the key.
         let Some(there) = known else {
             return Ok(Err(of_another()));
         };
+        self.add_key(there, record).await
+    }
+
+    /// Adds the key of a record to an application that exists.
+    async fn add_key(&self, there: &mut StoredApplication, record: KeyRecord) -> IntakeResult {
+        let id = there.id;
         if there.keys.iter().any(|key| key.digest == record.digest) {
             return Ok(Ok(ImportedKey::AlreadyPresent));
         }
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self
-            .turn
-            .make(
-                who,
-                id,
-                ChangeKind::AddKey {
-                    key: record.key(now),
-                    allowance: None,
-                },
-            )
-            .await
-        {
+        let who = Actor::Operator(self.who);
+        let change = ChangeKind::AddKey {
+            key: record.key(self.turn.now()),
+            allowance: None,
+        };
+        match self.turn.make(who, id, change).await {
             Ok(application) => {
-                *known = Some(application);
+                *there = application;
                 Ok(Ok(ImportedKey::Imported(id)))
             }
             Err(StoreError::Exists(_)) => Ok(Err(of_another())),

@@ -178,13 +178,7 @@ impl LeakedKeys {
             places.join("\n")
         );
         let subject = format!("Your key {shown} was found in public");
-        let id = format!("{}.0", random_id()?);
-        Ok(letter(
-            MailKind::Notice,
-            (&id, &self.settings.domain),
-            subject,
-            text,
-            now,
-        ))
+        let message_id = format!("{}.0@{}", random_id()?, self.settings.domain);
+        Ok(letter(MailKind::Notice, message_id, subject, text, now))
     }
 }

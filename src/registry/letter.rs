@@ -9,10 +9,10 @@ use scoregate_store::{MailKind, NewMail};
 /// Mails that were not sent until then are of no use any more.
 const LIFETIME: Duration = Duration::from_hours(72);
 
-/// A mail without its recipient. `id` is unique to it.
+/// A mail without its recipient.
 pub(crate) fn letter(
     kind: MailKind,
-    (id, domain): (&str, &str),
+    message_id: String,
     subject: String,
     message: String,
     created_at: Wall,
@@ -24,7 +24,7 @@ pub(crate) fn letter(
         text: message + "\n",
         subject,
         webhook: String::new(),
-        message_id: format!("{id}@{domain}"),
+        message_id,
         created_at,
         expires_at: created_at.plus(LIFETIME),
     }

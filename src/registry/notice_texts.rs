@@ -56,7 +56,9 @@ impl NoticeTexts {
         let root = &self.root;
         let mut webhook = String::new();
         if self.webhooks {
-            if let (Some(id), Value::Object(fields)) = (application, &mut data) {
+            if let Some(id) = application
+                && let Value::Object(fields) = &mut data
+            {
                 fields.insert("application".into(), id.to_string().into());
             }
             webhook =
@@ -67,11 +69,11 @@ impl NoticeTexts {
             "{happened}\n\n{advice}\n\n{root}/account{page}\n\n\
              You get this mail because of the notices that your account has chosen. Change them at {root}/account"
         );
-        let id = format!("{}.{about}", kind.word());
+        let message_id = format!("{}.{about}@{}", kind.word(), self.domain);
         let subject = format!("{service}: {subject}");
         NewMail {
             webhook,
-            ..letter(kind, (&id, &self.domain), subject, message, at)
+            ..letter(kind, message_id, subject, message, at)
         }
     }
 

@@ -118,7 +118,7 @@ impl OwnerMail {
         let id = random_id()?;
         let domain = &self.settings.domain;
         let at = self.changes.now().wall;
-        let letter = letter(MailKind::Notice, (&id, domain), subject, message, at);
+        let letter = letter(MailKind::Notice, String::new(), subject, message, at);
         let mail = |(number, to): (usize, &String)| {
             let message_id = format!("{id}.{number}@{domain}");
             NewMail {

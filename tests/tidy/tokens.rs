@@ -20,7 +20,16 @@ const MOST_TOKENS: usize = 350;
 const KNOWN: &str = include_str!("known_places.txt");
 
 /// Maximum number of known places. It only decreases.
-const MOST_KNOWN: usize = 127;
+const MOST_KNOWN: usize = 120;
+
+/// Functions that are tables, each with the reason. They may be long.
+const TABLES: [(&str, &str); 2] = [
+    ("src/gateway/refusal.rs traits", "one row for each refusal"),
+    (
+        "src/site/site_refusal.rs row",
+        "one row for each refusal of a page",
+    ),
+];
 
 /// A violation: the rule, the file and the function.
 type Place = String;
@@ -227,7 +236,9 @@ fn dense_places(all: &[File]) -> Vec<Place> {
             body,
         } in functions(&tokens)
         {
-            if body.len() > MOST_TOKENS {
+            let place = format!("{path} {name}");
+            let is_table = TABLES.iter().any(|(table, _)| *table == place);
+            if body.len() > MOST_TOKENS && !is_table {
                 places.push(format!("long function: {path} {name}"));
             }
             if tuple_statements(body) > 0 {

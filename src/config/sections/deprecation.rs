@@ -15,7 +15,8 @@ const LINK: &str = "service.deprecation_link";
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
     let deprecated_at = instant(reading, DEPRECATED);
     let sunset_at = instant(reading, SUNSET);
-    if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
+    if let Some(from) = deprecated_at
+        && let Some(until) = sunset_at
         && until < from
     {
         reading.reject(

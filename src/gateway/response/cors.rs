@@ -114,9 +114,10 @@ impl CorsPolicy {
     /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
     pub fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = request_headers.get_all(ORIGIN).iter();
-        let (origin, None) = (origins.next(), origins.next()) else {
+        let origin = origins.next();
+        if origins.next().is_some() {
             return None;
-        };
+        }
         match &self.allowed {
             AllowedOrigins::Any => Some(ANY),
             AllowedOrigins::Listed(listed) => {

@@ -251,7 +251,9 @@ fn narrow(schema: &mut Value, property: &str, with: Value) {
         return;
     };
     let known = properties.entry(property).or_insert_with(|| json!({}));
-    if let (Some(known), Value::Object(with)) = (known.as_object_mut(), with) {
+    if let Some(known) = known.as_object_mut()
+        && let Value::Object(with) = with
+    {
         // A reference is complete, except for the description beside it.
         if with.contains_key("$ref") {
             known.retain(|key, _| key == "description");

@@ -183,9 +183,10 @@ fn incident(thread: &IncidentThread<'_>) -> String {
 
 fn days(status: &ServiceStatus) -> String {
     let whole = total(&status.days);
-    let (Some(first), Some(last)) = (status.days.first(), status.days.last()) else {
+    let Some(first) = status.days.first() else {
         return "<p>The history has not been read yet.</p>\n".into();
     };
+    let last = status.days.last().unwrap_or(first);
     if whole.counted == 0 {
         return "<p>There is no history yet. It begins a few minutes after the first start.</p>\n"
             .into();

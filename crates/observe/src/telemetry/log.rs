@@ -151,8 +151,8 @@ pub fn finish(timeout: Duration) {
 /// Registers the counters of lost lines; those of the event log include losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
-    if let (Some(StartedLog { writer, .. }), Some(counter)) =
-        (STARTED.get(), lost.of(LogStream::Events))
+    if let Some(StartedLog { writer, .. }) = STARTED.get()
+        && let Some(counter) = lost.of(LogStream::Events)
     {
         writer.lost().count_in(counter.clone());
     }

@@ -24,7 +24,10 @@ fn lowest(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
 /// The limit files of a group and its ancestors: a limit applies to all groups below.
 fn limit_files(line: &str) -> Vec<String> {
     let mut parts = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+    let Some(controllers) = parts.next() else {
+        return Vec::new();
+    };
+    let Some(group) = parts.next() else {
         return Vec::new();
     };
     let (mount, name) = if controllers.is_empty() {

@@ -140,8 +140,8 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
             Some(index) => index,
             None => self.free_entry(key, new),
         };
-        if let (Some(count), Some((_, value))) =
-            (self.counts.get_mut(index), self.values.get_mut(index))
+        if let Some(count) = self.counts.get_mut(index)
+            && let Some((_, value)) = self.values.get_mut(index)
         {
             *count += events;
             step(value);
@@ -162,8 +162,8 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
             .enumerate()
             .min_by_key(|(_, count)| **count);
         let (index, inherited) = least.map_or((0, 0), |(index, count)| (index, *count));
-        if let (Some(existing), Some(values)) =
-            (self.key.get_mut(index), self.values.get_mut(index))
+        if let Some(existing) = self.key.get_mut(index)
+            && let Some(values) = self.values.get_mut(index)
         {
             *existing = key;
             *values = (inherited, new(inherited));

@@ -55,9 +55,10 @@ impl TraceContext {
     /// The trace of a request, if it has exactly one valid header.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
-        let (Some(one), None) = (given.next(), given.next()) else {
+        let one = given.next()?;
+        if given.next().is_some() {
             return None;
-        };
+        }
         let mut parts = one.to_str().ok()?.split('-');
         let version = parts.next()?;
         let trace = parts.next()?;
