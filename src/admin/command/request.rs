@@ -53,7 +53,7 @@ fn query(fields: Value) -> String {
             Value::String(text) => {
                 query.append_pair(&name, &text);
             }
-            other => {
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 query.append_pair(&name, &other.to_string());
             }
         }
