@@ -94,7 +94,7 @@ async fn serve(
             None => false,
         };
         if is_requested || has_changed {
-            reload(&mut running, read_settings(), reply).await;
+            Box::pin(reload(&mut running, read_settings(), reply)).await;
         }
     }
 }

@@ -48,15 +48,14 @@ fn query(fields: Value) -> String {
         return String::new();
     };
     for (name, value) in fields {
-        match value {
-            Value::Null => {}
-            Value::String(text) => {
-                query.append_pair(&name, &text);
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => text,
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                value.to_string()
             }
-            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                query.append_pair(&name, &other.to_string());
-            }
-        }
+        };
+        query.append_pair(&name, &text);
     }
     query.finish()
 }
