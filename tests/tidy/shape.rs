@@ -38,10 +38,6 @@ const TABLES: &[(&str, &str)] = &[
     ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
     ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
     (
-        "crates/scoring/src/incident_scan/incident_line.rs every_error_of_a_record_names_its_field_and_the_remedy",
-        TO_SPLIT,
-    ),
-    (
         "crates/store/src/postgres/tests/transfer.rs a_site_moves_from_a_file_to_a_database_and_back_without_loss",
         TO_SPLIT,
     ),

@@ -55,6 +55,8 @@ pub(super) enum Status {
 }
 
 words! {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub(super) enum Severity: word {
         /// Needs attention.
         Warning = "warning",

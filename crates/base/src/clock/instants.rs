@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use jiff::fmt::temporal::DateTimePrinter;
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
@@ -254,6 +255,17 @@ impl fmt::Display for Day {
 impl Serialize for Wall {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&self.rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Wall {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::parse_rfc3339(&text).ok_or_else(|| {
+            D::Error::custom(format!(
+                "{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"
+            ))
+        })
     }
 }
 

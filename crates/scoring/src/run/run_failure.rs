@@ -3,7 +3,7 @@
 use scoregate_base::words;
 
 words! {
-    /// Why a run, or one of its trials, failed. The archive stores their index: new ones are appended.
+    /// Why a run, or one of its trials, failed. In the order in which one of several counts.
     #[derive(PartialOrd, Ord, Hash, serde::Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum RunFailure: word {
