@@ -391,7 +391,7 @@ fn http_upstream(
 /// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.
 pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
-        let archive = Archive::open(&archive, now)?;
+        let archive = Archive::open(&archive)?;
         if archive.is_empty()? {
             let path = archive.path().display().to_string();
             tracing::warn!(

@@ -36,10 +36,6 @@ const TABLES: &[(&str, &str)] = &[
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
     ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
     ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
-    (
-        "crates/scoring/src/incident_scan/incident_line.rs every_error_of_a_record_names_its_field_and_the_remedy",
-        TO_SPLIT,
-    ),
 ];
 
 /// Places that the default formatting made longer than the limit. Their number only decreases.
