@@ -65,7 +65,6 @@ struct LostUnits {
 struct ApplicationDay<'t> {
     trace: &'t Trace,
     application: usize,
-    day: &'t str,
     refused: Vec<DayRefusal<'t>>,
     /// In the order in which they were sent.
     served: Vec<&'t SeenRequest>,
@@ -157,8 +156,9 @@ fn days_of(trace: &Trace) -> Vec<ApplicationDay<'_>> {
     for request in &trace.requests {
         let application = request.id.application;
         let is_paid = trace.applications[application].is_paid;
-        if let Some(day) = trace.day_of(request).filter(|_| is_paid) {
-            let new = || ApplicationDay::new(trace, application, day);
+        let day = is_paid.then(|| trace.day_of(request)).flatten();
+        if let Some(day) = day {
+            let new = || ApplicationDay::new(trace, application);
             let day = days.entry((application, day)).or_insert_with(new);
             day.add(request);
         }
@@ -168,23 +168,21 @@ fn days_of(trace: &Trace) -> Vec<ApplicationDay<'_>> {
         day.charged.sort_by(f64::total_cmp);
         day.served
             .sort_by(|one, other| one.sent.total_cmp(&other.sent));
+        day.lost = day.losses();
     }
     days
 }
 
 impl<'t> ApplicationDay<'t> {
-    fn new(trace: &'t Trace, application: usize, day: &'t str) -> Self {
-        let mut day = Self {
+    fn new(trace: &'t Trace, application: usize) -> Self {
+        Self {
             trace,
             application,
-            day,
             refused: Vec::new(),
             served: Vec::new(),
             charged: Vec::new(),
             lost: Vec::new(),
-        };
-        day.lost = day.losses();
-        day
+        }
     }
 
     fn add(&mut self, request: &'t SeenRequest) {
@@ -279,17 +277,15 @@ impl<'t> ApplicationDay<'t> {
         let of_gateway = self
             .requests()
             .filter(|request| request.id.gateway == gateway && request.sent < at);
-        let process = of_gateway.clone().map(|request| request.process).max()?;
-        let used = of_gateway.filter(|request| {
-            request.process == process
-                && request.outcome == SeenOutcome::Served
-                && self.trace.day_of(request) == Some(self.day)
+        let process = of_gateway.map(|request| request.process).max()?;
+        let used = self.served.iter().filter(|request| {
+            request.id.gateway == gateway && request.process == process && request.sent < at
         });
         let units = used.count().max(FIRST_LEASE).min(self.lease(at));
         Some(((gateway, process), LostUnits { at, units }))
     }
 
-    fn requests(&self) -> impl Iterator<Item = &'t SeenRequest> + Clone {
+    fn requests(&self) -> impl Iterator<Item = &'t SeenRequest> {
         let application = self.application;
         let requests = self.trace.requests.iter();
         requests.filter(move |request| request.id.application == application)

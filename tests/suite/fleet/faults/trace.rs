@@ -191,7 +191,8 @@ impl Trace {
             return Some(day);
         }
         let logged = self.days.get(&request.id).map(String::as_str);
-        logged.or_else(|| self.day_around(request).filter(|_| self.is_lost(request)))
+        let around = || self.day_around(request);
+        logged.or_else(|| self.is_lost(request).then(around).flatten())
     }
 
     /// The day of all logged requests at about the same time.
