@@ -55,8 +55,6 @@ pub(super) enum Status {
 }
 
 words! {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub(super) enum Severity: word {
         /// Needs attention.
         Warning = "warning",

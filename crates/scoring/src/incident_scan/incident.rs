@@ -15,8 +15,6 @@ use crate::method::METHOD_VERSION;
 use crate::run::{ChangeAuthor, RunId};
 
 words! {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub(in crate) enum IncidentKind: word {
         /// Scores fell.
         Degradation = "degradation",
