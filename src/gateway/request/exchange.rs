@@ -136,12 +136,7 @@ impl<'g> Exchange<'g> {
 
     /// Records the response.
     #[inline]
-    pub(crate) fn finish(
-        &mut self,
-        answered: Answered<'_>,
-        status: StatusCode,
-        at: Now,
-    ) {
+    pub(crate) fn finish(&mut self, answered: Answered<'_>, status: StatusCode, at: Now) {
         self.is_finished = true;
         self.record(&RequestEnd {
             status: Some(status),

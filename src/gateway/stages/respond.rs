@@ -34,10 +34,7 @@ const BODY: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(crate) fn respond(
-    answered: Answered<'_>,
-    at: &ResponseContext<'_>,
-) -> Response<Full<Bytes>> {
+pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::default();
     let limits = LimitHeaders::new(at, answered);
     let is_shared = is_for_shared_caches(answered);
@@ -102,11 +99,7 @@ fn finish(mut head: HeadWriter<'_>, is_shared: bool, at: &ResponseContext<'_>) {
 }
 
 /// Adds the fields that only some services or responses have.
-fn add_rare_fields(
-    answered: Answered<'_>,
-    at: &ResponseContext<'_>,
-    headers: &mut HeaderMap,
-) {
+fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &mut HeaderMap) {
     match answered {
         Ok(Reply::Moved(to)) => {
             headers.insert(LOCATION, HeaderValue::from_static(to));

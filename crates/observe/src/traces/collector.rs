@@ -113,15 +113,7 @@ impl Collector {
         clock: &Clock,
     ) -> Result<ExportReply, ExportFailure> {
         let deadline = clock.mono().plus(TIMEOUT);
-        let mut request = Request::post(self.endpoint.0.clone())
-            .body(Full::new(body))
-            .map_err(|error| ExportFailure::Permanent(error.to_string()))?;
-        let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(
-            USER_AGENT,
-            HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
-        );
+        let request = self.request(body)?;
         let temporary = |reason: String| ExportFailure::Temporary {
             reason,
             retry_after: None,
@@ -145,6 +137,19 @@ impl Collector {
             return Ok(export_reply(&body.unwrap_or_default()));
         }
         Err(failure(status, retry_after))
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, ExportFailure> {
+        let mut request = Request::post(self.endpoint.0.clone())
+            .body(Full::new(body))
+            .map_err(|error| ExportFailure::Permanent(error.to_string()))?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
+        );
+        Ok(request)
     }
 }
 
