@@ -102,16 +102,14 @@ fn imports(models: usize, hours: u64) {
 }
 
 fn fill(path: &Path, models: usize, days: u64) {
-    let archive = Archive::open(path, now()).unwrap();
-    archive.make_room().unwrap();
+    let archive = Archive::open(path).unwrap();
     let mut runs = 0;
     let mut records = simulated_records(SEED, models, now(), days * 24).peekable();
     while records.peek().is_some() {
         let batch: Vec<_> = records.by_ref().take(BATCH).collect();
-        archive.take(&batch).unwrap();
+        archive.import(&batch, now()).unwrap();
         runs += batch.len();
     }
-    archive.sum_up(now()).unwrap();
     drop(archive);
     let size = std::fs::metadata(path).unwrap().len() >> 20;
     println!("an archive of {models} models over {days} days: {runs} runs, {size} MiB");
@@ -119,7 +117,7 @@ fn fill(path: &Path, models: usize, days: u64) {
 
 fn opens(path: &Path) {
     let began = Instant::now();
-    let archive = Archive::open(path, now()).unwrap();
+    let archive = Archive::open(path).unwrap();
     let opened = began.elapsed();
     let scoring = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let models = scoring.model_ids().len();
@@ -130,11 +128,7 @@ fn opens(path: &Path) {
 }
 
 fn refreshes(path: &Path) {
-    let scoring = Scoring::open(
-        RunSource::Archive(Archive::open(path, now()).unwrap()),
-        now(),
-    )
-    .unwrap();
+    let scoring = Scoring::open(RunSource::Archive(Archive::open(path).unwrap()), now()).unwrap();
     let worked = on_cpu();
     let mut took: Vec<Duration> = (1..=ROUNDS)
         .map(|hour| {
@@ -169,11 +163,7 @@ fn answers_meanwhile(path: &Path) {
         .enable_all()
         .build()
         .unwrap();
-    let scoring = Scoring::open(
-        RunSource::Archive(Archive::open(path, now()).unwrap()),
-        now(),
-    )
-    .unwrap();
+    let scoring = Scoring::open(RunSource::Archive(Archive::open(path).unwrap()), now()).unwrap();
     let scoring = Arc::new(scoring);
     let (clock, hand) = Clock::manual(now());
     let stop = CancellationToken::new();

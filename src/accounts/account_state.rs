@@ -19,13 +19,12 @@ use scoregate_base::limits::{
 pub(crate) struct AccountState {
     /// Its display name.
     name: Box<str>,
-    /// Replaced by [`AccountState::set_day`] when the day changes.
     balance: AccountBalance,
     /// Boxed: of a million applications hardly any has one.
     lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that reserved units of grace.
     pub(crate) is_uncharged: bool,
-    /// Whether it is listed among the accounts whose delivered units are recorded.
+    /// Whether it is listed among the accounts that leased units lately.
     is_listed: bool,
 }
 
@@ -56,8 +55,6 @@ struct LeaseState {
     minute: Option<MinuteShare>,
     /// When to ask for units that other gateways returned.
     returned_units: ReturnedUnits,
-    /// Units delivered on days that ended, until they are recorded.
-    ended: Vec<(Day, u32)>,
     /// Requests since the last recording.
     requests: UnrecordedRequests,
     /// The balance of a day that has not begun here.
@@ -239,20 +236,13 @@ impl AccountState {
         ahead.map(|ahead| ahead.day)
     }
 
-    /// Replaces its day. Units delivered on a day that ended are kept until they are recorded.
-    pub(crate) fn set_day(&mut self, day: DayBalance) {
-        let before = std::mem::replace(&mut self.balance.day, day);
-        if before.day() != day.day() && before.is_used() {
-            self.keep_ended(before.day(), before.spent());
-        }
+    pub(crate) const fn set_day(&mut self, day: DayBalance) {
+        self.balance.day = day;
     }
 
     /// Settles a unit that was held on a day.
     pub(crate) fn settle(&mut self, day: Day, kept: bool) {
         self.balance.day = self.balance.day.settle(day, kept);
-        if kept && day != self.day().day() {
-            self.keep_ended(day, 1);
-        }
     }
 
     /// Whether it owes units of this day to the ledger.
@@ -285,21 +275,6 @@ impl AccountState {
         taken.is_some()
     }
 
-    fn keep_ended(&mut self, day: Day, units: u32) {
-        self.lease.get_or_insert_default().ended.push((day, units));
-    }
-
-    /// Takes the units that were delivered on days that ended.
-    pub(crate) fn take_ended(&mut self) -> Vec<(Day, u32)> {
-        let ended = self
-            .lease
-            .as_mut()
-            .map(|lease| std::mem::take(&mut lease.ended))
-            .unwrap_or_default();
-        self.drop_unused_lease();
-        ended
-    }
-
     /// Counts a request. Returns whether it is the first one since the last recording.
     pub(crate) fn count_request(&mut self, request: CountedRequest) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
@@ -326,25 +301,19 @@ impl AccountState {
         counted.unwrap_or_default()
     }
 
-    /// Marks it as listed for recording. Returns `true` if it was not.
+    /// Marks it as listed. Returns `true` if it was not.
     pub(crate) fn mark_listed(&mut self) -> bool {
         !std::mem::replace(&mut self.is_listed, true)
     }
 
-    /// Whether it remains listed for recording: if it was used today or yesterday.
+    /// Whether it remains listed: if it was used today or yesterday.
     pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
             lease.ahead.take_if(|ahead| ahead.day.day() < today);
         }
         self.drop_unused_lease();
-        self.is_listed = self.day().day().next() >= today || self.has_ended();
+        self.is_listed = self.day().day().next() >= today;
         self.is_listed
-    }
-
-    fn has_ended(&self) -> bool {
-        self.lease
-            .as_ref()
-            .is_some_and(|lease| !lease.ended.is_empty())
     }
 
     fn returned_units(&mut self) -> &mut ReturnedUnits {
@@ -390,7 +359,6 @@ impl AccountState {
         let is_unused = |lease: &mut Box<LeaseState>| {
             lease.call.is_none()
                 && lease.minute.is_none()
-                && lease.ended.is_empty()
                 && lease.requests.is_unused()
                 && lease.ahead.is_none()
         };

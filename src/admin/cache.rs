@@ -2,6 +2,7 @@
 //!
 //! Documents are in the memory of the running server, so a stopped one has none.
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,12 +13,13 @@ use scoregate_base::routes::Selection;
 use super::command_problem::{CommandProblem, CommandResult};
 
 /// A purge request.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Args, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PurgeBody {
     /// `all`, or an API path, with or without a model and parameters.
     pub documents: String,
-    /// Removes the documents instead of serving them stale during the refresh.
+    /// Remove the documents instead of serving them stale during the refresh.
+    #[arg(long)]
     #[serde(default)]
     pub hard: bool,
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use clap::{ArgGroup, Args};
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
@@ -13,30 +14,38 @@ use crate::registry::Registrar;
 use scoregate_base::clock::Wall;
 use scoregate_base::json;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::StoredKey;
+use scoregate_store::{StoredApplication, StoredKey};
 
 use super::command_problem::{CommandProblem, CommandResult};
-use super::query::parsed_id;
 
 /// Applications that are read at once: leases wait meanwhile.
 const PAGE: usize = 1_000;
 /// Keys that an error lists.
 const MAX_LISTED: usize = 10;
 
+/// A key with its application.
+type ApplicationKey = (ApplicationId, StoredKey);
+
 /// A request to explain.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Args, Deserialize, Serialize)]
+#[command(group = ArgGroup::new("caller").required(true).multiple(true))]
 #[serde(deny_unknown_fields)]
 pub struct ExplainBody {
     /// Method and target, such as `GET /api/v1/models`.
+    #[arg(value_name = "REQUEST")]
     pub request: String,
-    /// Header fields, such as `Accept-Encoding: gzip`.
-    #[serde(default)]
-    pub headers: Vec<String>,
-    /// The first characters of its key. The newest valid key of the application if absent.
+    /// The first characters of the key; the rest is not sent.
+    #[arg(long, value_name = "PREFIX", group = "caller")]
     pub key: Option<String>,
-    /// The application of its key.
-    pub application: Option<String>,
-    /// The address that it comes from, as the gateway sees it; loopback if absent.
+    /// The application; without --key its newest valid key is used.
+    #[arg(long, value_name = "APP", group = "caller")]
+    pub app: Option<ApplicationId>,
+    /// A header field of the request, except for the key.
+    #[arg(long, value_name = "NAME: VALUE")]
+    #[serde(default)]
+    pub header: Vec<String>,
+    /// The address that the request comes from; loopback if absent.
+    #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
 }
 
@@ -78,7 +87,7 @@ impl ExplainBody {
             .body(())
             .map_err(|_| bad())?
             .into_parts();
-        for line in &self.headers {
+        for line in &self.header {
             let field = line.split_once(':').and_then(|(name, value)| {
                 Some((
                     name.parse::<HeaderName>().ok()?,
@@ -86,10 +95,10 @@ impl ExplainBody {
                 ))
             });
             let (name, value) =
-                field.ok_or_else(|| CommandProblem::bad("headers: write each as `Name: value`"))?;
+                field.ok_or_else(|| CommandProblem::bad("header: write each as `Name: value`"))?;
             if name == AUTHORIZATION || name == "x-api-key" {
                 return Err(CommandProblem::bad(
-                    "headers: leave out the key; `key` or `application` names it",
+                    "header: leave out the key; `key` or `app` names it",
                 ));
             }
             head.headers.append(name, value);
@@ -102,54 +111,41 @@ impl ExplainBody {
 
     /// The key that is meant.
     async fn stored_key(&self, registrar: &Registrar, now: Wall) -> CommandResult<StoredKey> {
-        let mut found = Vec::new();
-        let keys = |application: ApplicationId, keys: Vec<StoredKey>| {
-            keys.into_iter()
-                .filter(|key| self.fits(key))
-                .map(move |key| (application, key))
+        let mut found = match self.app {
+            Some(id) => self.fitting(registrar.show(id).await?).collect(),
+            None if self.key.is_some() => self.all_fitting(registrar).await?,
+            None => return Err(CommandProblem::bad("set key or app")),
         };
-        match (&self.application, &self.key) {
-            (Some(id), _) => {
-                let stored = registrar.show(parsed_id(id)?).await?;
-                found.extend(keys(stored.id, stored.keys));
-            }
-            (None, Some(_)) => {
-                let mut after = None;
-                loop {
-                    let page = registrar.list(after, PAGE).await?;
-                    found.extend(
-                        page.applications
-                            .into_iter()
-                            .flat_map(|stored| keys(stored.id, stored.keys)),
-                    );
-                    after = page.next;
-                    if after.is_none() {
-                        break;
-                    }
-                }
-            }
-            (None, None) => return Err(CommandProblem::bad("send key or application")),
-        }
         if self.key.is_none() {
             found.sort_by_key(|(_, key)| (key.is_active(now), key.created_at));
             found.drain(..found.len().saturating_sub(1));
         }
-        let listed = found
-            .iter()
-            .take(MAX_LISTED)
-            .map(|(id, key)| format!("{} of {id}", key.shown));
-        let listed: Vec<String> = listed.collect();
         match <[_; 1]>::try_from(found) {
             Ok([(_, key)]) => Ok(key),
-            Err(none) if none.is_empty() => {
-                Err(CommandProblem::bad("no stored key begins with that"))
-            }
-            Err(several) => Err(CommandProblem::bad(format!(
-                "{} keys begin with that; write more of it, or the application too: {}",
-                several.len(),
-                listed.join(", ")
-            ))),
+            Err(found) => Err(CommandProblem::bad(ambiguous(&found))),
         }
+    }
+
+    /// The fitting keys of all applications.
+    async fn all_fitting(&self, registrar: &Registrar) -> CommandResult<Vec<ApplicationKey>> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = registrar.list(after, PAGE).await?;
+            for stored in page.applications {
+                found.extend(self.fitting(stored));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn fitting(&self, stored: StoredApplication) -> impl Iterator<Item = ApplicationKey> {
+        let id = stored.id;
+        let keys = stored.keys.into_iter();
+        keys.filter(|key| self.fits(key)).map(move |key| (id, key))
     }
 
     /// Whether a key is meant. An imported key may be known by fewer characters than the operator has.
@@ -160,4 +156,21 @@ impl ExplainBody {
         };
         self.key.as_ref().is_none_or(is_meant)
     }
+}
+
+/// Why a text names no key: it fits none or several.
+fn ambiguous(found: &[ApplicationKey]) -> String {
+    if found.is_empty() {
+        return "no stored key begins with that".into();
+    }
+    let listed: Vec<String> = found
+        .iter()
+        .take(MAX_LISTED)
+        .map(|(id, key)| format!("{} of {id}", key.shown))
+        .collect();
+    format!(
+        "{} keys begin with that; write more of it, or the application too: {}",
+        found.len(),
+        listed.join(", ")
+    )
 }

@@ -34,19 +34,19 @@ pub use access::{AdminAccess, BadToken};
 pub use administration::Administration;
 pub use cache::PurgeBody;
 pub use command::{
-    AdminCommand, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey, OwnerCommand,
-    RevokeBody, RotateBody, StatusCommand, TierBody, perform,
+    AccountsCommand, AdminCommand, ApplicationUpdate, KeyRotation, KeysCommand, LimitChange,
+    MAX_BATCH, NewKey, NodesCommand, OwnerLetter, StatusCommand, SuspectsCommand, to_request,
 };
 pub use command_problem::CommandProblem;
 pub use explain::ExplainBody;
 pub use fleet::{
-    ApplicationRequestsView, DayRequestsView, EndpointRequestsView, FleetApplicationView,
-    FleetReports, FleetUsageView, NodeView, NodesView,
+    ApplicationRequestsView, DayRequestsView, EndpointRequestsView, FleetReports, NodeView,
+    NodesView,
 };
 pub use heartbeat::Heartbeat;
-pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};
+pub use key_lines::{FIELDS, REQUIRED, known_field, read_json};
 pub use operator::operator;
-pub use paths::{CACHE, EXPLAIN, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
+pub use paths::{CACHE, EXPLAIN, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};

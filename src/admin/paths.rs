@@ -1,6 +1,6 @@
 //! The paths of the side port. Any other one is answered with 404 and the list of them.
 //!
-//! Methods, and all other paths below these, are matched in `serve` and `AdminCommand::from_request`.
+//! Methods, and all other paths below these, are matched in `serve` and in `command`.
 
 /// List of stored documents.
 pub const CACHE: &str = "/v1/cache";
@@ -8,14 +8,6 @@ pub const CACHE: &str = "/v1/cache";
 pub const PURGE: &str = "/v1/cache/purge";
 /// Explanation of a request.
 pub const EXPLAIN: &str = "/v1/explain";
-/// Applications whose use looks like misuse.
-pub(super) const SUSPECTS: &str = "/v1/suspects";
-/// The gateways on the store.
-pub const NODES: &str = "/v1/nodes";
-/// Accounts of owners.
-pub(super) const ACCOUNTS: &str = "/v1/accounts";
-/// Messages of the status page.
-pub(super) const STATUS: &str = "/v1/status";
 /// Usage by application and address.
 pub const USAGE: &str = "/v1/usage";
 pub(super) const UPSTREAM: &str = "/v1/upstream";
@@ -30,18 +22,17 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";
 pub(super) const READY: &str = "/readyz";
 
-const PATHS: [&str; 17] = [
+const PATHS: [&str; 16] = [
     METRICS,
     ALIVE,
     READY,
-    "/v1/applications",
-    "/v1/audit",
-    NODES,
-    STATUS,
-    ACCOUNTS,
+    "/v1/keys",
+    "/v1/accounts",
+    "/v1/nodes",
+    "/v1/suspects",
+    "/v1/status",
     CACHE,
     EXPLAIN,
-    SUSPECTS,
     USAGE,
     UPSTREAM,
     SETTINGS,

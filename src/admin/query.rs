@@ -1,5 +1,4 @@
-//! Query parameters of the side port, without percent-decoding: only the address of an account needs it, whose command
-//! decodes it.
+//! Query parameters of the side port's paths that are not commands, without percent-decoding.
 //!
 //! Does not parse queries of the public API; see `routes::params`.
 
@@ -35,14 +34,6 @@ impl<'q> QueryPairs<'q> {
             .map(|(_, value)| *value)
     }
 
-    /// The last value of a parameter, as an id.
-    pub(super) fn id<T: std::str::FromStr<Err: std::fmt::Display>>(
-        &self,
-        name: &str,
-    ) -> CommandResult<Option<T>> {
-        self.get(name).map(parsed_id).transpose()
-    }
-
     /// The last value of a parameter, as a number.
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> CommandResult<Option<T>> {
         let bad = |_| CommandProblem::bad(format!("`{name}` must be a number"));
@@ -52,7 +43,7 @@ impl<'q> QueryPairs<'q> {
     }
 }
 
-/// An id of a path, a parameter or a body.
+/// An id of a path or a body.
 pub(super) fn parsed_id<T: std::str::FromStr<Err: std::fmt::Display>>(
     text: &str,
 ) -> CommandResult<T> {

@@ -22,12 +22,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::Gateway;
 use scoregate_base::accept::accept_next;
+use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::Scrape;
 use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
 use super::administration::Administration;
-use super::command::{AdminCommand, perform};
+use super::command::{self, AdminCommand};
 use super::command_problem::{CommandProblem, CommandResult};
 use super::operator::operator;
 use super::paths::{
@@ -118,99 +119,104 @@ pub async fn run(
         UnixListener::from_std(socket)
     });
     let socket = socket.transpose()?;
-    let side = Arc::new(side);
-    let connections = TaskTracker::new();
-    let slots = Arc::<SideConnections>::default();
-    let over_tcp = async {
-        while let Some((stream, _)) = stop
-            .run_until_cancelled(accept_next(&clock, || tcp.accept()))
-            .await
-        {
-            if stream.set_nodelay(true).is_err() {
-                continue; // fails only if the socket is gone
-            }
-            open(
-                stream,
-                &side,
-                AdminTransport::Tcp,
-                &connections,
-                &slots,
-                &stop,
-            );
-        }
+    let listeners = SideListeners {
+        side: Arc::new(side),
+        connections: TaskTracker::new(),
+        slots: Arc::default(),
+        stop,
     };
-    let over_socket = async {
-        let Some(socket) = &socket else { return };
-        while let Some((stream, _)) = stop
-            .run_until_cancelled(accept_next(&clock, || socket.accept()))
-            .await
-        {
-            let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            open(
-                stream,
-                &side,
-                AdminTransport::Socket { uid },
-                &connections,
-                &slots,
-                &stop,
-            );
-        }
-    };
-    tokio::join!(over_tcp, over_socket);
-    connections.close();
-    side.changes.close();
-    // A client that does not read its response cannot delay the shutdown.
-    if clock
-        .within(SHUTDOWN_TIMEOUT, async {
-            tokio::join!(connections.wait(), side.changes.wait())
-        })
-        .await
-        .is_err()
-    {
-        tracing::warn!("side port connections closed at shutdown");
-    }
+    tokio::join!(
+        listeners.accept_tcp(&clock, &tcp),
+        listeners.accept_socket(&clock, socket.as_ref())
+    );
+    listeners.finish(&clock).await;
     Ok(())
 }
 
-fn open(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    side: &Arc<SidePort>,
-    transport: AdminTransport,
-    connections: &TaskTracker,
-    slots: &Arc<SideConnections>,
-    stop: &CancellationToken,
-) {
-    let Some(slot) = slots.open() else { return };
-    let side = Arc::clone(side);
-    let stop = stop.clone();
-    let timer = ClockTimer::new(&side.gateway.load().clock);
-    connections.spawn(async move {
-        let service = service_fn(|request: Request<Incoming>| {
-            let side = Arc::clone(&side);
-            let slot = &slot;
-            async move {
-                let _request = slot.begin_request();
-                let access = transport.access(&side);
-                Ok::<_, Infallible>(side.handle(request, &access).await)
+/// The state of the listeners, shared by all connections.
+struct SideListeners {
+    side: Arc<SidePort>,
+    connections: TaskTracker,
+    slots: Arc<SideConnections>,
+    stop: CancellationToken,
+}
+
+impl SideListeners {
+    async fn accept_tcp(&self, clock: &Clock, tcp: &TcpListener) {
+        while let Some((stream, _)) = self
+            .stop
+            .run_until_cancelled(accept_next(clock, || tcp.accept()))
+            .await
+        {
+            // Fails only if the socket is gone.
+            if stream.set_nodelay(true).is_ok() {
+                self.open(stream, AdminTransport::Tcp);
+            }
+        }
+    }
+
+    async fn accept_socket(&self, clock: &Clock, socket: Option<&UnixListener>) {
+        let Some(socket) = socket else { return };
+        while let Some((stream, _)) = self
+            .stop
+            .run_until_cancelled(accept_next(clock, || socket.accept()))
+            .await
+        {
+            let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+            self.open(stream, AdminTransport::Socket { uid });
+        }
+    }
+
+    fn open(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        transport: AdminTransport,
+    ) {
+        let Some(slot) = self.slots.open() else {
+            return;
+        };
+        let side = Arc::clone(&self.side);
+        let stop = self.stop.clone();
+        let timer = ClockTimer::new(&side.gateway.load().clock);
+        self.connections.spawn(async move {
+            let service = service_fn(|request: Request<Incoming>| {
+                let side = Arc::clone(&side);
+                let slot = &slot;
+                async move {
+                    let _request = slot.begin_request();
+                    let access = transport.access(&side);
+                    Ok::<_, Infallible>(side.handle(request, &access).await)
+                }
+            });
+            let connection = http1::Builder::new()
+                .timer(timer)
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), service);
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = slot.displaced() => return tracing::debug!("side port connection closed for another"),
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "side port connection failed");
             }
         });
-        let connection = http1::Builder::new()
-            .timer(timer)
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = slot.displaced() => return tracing::debug!("side port connection closed for another"),
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "side port connection failed");
+    }
+
+    /// Waits for open connections and commands. A client that does not read its response cannot delay the shutdown.
+    async fn finish(&self, clock: &Clock) {
+        let changes = &self.side.changes;
+        self.connections.close();
+        changes.close();
+        let done = async { tokio::join!(self.connections.wait(), changes.wait()) };
+        if clock.within(SHUTDOWN_TIMEOUT, done).await.is_err() {
+            tracing::warn!("side port connections closed at shutdown");
         }
-    });
+    }
 }
 
 impl SidePort {
@@ -272,47 +278,49 @@ impl SidePort {
     ) -> CommandResult<Response<Full<Bytes>>> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
-        let gateway = self.gateway.load_full();
-        let path = head.uri.path();
+        let clock = self.gateway.load().clock.clone();
         let actor = actor(access, &head.headers);
-        let body = body::read(&gateway.clock, path, body).await?;
-        let body = match (head.method.as_str(), path) {
-            ("GET", CACHE) => cache::list(&gateway.engine),
-            ("POST", PURGE) => cache::purge(&gateway.engine, &body, &actor).await?,
-            ("POST", EXPLAIN) => {
-                explain::explain(&gateway, &self.administration.registrar, &body).await?
-            }
-            ("GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
-            ("GET", path) if is_usage(path) => {
-                usage_view::read(&gateway, &self.administration, path, head.uri.query()).await?
-            }
-            ("GET", SETTINGS) => {
-                json!({ "settings": &self.active.load().settings })
-            }
-            ("GET", LOG) => log_level::read(),
-            ("POST", LOG) => log_level::change(&body, &actor)?,
-            ("POST", RELOAD) => reload::reload(&self.reloads, &actor).await?,
-            ("POST", SCORING_REFRESH) => {
-                scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await?
-            }
-            _ => self.perform(&head, &body, actor).await?,
-        };
+        let body = body::read(&clock, head.uri.path(), body).await?;
+        let answer = self.answer(&head, &body, actor).await?;
         Ok(text(
             StatusCode::OK,
             "application/json",
-            format!("{body}\n"),
+            format!("{answer}\n"),
         ))
     }
 
+    async fn answer(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
+        let gateway = self.gateway.load_full();
+        match (head.method.as_str(), head.uri.path()) {
+            ("GET", CACHE) => Ok(cache::list(&gateway.engine)),
+            ("POST", PURGE) => cache::purge(&gateway.engine, body, &actor).await,
+            ("POST", EXPLAIN) => {
+                explain::explain(&gateway, &self.administration.registrar, body).await
+            }
+            ("GET", UPSTREAM) => Ok(upstream::view(gateway.engine.fetcher.status())),
+            ("GET", path) if is_usage(path) => {
+                usage_view::read(&gateway, &self.administration, path, head.uri.query()).await
+            }
+            ("GET", SETTINGS) => Ok(json!({ "settings": &self.active.load().settings })),
+            ("GET", LOG) => Ok(log_level::read()),
+            ("POST", LOG) => log_level::change(body, &actor),
+            ("POST", RELOAD) => reload::reload(&self.reloads, &actor).await,
+            ("POST", SCORING_REFRESH) => {
+                scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await
+            }
+            _ => self.perform(head, body, actor).await,
+        }
+    }
+
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
-        let command =
-            AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
+        let command: AdminCommand =
+            command::read(&head.method, head.uri.path(), head.uri.query(), body)?;
         let administration = Arc::clone(&self.administration);
         let status = self.gateway.load().status.clone();
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
         let task = self.changes.spawn(async move {
-            let mut performed = perform(&administration, command, &actor).await?;
+            let mut performed = command.perform(&administration, &actor).await?;
             if posts_status {
                 if let Some(posted) = performed.as_object_mut() {
                     posted.insert("published".into(), status.is_some().into());

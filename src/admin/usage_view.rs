@@ -2,7 +2,7 @@
 //! gateways is in `fleet`.
 //!
 //! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
-//! `GET /v1/applications/APP`.
+//! `GET /v1/keys/show`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::registry::{BadField, ImportedKey, KeyRecord, Registrar};
 use scoregate_store::{ApplicationPage, StoredApplication};
 
-use super::key_lines::LineObject;
-
 /// An application and its keys.
 #[derive(Serialize)]
 pub(super) struct ApplicationView<'s> {
@@ -46,7 +44,7 @@ pub enum LineView {
 /// A page of exported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportView {
-    pub keys: Vec<LineObject>,
+    pub keys: Vec<KeyRecord>,
     /// Reasons for records that could not be read.
     pub skipped: Vec<String>,
     /// `after` of the next page; none on the last page.
@@ -90,12 +88,7 @@ impl ImportView {
 impl From<&ApplicationPage> for ExportView {
     fn from(page: &ApplicationPage) -> Self {
         Self {
-            keys: page
-                .applications
-                .iter()
-                .flat_map(KeyRecord::of)
-                .map(|key| LineObject::of(&key))
-                .collect(),
+            keys: page.applications.iter().flat_map(KeyRecord::of).collect(),
             skipped: page.skipped.clone(),
             next: page.next.map(|id| id.to_string()),
         }

@@ -47,11 +47,10 @@ impl ServerKeys {
         let directory = || Arc::clone(&opened.key_directory);
         let clock = || clock.clone();
         let metrics = || Arc::clone(instruments);
-        let copy = opened.fleet.as_ref().map(|fleet| {
+        let copy = opened.fleet.as_ref().map(|_| {
             let freshness = Arc::clone(&opened.key_directory.freshness);
-            let copy = fleet.copy.clone();
             Arc::new(LocalCopyWriter::new(
-                copy,
+                Arc::clone(&opened.local),
                 store(),
                 freshness,
                 clock(),

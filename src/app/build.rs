@@ -32,11 +32,11 @@ use scoregate_observe::telemetry::log::{self, LogStream};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_observe::traces::{SpanExporter, Tracer};
 use scoregate_scoring::{Archive, RunSource, Scoring};
-use scoregate_store::{Mirror, OwedFile, Store};
+use scoregate_store::{Mirror, Store};
 
 use super::administration::ServerKeys;
 use super::backend_watch::BackendInUse;
-use super::data_dir::{DOCUMENTS, DataDir};
+use super::data_dir::DataDir;
 use super::mail_delivery::MailTasks;
 use super::opened_days;
 use super::site;
@@ -95,14 +95,14 @@ pub(super) async fn build(
         config.cache_bytes,
         config.retention.clone(),
         upstream,
-        open_mirror(config, data_dir).await?,
+        Some(mirror(config, data_dir)),
         shared,
         clock,
         &instruments,
     );
     let restoring = restoring(&engine);
     let key_directory = Arc::clone(&opened.key_directory);
-    let leases = leases(&opened, data_dir, clock, &instruments, ledger_calls).await?;
+    let leases = leases(&opened, clock, &instruments, ledger_calls).await?;
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
     if let Some(copy) = &keys.copy {
@@ -168,7 +168,6 @@ fn restoring(engine: &DocumentEngine) -> tokio::task::JoinHandle<()> {
 /// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
 async fn leases(
     opened: &ServerStore,
-    data_dir: &DataDir,
     clock: &Clock,
     instruments: &Arc<Instruments>,
     ledger_calls: &TaskTracker,
@@ -183,7 +182,7 @@ async fn leases(
         Some(fleet) => calls.shared(fleet.gateways, fleet.timeout),
         None => calls,
     };
-    let calls = calls.carrying(OwedFile::of(data_dir.path())).await;
+    let calls = calls.carrying(Arc::clone(&opened.local)).await;
     if let Err(error) = calls.charge_carried().await {
         tracing::error!(%error, "units delivered on grace before the last shutdown cannot be charged yet; no units are leased until they are");
     }
@@ -311,22 +310,12 @@ fn challenge(service: &str) -> HeaderValue {
     value.unwrap_or(HeaderValue::from_static("Bearer"))
 }
 
-/// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
-async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
-    let path = data_dir.path().join(DOCUMENTS);
-    let max_bytes = config.cache_disk_bytes;
-    Ok(
-        match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
-            Ok(mirror) => Some(MirrorWorker {
-                mirror,
-                backend: config.backend_identity(),
-            }),
-            Err(error) => {
-                tracing::error!(%error, "disk mirror disabled");
-                None
-            }
-        },
-    )
+/// The disk mirror in the data directory.
+fn mirror(config: &Config, data_dir: &DataDir) -> MirrorWorker {
+    MirrorWorker {
+        mirror: Mirror::new(data_dir.path(), config.cache_disk_bytes),
+        backend: config.backend_identity(),
+    }
 }
 
 /// The documents that gateways share, if they have a database and a backend in common.
@@ -402,7 +391,7 @@ fn http_upstream(
 /// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.
 pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
-        let archive = Archive::open(&archive, now)?;
+        let archive = Archive::open(&archive)?;
         if archive.is_empty()? {
             let path = archive.path().display().to_string();
             tracing::warn!(

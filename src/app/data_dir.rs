@@ -12,8 +12,6 @@ use anyhow::Context as _;
 
 /// Name of the Unix socket in it.
 pub const SOCKET: &str = "scoregate.sock";
-/// Name of the disk mirror in it.
-pub const DOCUMENTS: &str = "documents";
 const LOCK: &str = "scoregate.lock";
 /// Content of a new lock file. The store empties the file when it is opened; older versions wrote nothing.
 const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n";

@@ -29,7 +29,7 @@ mod watched_files;
 
 pub use administration::{ServerKeys, administration};
 pub use build::open_scoring;
-pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
+pub use data_dir::{DataDir, DataDirInUse, SOCKET};
 pub use notices::notice_texts;
 pub(crate) use open_files::OpenFiles;
 pub use running::{RunningServer, ShutdownReport, start, start_on};

@@ -1,7 +1,7 @@
 //! Opens the store: the file in the data directory, or the database that several gateways share.
 
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::config::Config;
 use crate::registry::DirectoryKeeper;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore,
-    LocalCopy, OpenFailure, PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
+    ConnectionFault, CopiedReading, DatabaseAddress, DatabaseConfig, DatabaseSettings,
+    Embedded as EmbeddedStore, LocalFile, OpenFailure, PostgresStore, SeenTimelines, Store,
+    StoreError,
 };
 
 const UNREADABLE: &str = "the stored applications and keys cannot be read";
@@ -22,6 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct ServerStore {
     pub(super) store: Arc<dyn Store>,
+    pub(super) local: Arc<LocalFile>,
     /// Empty until the keys are loaded.
     pub(super) key_directory: Arc<KeyDirectory>,
     /// `None` for a file in the data directory, which no other gateway uses.
@@ -33,17 +35,16 @@ pub(super) struct FleetStore {
     pub(super) gateways: NonZeroU32,
     /// How long requests wait for units.
     pub(super) timeout: Duration,
-    pub(super) copy: LocalCopy,
     database: StartingDatabase,
-    /// The content of the local copy, if the database is unreachable.
-    copied: Option<VerifiedLocalCopy>,
+    /// Up to where the local copy is complete, if the database is unreachable.
+    copied: Option<CopiedReading>,
 }
 
 /// The connection to that database.
 struct StartingDatabase {
     store: Arc<PostgresStore>,
     address: DatabaseAddress,
-    data_dir: PathBuf,
+    local: Arc<LocalFile>,
     clock: Clock,
     /// When the last attempt to reach it begins.
     until: Mono,
@@ -58,7 +59,8 @@ pub async fn open_store(
     if let Some(settings) = &config.database {
         let database = read_database_files(settings).await?;
         let directory = data_dir.to_owned();
-        let seen = tokio::task::spawn_blocking(move || SeenTimelines::read_in(&directory)).await?;
+        let seen =
+            tokio::task::spawn_blocking(move || SeenTimelines::read_in(&directory)).await??;
         let store = PostgresStore::unopened(database, clock.clone(), seen);
         let checked = Box::pin(store.check()).await;
         checked.with_context(|| format!("the database {}", settings.address))?;
@@ -78,20 +80,24 @@ pub(super) async fn open_for_server(
 ) -> anyhow::Result<ServerStore> {
     let Some(settings) = &config.database else {
         let store = open_store(config, data_dir, clock).await?;
+        // After the store: a start that fails leaves no trace of one.
+        let local = open_local(data_dir).await?;
         return Ok(ServerStore {
             store,
+            local,
             key_directory: Arc::default(),
             fleet: None,
         });
     };
     let database = read_database_files(settings).await?;
-    let directory = data_dir.to_owned();
-    let seen = tokio::task::spawn_blocking(move || SeenTimelines::kept_in(&directory)).await?;
+    let local = open_local(data_dir).await?;
+    let kept = Arc::clone(&local);
+    let seen = tokio::task::spawn_blocking(move || SeenTimelines::kept_in(kept)).await??;
     let store = Arc::new(PostgresStore::unopened(database, clock.clone(), seen));
     let database = StartingDatabase {
         store: Arc::clone(&store),
         address: settings.address.clone(),
-        data_dir: data_dir.to_owned(),
+        local: Arc::clone(&local),
         clock: clock.clone(),
         until: clock.mono().plus(settings.start_timeout),
     };
@@ -107,11 +113,9 @@ pub(super) async fn open_for_server(
     };
     let gateways = config.gateways;
     let timeout = settings.timeout;
-    let copy = LocalCopy::of(data_dir);
     let fleet = Some(FleetStore {
         gateways,
         timeout,
-        copy,
         database,
         copied,
     });
@@ -120,6 +124,7 @@ pub(super) async fn open_for_server(
     )));
     Ok(ServerStore {
         store,
+        local,
         key_directory,
         fleet,
     })
@@ -129,7 +134,7 @@ pub(super) async fn open_for_server(
 fn is_transient(failure: &OpenFailure) -> bool {
     match failure.kind {
         ConnectionFault::Unreachable | ConnectionFault::Refused => true,
-        ConnectionFault::UnusableTables => false,
+        ConnectionFault::Unusable => false,
     }
 }
 
@@ -158,7 +163,7 @@ impl ServerStore {
             }
         };
         keeper
-            .load_copy(copy)
+            .load_copy(&self.local, &copy)
             .await
             .context("the local copy of the keys cannot be read")
     }
@@ -194,12 +199,12 @@ impl StartingDatabase {
     }
 
     /// The local copy, from which the server starts because of this error.
-    async fn copy_instead(&self, error: StoreError) -> anyhow::Result<VerifiedLocalCopy> {
-        let Some(copy) = usable_copy(&self.data_dir).await? else {
+    async fn copy_instead(&self, error: StoreError) -> anyhow::Result<CopiedReading> {
+        let Some(copy) = usable_copy(&self.local).await? else {
             return Err(error).with_context(|| self.name());
         };
-        self.store.accept_only(copy.reading().position.data_set());
-        let read_at = copy.reading().at.rfc3339();
+        self.store.accept_only(copy.position.data_set());
+        let read_at = copy.at.rfc3339();
         let database = self.address.to_string();
         tracing::error!(
             %error, read_at, database,
@@ -211,15 +216,25 @@ impl StartingDatabase {
     }
 }
 
-/// The local copy, if there is one without damage.
-async fn usable_copy(data_dir: &Path) -> anyhow::Result<Option<VerifiedLocalCopy>> {
-    let copy = LocalCopy::of(data_dir);
-    let path = copy.path().display().to_string();
-    let opened = tokio::task::spawn_blocking(move || copy.open()).await?;
-    Ok(opened.unwrap_or_else(|flaw| {
-        tracing::error!(%flaw, path, "local copy of the keys ignored");
+/// Up to where the local copy is complete, if there is one without damage.
+async fn usable_copy(local: &Arc<LocalFile>) -> anyhow::Result<Option<CopiedReading>> {
+    let local = Arc::clone(local);
+    let opened = tokio::task::spawn_blocking(move || {
+        local.check_copy()?;
+        local.copied()
+    });
+    Ok(opened.await?.unwrap_or_else(|flaw| {
+        tracing::error!(%flaw, "local copy of the keys ignored");
         None
     }))
+}
+
+/// Opens the file of this machine.
+async fn open_local(data_dir: &Path) -> anyhow::Result<Arc<LocalFile>> {
+    let directory = data_dir.to_owned();
+    let opened = tokio::task::spawn_blocking(move || LocalFile::open(&directory)).await?;
+    let name = || data_dir.join(LocalFile::NAME).display().to_string();
+    Ok(Arc::new(opened.with_context(name)?))
 }
 
 /// The database with its TLS files.

@@ -41,6 +41,8 @@ const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
 /// Interval between checks for claims of shares of grace that are due, and between questions whether an unreachable ledger
 /// is back.
 const KEEP_GRACE_EVERY: Duration = Duration::from_secs(1);
+/// Interval between questions whether an unreachable store of shared documents is back.
+const ASK_AGAIN_EVERY: Duration = Duration::from_secs(5);
 /// Interval between deletions of outdated records of the ledger.
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
 /// Interval between reads of the change feed of a shared store.
@@ -72,6 +74,9 @@ pub(super) fn spawn(
     if let Some(updater) = updater {
         background.until_stopped(update_scores(updater, Arc::clone(&engine.refresher)));
     }
+    background.repeat(ASK_AGAIN_EVERY, &engine, |engine| async move {
+        engine.ask_for_shared_documents().await;
+    });
     background.spawn(engine.mirror.run(background.stop.clone()));
     if config.retention.probing {
         background.spawn(engine.refresher.run(background.stop.clone()));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use http::Version;
 use http::request::Parts;
 use http_body::Body;
 use http_body_util::BodyExt as _;
@@ -24,6 +25,8 @@ const BUDGET: usize = 32 << 20;
 const WITHOUT_KEY: usize = 24 << 20;
 /// Memory of the codec for a request whose body is awaited: the buffer with its head, and the one that receives its body.
 const READ_BUFFERS: usize = 16 << 10;
+/// Memory of the codec of HTTP/2 for a connection, which may have this request only.
+const CODEC_OF_HTTP2: usize = 48 << 10;
 
 /// The memory for bodies that are awaited.
 pub struct BodyBudget {
@@ -116,13 +119,19 @@ impl<'b> RequestBody<'b> {
     pub async fn rest(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
         let clock = self.clock;
         let budget = self.budget;
-        // All of a stated size: memory that grows in steps leaves behind what it had before.
         let stated = self.body.size_hint().exact().unwrap_or(0);
         let stated = usize::try_from(stated).unwrap_or(0);
-        self.received.reserve_exact(stated);
-        let amount = READ_BUFFERS + 2 * size(self.head) + self.received.capacity();
+        let body = self.received.capacity().max(self.received.len() + stated);
+        let codec = if self.head.version < Version::HTTP_2 {
+            READ_BUFFERS
+        } else {
+            CODEC_OF_HTTP2
+        };
+        let amount = codec + 2 * size(self.head) + body;
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
+                // All of it: memory that grows in steps leaves behind what it had before.
+                self.received.reserve_exact(stated);
                 let displaced = share.displaced();
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
                 tokio::select! {

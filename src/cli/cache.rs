@@ -43,13 +43,7 @@ enum CacheCommand {
         scoregate cache purge all --hard --data-dir DIR\n\n\
         A model or parameters that are left out match all. Purged documents are served stale while they are refreshed;\n\
         with --hard they are removed, and the next request for each waits for the backend.")]
-    Purge {
-        /// `all`, or an API path, with or without a model and parameters.
-        documents: String,
-        /// Remove the documents instead of serving them stale during the refresh.
-        #[arg(long)]
-        hard: bool,
-    },
+    Purge(PurgeBody),
 }
 
 #[derive(Deserialize)]
@@ -62,13 +56,10 @@ pub(super) fn run(args: CacheArgs) -> CommandOutcome {
     let is_list = matches!(args.command, CacheCommand::List);
     let request = match args.command {
         CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
-        CacheCommand::Purge { documents, hard } => {
-            let body = serde_json::to_vec(&PurgeBody { documents, hard });
-            (
-                Method::POST,
-                PURGE.into(),
-                body.expect("a string and a boolean are valid JSON"),
-            )
+        CacheCommand::Purge(body) => {
+            let body = serde_json::to_vec(&body);
+            let body = body.expect("a string and a boolean are valid JSON");
+            (Method::POST, PURGE.into(), body)
         }
     };
     let reason = "documents are only in the memory of a running server";

@@ -1,10 +1,12 @@
 //! All commands with their arguments and help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use rustix::fs::Mode;
 
-use super::command_error::CommandError;
+use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
@@ -133,55 +135,68 @@ enum CliCommand {
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
     // All files are private, those that SQLite creates too.
-    let umask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-            let printed = error.print();
-            let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
-            return if is_help && printed.is_ok() {
-                Exit::Done
-            } else {
-                Exit::Input
-            };
+    let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    match Cli::try_parse() {
+        Ok(cli) => cli.command.run(umask).unwrap_or_else(CommandError::report),
+        Err(refused) => print(&refused),
+    }
+}
+
+/// Prints help, the version or what is wrong with the arguments.
+fn print(refused: &clap::Error) -> Exit {
+    let printed = refused.print();
+    let is_wanted = matches!(
+        refused.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    if is_wanted && printed.is_ok() {
+        Exit::Done
+    } else {
+        Exit::Input
+    }
+}
+
+impl CliCommand {
+    fn run(self, umask: Mode) -> CommandOutcome {
+        match self {
+            Self::Demo { location, seed } => Ok(demo::run(&location, seed)),
+            Self::Serve {
+                config,
+                reload_on_change,
+                location,
+            } => serve::run(config.as_deref(), &location, reload_on_change),
+            Self::Check { config, sample } => check::run(config.as_deref(), sample),
+            Self::Keys(args) => keys::run(args),
+            Self::Accounts(args) => accounts::run(args),
+            Self::Nodes(args) => nodes::run(&args),
+            Self::Suspects(args) => suspects::run(args),
+            Self::Status(args) => status::run(args),
+            Self::Store(args) => store::run(&args),
+            Self::Scoring(args) => scoring::run(args),
+            Self::Cache(args) => cache::run(args),
+            Self::Explain(args) => explain::run(args),
+            Self::Reload(args) => reload::run(&args),
+            Self::Top(args) => top::run(&args),
+            Self::Health(args) => health::run(&args),
+            Self::Version { verbose } => Ok(version::run(verbose)),
+            Self::Man { to } => write_man_pages(&to, umask),
+            Self::Completions { shell } => Ok(print_completions(shell)),
         }
-    };
-    let done = match cli.command {
-        CliCommand::Demo { location, seed } => Ok(demo::run(&location, seed)),
-        CliCommand::Serve {
-            config,
-            reload_on_change,
-            location,
-        } => serve::run(config.as_deref(), &location, reload_on_change),
-        CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
-        CliCommand::Keys(args) => keys::run(args),
-        CliCommand::Accounts(args) => accounts::run(args),
-        CliCommand::Nodes(args) => nodes::run(&args),
-        CliCommand::Suspects(args) => suspects::run(&args),
-        CliCommand::Status(args) => status::run(args),
-        CliCommand::Store(args) => store::run(&args),
-        CliCommand::Scoring(args) => scoring::run(args),
-        CliCommand::Cache(args) => cache::run(args),
-        CliCommand::Explain(args) => explain::run(args),
-        CliCommand::Reload(args) => reload::run(&args),
-        CliCommand::Top(args) => top::run(&args),
-        CliCommand::Health(args) => health::run(&args),
-        CliCommand::Version { verbose } => Ok(version::run(verbose)),
-        CliCommand::Man { to } => {
-            // The pages are for every user.
-            rustix::process::umask(umask);
-            let written = clap_mangen::generate_to(Cli::command(), &to);
-            let failed = |error| CommandError::Input(format!("{}: {error}", to.display()));
-            written.map(|()| Exit::Done).map_err(failed)
-        }
-        CliCommand::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
-            Ok(printer::data(&String::from_utf8_lossy(&script)))
-        }
-    };
-    done.unwrap_or_else(CommandError::report)
+    }
+}
+
+/// The pages are for every user.
+fn write_man_pages(to: &Path, umask: Mode) -> CommandOutcome {
+    rustix::process::umask(umask);
+    let failed = |error| CommandError::Input(format!("{}: {error}", to.display()));
+    clap_mangen::generate_to(Cli::command(), to).map_err(failed)?;
+    Ok(Exit::Done)
+}
+
+fn print_completions(shell: clap_complete::Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
+    printer::data(&String::from_utf8_lossy(&script))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::accounts::TermsByTier;
-use crate::admin::{self, AdminCommand, Administration, CommandProblem, perform};
+use crate::admin::{self, AdminCommand, Administration, CommandProblem, to_request};
 use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
 use crate::config::Config;
 use crate::instruments::Instruments;
@@ -140,10 +140,10 @@ impl CommandTarget {
                 let stream = UnixStream::connect(socket)
                     .await
                     .context("the server has stopped")?;
-                send(stream, command.to_request()).await
+                send(stream, to_request(&command)).await
             }
             Self::Store { administration, .. } => {
-                Ok(perform(administration, command, &operator()).await?)
+                Ok(command.perform(administration, &operator()).await?)
             }
         }
     }
@@ -202,8 +202,9 @@ async fn send(stream: UnixStream, request: ControlRequest) -> CommandOutcome<Val
 /// Sends one request over a new connection and reads the response.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    (method, target, body): ControlRequest,
+    request: ControlRequest,
 ) -> anyhow::Result<(StatusCode, Bytes)> {
+    let (method, target, body) = request;
     let request = Request::builder()
         .method(method)
         .uri(target)

@@ -1,52 +1,24 @@
-//! `scoregate explain`: how a running server would answer a request now, or how it answered one that is in the access log.
+//! `scoregate explain`: how a running server would answer a request now.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-
-use clap::{ArgGroup, Args};
+use clap::Args;
 use http::Method;
 
 use crate::admin::{EXPLAIN, ExplainBody};
 use crate::gateway::{Explanation, PossibleOutcome, RuleAmounts};
-use scoregate_base::keys::{ApplicationId, SHOWN_CHARACTERS};
+use scoregate_base::keys::SHOWN_CHARACTERS;
 
 use super::command_error::CommandOutcome;
 use super::control::{block_on, request_running};
 use super::exit::Exit;
-use super::logged_request;
 use super::printer;
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("caller").multiple(true))]
 pub(super) struct ExplainArgs {
-    /// Method and target, such as `GET /api/v1/models`.
-    #[arg(
-        value_name = "REQUEST",
-        required_unless_present = "logged",
-        requires = "caller"
-    )]
-    text: Option<String>,
-    /// The first characters of the key; the rest is not sent.
-    #[arg(long, value_name = "PREFIX", group = "caller")]
-    key: Option<String>,
-    /// The application; without --key its newest valid key is used.
-    #[arg(long, value_name = "APP", group = "caller")]
-    app: Option<ApplicationId>,
-    /// A header field of the request, except for the key.
-    #[arg(long, value_name = "NAME: VALUE")]
-    header: Vec<String>,
-    /// The address that the request comes from; loopback if absent.
-    #[arg(long, value_name = "IP")]
-    client: Option<IpAddr>,
-    /// The id of a past request, which its response has as `X-Request-ID`.
-    #[arg(long = "request", id = "logged", value_name = "ID", requires = "log", conflicts_with_all = ["text", "caller"])]
-    logged: Option<String>,
-    /// The access log with that request; - for standard input.
-    #[arg(long, value_name = "FILE|-", requires = "logged")]
-    log: Option<PathBuf>,
+    #[command(flatten)]
+    body: ExplainBody,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON.
@@ -56,36 +28,18 @@ pub(super) struct ExplainArgs {
 
 pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
     let ExplainArgs {
-        text,
-        key,
-        app,
-        header,
-        client,
-        logged,
-        log,
+        mut body,
         server,
         json,
     } = args;
     let config = server.settings()?;
-    let explanation = if let (Some(id), Some(log)) = (logged, log) {
-        serde_json::to_value(logged_request::find(&id, &log, &config)?)
-    } else {
-        let body = ExplainBody {
-            request: text.unwrap_or_default(),
-            headers: header,
-            key: key.map(|key| key.chars().take(SHOWN_CHARACTERS).collect()),
-            application: app.map(|id| id.to_string()),
-            client,
-        };
-        let body = serde_json::to_vec(&body).expect("strings are valid JSON");
-        let reason = "it alone knows the state that decides";
-        Ok(block_on(request_running(
-            &config,
-            (Method::POST, EXPLAIN.into(), body),
-            reason,
-        ))?)
-    };
-    let explanation = explanation.expect("strings and numbers are valid JSON");
+    body.key = body
+        .key
+        .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
+    let body = serde_json::to_vec(&body).expect("strings are valid JSON");
+    let request = (Method::POST, EXPLAIN.into(), body);
+    let reason = "it alone knows the state that decides";
+    let explanation = block_on(request_running(&config, request, reason))?;
     Ok(if json {
         printer::json(&explanation)
     } else {

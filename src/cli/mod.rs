@@ -17,7 +17,6 @@ mod input_file;
 mod input_lines;
 mod keys;
 mod location_args;
-mod logged_request;
 mod nodes;
 mod output_file;
 mod printer;

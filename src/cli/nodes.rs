@@ -4,7 +4,7 @@
 
 use clap::Args;
 
-use crate::admin::{AdminCommand, NodeView, NodesView};
+use crate::admin::{AdminCommand, NodeView, NodesCommand, NodesView};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
@@ -24,7 +24,8 @@ pub(super) struct NodesArgs {
 }
 
 pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
-    let response = perform_once(&args.server.settings()?, AdminCommand::Nodes)?;
+    let command = AdminCommand::Nodes(NodesCommand::List {});
+    let response = perform_once(&args.server.settings()?, command)?;
     Ok(if args.json {
         printer::json(&response)
     } else {

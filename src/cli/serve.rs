@@ -12,7 +12,8 @@ use clap::Args;
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::app::{self, InheritedSockets};
+use crate::admin::ReloadRequest;
+use crate::app::{self, InheritedSockets, RunningServer};
 use crate::config::{
     Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file,
     read_secrets, resolve,
@@ -92,20 +93,28 @@ async fn serve(
             Some(watch) => watch.has_changed().await,
             None => false,
         };
-        if !is_requested && !has_changed {
-            continue;
+        if is_requested || has_changed {
+            Box::pin(reload(&mut running, read_settings(), reply)).await;
         }
-        let outcome = match read_settings() {
-            Ok(config) => running.reload(config).await,
-            Err(problems) => {
-                running.reload_refused(&problems);
-                Err(problems)
-            }
-        };
-        let sent = reply.map(|reply| reply.send(outcome.map_err(|problems| problems.to_string())));
-        if sent.is_some_and(|sent| sent.is_err()) {
-            tracing::debug!("reload requester disconnected");
+    }
+}
+
+async fn reload(
+    running: &mut RunningServer,
+    settings: Result<Config, ConfigProblems>,
+    reply: Option<ReloadRequest>,
+) {
+    let outcome = match settings {
+        Ok(config) => running.reload(config).await,
+        Err(problems) => {
+            running.reload_refused(&problems);
+            Err(problems)
         }
+    };
+    let Some(reply) = reply else { return };
+    let outcome = outcome.map_err(|problems| problems.to_string());
+    if reply.send(outcome).is_err() {
+        tracing::debug!("reload requester disconnected");
     }
 }
 

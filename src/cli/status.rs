@@ -2,12 +2,10 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::Value;
 
 use crate::admin::{AdminCommand, StatusCommand};
-use scoregate_store::IncidentState;
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
@@ -20,7 +18,7 @@ pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
     #[command(subcommand)]
-    action: StatusAction,
+    command: StatusCommand,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON.
@@ -28,54 +26,13 @@ pub(super) struct StatusArgs {
     json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum StatusAction {
-    /// Open an incident, or add a message to an open one.
-    #[command(after_help = "Examples:\n  \
-        scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
-        scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n\n\
-        A new incident is `investigating` unless --state is set; an open one keeps its state.")]
-    Post {
-        /// Title of a new incident.
-        #[arg(required_unless_present = "incident", conflicts_with = "incident")]
-        title: Option<String>,
-        /// Number of an open incident.
-        #[arg(long, value_name = "N")]
-        incident: Option<u64>,
-        /// Text of the message, up to 4,000 characters. Line breaks are kept.
-        #[arg(long, value_name = "TEXT")]
-        message: String,
-        /// State of the incident from now on.
-        #[arg(long, value_parser = open_states())]
-        state: Option<IncidentState>,
-    },
-    /// Resolve an incident.
-    #[command(after_help = "Example:\n  \
-        scoregate status resolve 1 --message 'All scores are up to date.' --data-dir DIR")]
-    Resolve {
-        /// Number of the incident.
-        incident: u64,
-        /// Text of the last message.
-        #[arg(long, value_name = "TEXT")]
-        message: String,
-    },
-    /// List messages, newest first.
-    #[command(after_help = "Example:\n  scoregate status list --data-dir DIR --json")]
-    List {
-        /// Maximum number of rows, besides those of open incidents.
-        #[arg(long, default_value_t = 100, value_name = "N")]
-        limit: usize,
-    },
-}
-
 pub(super) fn run(args: StatusArgs) -> CommandOutcome {
     let StatusArgs {
-        action,
+        command,
         server,
         json,
     } = args;
     let config = server.settings()?;
-    let command = action.into_command();
     let is_list = matches!(command, StatusCommand::List { .. });
     Ok(
         match perform_once(&config, AdminCommand::Status(command))? {
@@ -84,42 +41,6 @@ pub(super) fn run(args: StatusArgs) -> CommandOutcome {
             response => posted(&response),
         },
     )
-}
-
-impl StatusAction {
-    fn into_command(self) -> StatusCommand {
-        match self {
-            Self::Post {
-                title,
-                incident,
-                message,
-                state,
-            } => match incident {
-                Some(incident) => StatusCommand::Continue {
-                    incident,
-                    message,
-                    state,
-                },
-                None => StatusCommand::Open {
-                    title: title.unwrap_or_default(),
-                    message,
-                    state,
-                },
-            },
-            Self::Resolve { incident, message } => StatusCommand::Resolve { incident, message },
-            Self::List { limit } => StatusCommand::List { limit },
-        }
-    }
-}
-
-/// Parses the state of an open incident.
-fn open_states() -> impl TypedValueParser<Value = IncidentState> {
-    let states = PossibleValuesParser::new([
-        PossibleValue::new("investigating").help("The cause is not known"),
-        PossibleValue::new("identified").help("The cause is known"),
-        PossibleValue::new("monitoring").help("A fix is in place and being monitored"),
-    ]);
-    states.try_map(|word| IncidentState::parse(&word).ok_or("unknown"))
 }
 
 fn posted(response: &Value) -> Exit {

@@ -2,10 +2,12 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::{Args, Subcommand};
+use clap::Args;
+use serde_json::Value;
 
-use crate::admin::{AdminCommand, EvidenceDayView, EvidenceView, SuspectView, SuspectsView};
-use scoregate_base::keys::ApplicationId;
+use crate::admin::{
+    AdminCommand, EvidenceDayView, EvidenceView, SuspectView, SuspectsCommand, SuspectsView,
+};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
@@ -21,7 +23,7 @@ const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 #[derive(Debug, Args)]
 pub(super) struct SuspectsArgs {
     #[command(subcommand)]
-    action: Option<SuspectsAction>,
+    command: Option<SuspectsCommand>,
     /// The days to judge, today included.
     #[arg(long, value_name = "DAYS", value_parser = days)]
     since: Option<u32>,
@@ -32,47 +34,26 @@ pub(super) struct SuspectsArgs {
     json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum SuspectsAction {
-    /// Show the evidence about an application, with its requests by hour and day.
-    #[command(
-        after_help = "Examples:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n  \
-scoregate suspects show app_3kTMd9Qw0aB --letter --data-dir DIR > letter.txt"
-    )]
-    Show {
-        /// The application.
-        id: ApplicationId,
-        /// Print a letter to the owner, for `scoregate accounts contact`.
-        #[arg(long, conflicts_with = "json")]
-        letter: bool,
-    },
-}
-
-pub(super) fn run(args: &SuspectsArgs) -> CommandOutcome {
+pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
     let config = args.server.settings()?;
-    match args.action {
-        Some(SuspectsAction::Show {
-            id,
-            letter: is_letter,
-        }) => {
-            let response = perform_once(&config, AdminCommand::Evidence(id))?;
-            let print = if is_letter { letter } else { table };
-            let print = |view: &EvidenceView| show(view, print);
-            Ok(if args.json {
-                printer::json(&response)
-            } else {
-                printer::response(response, print)
-            })
+    let command = args
+        .command
+        .unwrap_or(SuspectsCommand::List { days: args.since });
+    let show: fn(Value) -> Exit = match command {
+        SuspectsCommand::List { .. } => |response| printer::response(response, list),
+        SuspectsCommand::Show { letter: true, .. } => {
+            |response| printer::response(response, |view| show(view, letter))
         }
-        None => {
-            let response = perform_once(&config, AdminCommand::Suspects { days: args.since })?;
-            Ok(if args.json {
-                printer::json(&response)
-            } else {
-                printer::response(response, list)
-            })
+        SuspectsCommand::Show { .. } => {
+            |response| printer::response(response, |view| show(view, table))
         }
-    }
+    };
+    let response = perform_once(&config, AdminCommand::Suspects(command))?;
+    Ok(if args.json {
+        printer::json(&response)
+    } else {
+        show(response)
+    })
 }
 
 /// A number of days, such as `7d`.

@@ -1,7 +1,7 @@
 //! Copies of the cached documents on disk, so that a restart during an outage of the backend still serves.
 //!
-//! Every change in the cache is written in the background. Records are encoded in `mirror_record`, files handled in
-//! `store::Mirror`.
+//! Every change in the cache is written in the background; changes that arrive meanwhile are written together. Records are
+//! encoded in `mirror_record`, the file is handled in `store::Mirror`.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::RefreshInterval;
 use crate::instruments::Instruments;
 use scoregate_base::clock::Clock;
-use scoregate_base::routes::DocumentKey;
 use scoregate_store::{Mirror, MirrorError, MirrorRecord};
 
 use super::cached_documents::Documents;
@@ -22,7 +21,7 @@ use super::mirror_record::{self, RestoredDocument};
 /// The copies of one backend's documents.
 #[derive(Debug)]
 pub struct MirrorWorker {
-    /// The files.
+    /// The file.
     pub mirror: Mirror,
     /// The backend. Records of other backends are removed.
     pub backend: String,
@@ -84,88 +83,102 @@ impl DiskMirror {
         let Some(disk) = &self.disk else { return };
         // One writer at a time, so that an older document is not written over a newer one.
         let mut failing = self.failing.lock();
-        let mut failed = None;
+        let now = self.clock.now();
+        let seen_at = self.documents.schedule().last_detected();
+        let mut records = Vec::new();
+        let mut removed = Vec::new();
         for key in self.changed.take() {
-            if let Err(error) = self.write(disk, &key) {
-                self.instruments.mirror_failed();
-                failed = Some(error);
-            }
-        }
-        // A full disk is logged once and counted every time.
-        let failed_before = std::mem::replace(&mut *failing, failed.is_some());
-        if let Some(error) = failed.filter(|_| !failed_before) {
-            tracing::warn!(%error, "document could not be written to the disk mirror");
-        }
-        let (_, bytes) = disk.mirror.size();
-        self.instruments.mirror_size(bytes);
-    }
-
-    fn write(&self, disk: &MirrorWorker, key: &DocumentKey) -> Result<(), MirrorError> {
-        match self.documents.get(key) {
-            Some(stored) => {
-                let now = self.clock.now();
-                let seen_at = self.documents.schedule().last_detected();
-                disk.mirror.put(&mirror_record::write(
-                    key,
+            match self.documents.get(&key) {
+                Some(stored) => records.push(mirror_record::write(
+                    &key,
                     &stored,
                     seen_at,
                     &disk.backend,
                     now,
-                ))
+                )),
+                None => removed.push(key.address()),
             }
-            None => disk.mirror.remove(&key.address()),
+        }
+        let failed = disk.mirror.write(&records, &removed);
+        self.report(&mut failing, failed);
+        if let Ok(bytes) = disk.mirror.bytes() {
+            self.instruments.mirror_size(bytes);
+        }
+    }
+
+    /// A full disk is logged once and counted every time.
+    fn report(&self, was_failing: &mut bool, failed: Vec<MirrorError>) {
+        let failed_before = std::mem::replace(was_failing, !failed.is_empty());
+        for error in failed {
+            self.instruments.mirror_failed();
+            let is_damage = matches!(error, MirrorError::Damaged { .. });
+            if is_damage || !failed_before {
+                tracing::warn!(%error, "disk mirror failed");
+            }
         }
     }
 
     /// Reads all documents back into the cache. Takes time: call it on a blocking thread.
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
-        let records = disk.mirror.all().records;
-        let chunk_size = records
-            .len()
-            .div_ceil(thread::available_parallelism().map_or(1, usize::from))
-            .max(1);
-        let restored: Vec<RestoredDocument> = thread::scope(|scope| {
+        let mut failing = self.failing.lock();
+        let records = disk.mirror.all().unwrap_or_else(|error| {
+            self.report(&mut failing, vec![error]);
+            Vec::new()
+        });
+        drop(failing);
+        let mut restored = Vec::new();
+        let mut unusable = Vec::new();
+        for document in self.read_all(disk, &records) {
+            match document {
+                Ok(document) => restored.push(document),
+                Err(name) => unusable.push(name),
+            }
+        }
+        if !records.is_empty() {
+            tracing::info!(
+                documents = restored.len(),
+                unusable = unusable.len(),
+                "documents restored from the disk mirror"
+            );
+        }
+        let failed = disk.mirror.write(&[], &unusable);
+        self.report(&mut self.failing.lock(), failed);
+        self.put_restored(restored);
+    }
+
+    /// Reads records on all cores.
+    fn read_all(
+        &self,
+        disk: &MirrorWorker,
+        records: &[MirrorRecord],
+    ) -> Vec<Result<RestoredDocument, String>> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let chunk_size = records.len().div_ceil(threads).max(1);
+        thread::scope(|scope| {
             let parts: Vec<_> = records
                 .chunks(chunk_size)
-                .map(|records| {
-                    scope.spawn(move || {
-                        records
-                            .iter()
-                            .filter_map(|record| self.read(disk, record))
-                            .collect()
+                .map(|chunk| {
+                    scope.spawn(move || -> Vec<_> {
+                        chunk.iter().map(|record| self.read(disk, record)).collect()
                     })
                 })
                 .collect();
             parts
                 .into_iter()
-                .flat_map(|part| part.join().unwrap_or_else(|_| Vec::new()))
+                .flat_map(|part| part.join().unwrap_or_default())
                 .collect()
-        });
-        let documents = restored.len();
-        let unusable = records.len() - restored.len();
-        self.put_restored(restored);
-        if documents + unusable > 0 {
-            tracing::info!(
-                documents,
-                unusable,
-                "documents restored from the disk mirror"
-            );
-        }
+        })
     }
 
-    fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
+    /// The document of a record, or the name of an unusable one.
+    fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Result<RestoredDocument, String> {
         let retention = self.documents.retention();
-        match mirror_record::read(record, &disk.backend, retention, self.clock.now()) {
-            Ok(restored) => Some(restored),
-            Err(reason) => {
-                tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");
-                if let Err(error) = disk.mirror.remove(&record.name) {
-                    tracing::debug!(name = record.name, %error, "record of the disk mirror cannot be removed");
-                }
-                None
-            }
-        }
+        let read = mirror_record::read(record, &disk.backend, retention, self.clock.now());
+        read.map_err(|reason| {
+            tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");
+            record.name.clone()
+        })
     }
 
     fn put_restored(&self, mut restored: Vec<RestoredDocument>) {

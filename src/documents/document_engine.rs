@@ -98,6 +98,13 @@ impl DocumentEngine {
         purged
     }
 
+    /// Asks whether the store of shared documents is back, if it is away. Called every few seconds.
+    pub async fn ask_for_shared_documents(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.ask_again().await;
+        }
+    }
+
     /// Removes expired documents, and updates the metrics. Called every few seconds.
     pub fn sweep(&self) {
         self.fetcher.sweep();

@@ -1,9 +1,14 @@
 //! The documents that several gateways share: whose turn it is to fetch, and the refreshes on which they agree.
 //!
-//! While the store cannot be reached, every gateway fetches for itself. What suffices is decided in `fleet_decision`.
+//! While the store cannot be reached, every gateway fetches for itself, and no fetch waits for the store: an attempt in the
+//! background asks whether it is back. What suffices is decided in `fleet_decision`.
+
+#[cfg(test)]
+#[path = "tests_of_fleet_documents.rs"]
+mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,8 +27,8 @@ use super::fleet_decision::{
     FleetNeed, FollowedRefresh, SharedFetchStep, earliest, latest, not_after, same_since,
 };
 
-/// How long the store is not used after a failure.
-const AWAY: Duration = Duration::from_secs(5);
+/// The pause after the hints of the store have failed.
+const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
 /// How long a wait for another gateway lasts if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long other gateways do not repeat a failed fetch.
@@ -75,8 +80,8 @@ pub(super) enum FleetTurn {
 /// The documents that several gateways share.
 pub(super) struct FleetDocuments {
     fetches: SharedFetches,
-    /// The store is not used before, in nanoseconds of monotonic time.
-    away_until: AtomicU64,
+    /// The last call of the store failed.
+    is_away: AtomicBool,
     followed: Mutex<Option<FollowedRefresh>>,
     /// A refresh that other gateways agreed on, until the refresher takes it.
     noted: Mutex<Option<FollowedRefresh>>,
@@ -87,10 +92,10 @@ pub(super) struct FleetDocuments {
 
 impl FleetDocuments {
     pub(super) fn new(fetches: SharedFetches, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        let (away_until, followed, noted, has_noted) = Default::default();
+        let (is_away, followed, noted, has_noted) = Default::default();
         Self {
             fetches,
-            away_until,
+            is_away,
             followed,
             noted,
             has_noted,
@@ -329,7 +334,7 @@ impl FleetDocuments {
     pub(super) async fn watch(&self) {
         loop {
             if self.fetches.shared.published().await.is_err() {
-                self.clock.sleep(AWAY).await;
+                self.clock.sleep(PAUSE_OF_HINTS).await;
             }
             let refresh = self.attempt(self.fetches.shared.refresh()).await;
             if let Some((refresh, clock)) = refresh {
@@ -365,18 +370,38 @@ impl FleetDocuments {
         self.has_noted.notify_one();
     }
 
-    /// Runs a call of the store, unless it failed a moment ago.
+    /// Asks whether the store is back, if it is away. Called every few seconds.
+    pub(super) async fn ask_again(&self) {
+        if !self.is_away.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some((refresh, clock)) = self.record(self.fetches.shared.refresh().await) {
+            self.note(refresh, &clock);
+        }
+    }
+
+    /// Runs a call of the store, unless the last one failed.
     async fn attempt<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
-        let now = self.clock.mono();
-        if now.nanos() < self.away_until.load(Ordering::Relaxed) {
+        if self.is_away.load(Ordering::Relaxed) {
             return None;
         }
-        match call.await {
-            Ok(value) => Some(value),
+        self.record(call.await)
+    }
+
+    /// Records whether the store can be used, by the result of a call.
+    fn record<T>(&self, result: Result<T, StoreError>) -> Option<T> {
+        let was_away = self.is_away.swap(result.is_err(), Ordering::Relaxed);
+        match result {
+            Ok(value) => {
+                if was_away {
+                    tracing::info!("shared documents can be used again");
+                }
+                Some(value)
+            }
             Err(error) => {
-                self.away_until
-                    .store(self.clock.mono().plus(AWAY).nanos(), Ordering::Relaxed);
-                tracing::warn!(%error, "shared documents cannot be used; this gateway fetches for itself");
+                if !was_away {
+                    tracing::warn!(%error, "shared documents cannot be used; this gateway fetches for itself");
+                }
                 None
             }
         }

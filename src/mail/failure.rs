@@ -96,6 +96,11 @@ impl MailFailure {
                 reply: ReplyCode::new(code.into(), &text),
             };
         }
+        Self::of_stream(step, error)
+    }
+
+    /// The failure of a stream.
+    pub(super) fn of_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
         match (tls_error(error), io_kind(error)) {
             (Some(tls), _) => Self::Tls(tls.to_string()),
             (None, Some(kind)) => Self::Connection { step, kind },

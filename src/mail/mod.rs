@@ -5,12 +5,14 @@
 
 mod directory;
 mod failure;
+mod limited_stream;
 mod message;
 mod queue_monitor;
 mod retry;
 mod sender;
 mod settings;
 mod smtp;
+mod smtp_tls;
 mod transport;
 mod webhooks;
 

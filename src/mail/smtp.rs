@@ -2,26 +2,23 @@
 //! login about all mail.
 
 use std::fmt::Display;
+use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{
-    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters, TlsParametersBuilder,
-    TlsVersion,
-};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use tokio::net::TcpStream;
 
 use scoregate_base::clock::Clock;
 
 use super::failure::{MailFailure, SmtpStep, UnusableTransport};
+use super::limited_stream::LimitedStream;
 use super::message::{OutgoingMail, SenderMailbox};
-use super::settings::{SmtpServer, SmtpTls};
+use super::settings::SmtpServer;
+use super::smtp_tls::MailTls;
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 /// Timeout for commands that are not necessary: without a reply, the connection is closed.
@@ -30,8 +27,7 @@ const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client of one server.
 pub(super) struct SmtpClient {
     server: SmtpServer,
-    /// `None` without TLS.
-    tls: Option<TlsParameters>,
+    tls: MailTls,
     name: ClientId,
     timeout: Duration,
     clock: Clock,
@@ -51,15 +47,9 @@ impl SmtpClient {
         timeout: Duration,
         clock: Clock,
     ) -> Result<Self, UnusableTransport> {
-        let tls = match server.tls {
-            SmtpTls::Off => None,
-            SmtpTls::StartTls | SmtpTls::Implicit => {
-                Some(tls_parameters(&server.host, server.ca_file.as_deref())?)
-            }
-        };
         Ok(Self {
             server: server.clone(),
-            tls,
+            tls: MailTls::with(server)?,
             name: from.client_name(),
             timeout,
             clock,
@@ -77,9 +67,7 @@ impl SmtpClient {
     /// `step` is the step that was begun last.
     async fn connect(&self, step: &mut SmtpStep) -> Result<AsyncSmtpConnection, MailFailure> {
         let mut connection = self.greet().await?;
-        if let SmtpTls::StartTls = self.server.tls
-            && let Some(parameters) = &self.tls
-        {
+        if let MailTls::StartTls(parameters) = &self.tls {
             if !connection.can_starttls() {
                 return Err(MailFailure::NoStartTls);
             }
@@ -112,19 +100,34 @@ impl SmtpClient {
         let parts = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let mut failure = MailFailure::UnknownHost;
         for address in addresses {
-            let implicit = self
-                .tls
-                .clone()
-                .filter(|_| self.server.tls == SmtpTls::Implicit);
-            let connecting =
-                AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
+            let connecting = self.greet_at(address);
             failure = match self.clock.within(self.timeout / parts, connecting).await {
                 Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(error)) => MailFailure::of(SmtpStep::Connect, &error),
+                Ok(Err(failure)) => failure,
                 Err(_) => MailFailure::Timeout(SmtpStep::Connect),
             };
         }
         Err(failure)
+    }
+
+    async fn greet_at(&self, address: SocketAddr) -> Result<AsyncSmtpConnection, MailFailure> {
+        let stream = self.open(address).await;
+        let stream = stream.map_err(|error| MailFailure::of_stream(SmtpStep::Connect, &error))?;
+        let greeted = AsyncSmtpConnection::connect_with_transport(stream, &self.name).await;
+        greeted.map_err(|error| MailFailure::of(SmtpStep::Connect, &error))
+    }
+
+    /// A stream to an address, with TLS if it begins with it. What a server may send is limited: the library reads a line to its
+    /// end.
+    async fn open(&self, address: SocketAddr) -> io::Result<Box<dyn AsyncTokioStream>> {
+        let stream = LimitedStream::new(TcpStream::connect(address).await?);
+        Ok(match &self.tls {
+            MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
+            MailTls::Implicit(connector, name) => {
+                let encrypted = connector.connect(name.clone(), stream).await?;
+                Box::new(LimitedStream::new(encrypted))
+            }
+        })
     }
 }
 
@@ -234,42 +237,4 @@ async fn command(
         .await
         .map(drop)
         .map_err(|error| MailFailure::of(next, &error))
-}
-
-fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, UnusableTransport> {
-    let builder = TlsParameters::builder(host.to_owned()).set_min_tls_version(TlsVersion::Tlsv12);
-    let builder = match ca_file {
-        None => builder.certificate_store(CertificateStore::WebpkiRoots),
-        Some(file) => {
-            let unusable = |reason| UnusableTransport::Authorities {
-                file: file.to_owned(),
-                reason,
-            };
-            let certificates = authorities(file).map_err(unusable)?;
-            let builder = builder.certificate_store(CertificateStore::None);
-            certificates
-                .into_iter()
-                .fold(builder, TlsParametersBuilder::add_root_certificate)
-        }
-    };
-    builder
-        .build()
-        .map_err(|error| UnusableTransport::Tls(error.to_string()))
-}
-
-/// The certificates in a PEM file; at least one.
-fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
-    let found =
-        CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() {
-        return Err("the file contains no certificate in PEM".into());
-    }
-    let usable = |der: CertificateDer<'static>| {
-        let added = RootCertStore::empty()
-            .add(der.clone())
-            .map_err(|error| error.to_string());
-        added.and_then(|()| Certificate::from_der(der.to_vec()).map_err(|error| error.to_string()))
-    };
-    found.into_iter().map(usable).collect()
 }

@@ -2,7 +2,6 @@
 //!
 //! Everything that is not a template is escaped. No page is built from a request.
 
-use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
@@ -166,9 +165,9 @@ fn table_of(
 }
 
 /// A named block of code. It scrolls, so it can be focused by keyboard.
-pub(super) fn code_block(name: &str, language: CodeLanguage, code: &str) -> String {
+pub(super) fn code_block(name: &str, code: &str) -> String {
     let name = escape(name);
-    let code = coloured(language, code);
+    let code = escape(code);
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }
 

@@ -5,7 +5,6 @@
 //! which it works without; the script sends requests to this service when the reader says so. `/healthz` is answered by the gateway.
 
 pub mod account;
-mod colour;
 mod content_policy;
 mod discovery;
 mod docs;

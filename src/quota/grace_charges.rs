@@ -1,13 +1,14 @@
 //! Units delivered on grace while the ledger was unreachable: those of this process that have not been charged, and
 //! those of earlier processes on its data directory.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{NodeReport, NodeTotals};
 use scoregate_store::{
-    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits,
+    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, LocalFile, OwedRecords, OwedUnits,
     ReportOutcome, StoreResult,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct GraceCharges {
     /// Identifies this process in the ledger.
     node: u64,
     pub(crate) book: Arc<GraceBook>,
-    /// Writes `scoregate.owed`.
+    /// Writes to the file.
     writer: Option<GraceWriter>,
     /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
     others_hold: AtomicBool,
@@ -39,13 +40,13 @@ pub(crate) struct GraceCharges {
 impl GraceCharges {
     /// Reads what an earlier process saved in `file`, and saves units of `node` there: before they are spent if `is_durable`,
     /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
-    pub(crate) async fn opened(file: OwedFile, node: u64, is_durable: bool) -> Self {
-        let read = file.clone();
-        let reading = tokio::task::spawn_blocking(move || read.read_or_set_aside());
-        let Ok(Ok(mut records)) = reading
-            .await
-            .inspect_err(|_| tracing::error!("reading scoregate.owed panicked"))
-        else {
+    pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
+        let read = Arc::clone(&file);
+        let reading = tokio::task::spawn_blocking(move || read.grace());
+        let read = reading.await.map_err(io::Error::other).flatten();
+        let Ok(mut records) = read.inspect_err(|error| {
+            tracing::error!(%error, "cannot read grace from local.db; grace is disabled");
+        }) else {
             return Self {
                 node,
                 ..Self::default()
@@ -61,7 +62,7 @@ impl GraceCharges {
         };
         let writer = GraceWriter::start(file, saved, node, &book, is_durable);
         let writer = writer.inspect_err(|error| {
-            tracing::error!(%error, "cannot start the thread that writes scoregate.owed; grace is disabled");
+            tracing::error!(%error, "cannot start the thread that writes grace; grace is disabled");
         });
         let charges = Self {
             node,
@@ -215,7 +216,7 @@ impl GraceCharges {
     }
 
     /// Writes the file.
-    async fn save(&self, today: Day) -> std::io::Result<()> {
+    async fn save(&self, today: Day) -> io::Result<()> {
         self.replace(self.book.shares(today), today, false).await
     }
 
@@ -224,7 +225,7 @@ impl GraceCharges {
         shares: Vec<HeldGraceShare>,
         today: Day,
         is_last: bool,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let Some(writer) = &self.writer else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! The thread that writes `scoregate.owed`. Everything that reserves units, or drops reserves, is done by it, in order. So a
+//! The thread that writes grace to `local.db`. Everything that reserves units, or drops reserves, is done by it, in order. So a
 //! unit is spent only while the file contains it.
 //!
 //! Reservations that arrive while it writes are written together.
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use scoregate_base::clock::Day;
-use scoregate_store::{HeldGraceShare, OwedFile, OwedLog, OwedRecords, OwedUnits};
+use scoregate_store::{HeldGraceShare, LocalFile, OwedRecords, OwedUnits};
 
 use crate::accounts::Account;
 use crate::quota::grace_book::GraceBook;
@@ -42,11 +42,9 @@ pub(crate) struct GraceWriter(Sender<GraceWork>);
 struct WriterState {
     node: u64,
     book: Arc<GraceBook>,
-    file: OwedFile,
+    file: Arc<LocalFile>,
     /// Whether reserved units must be in the file before they are spent.
     is_durable: bool,
-    /// The file, if it can be added to.
-    log: Option<OwedLog>,
     /// The content that was written last, and whether nothing was added since.
     saved: OwedRecords,
     is_unchanged: bool,
@@ -56,7 +54,7 @@ struct WriterState {
 impl GraceWriter {
     /// Starts the thread.
     pub(crate) fn start(
-        file: OwedFile,
+        file: Arc<LocalFile>,
         saved: OwedRecords,
         node: u64,
         book: &Arc<GraceBook>,
@@ -64,7 +62,6 @@ impl GraceWriter {
     ) -> io::Result<Self> {
         let (sender, work) = channel();
         let book = Arc::clone(book);
-        let log = None;
         let is_unchanged = true;
         let is_failing = false;
         let state = WriterState {
@@ -72,7 +69,6 @@ impl GraceWriter {
             book,
             file,
             is_durable,
-            log,
             saved,
             is_unchanged,
             is_failing,
@@ -166,22 +162,8 @@ impl WriterState {
             return true;
         }
         self.is_unchanged = false;
-        let added = if let Some(log) = &mut self.log {
-            log.add(entries)
-        } else {
-            let today = entries.iter().map(|one| one.day).max().unwrap_or_default();
-            let mut records = self.records(&NewContent {
-                shares: self.book.shares(today),
-                ..NewContent::default()
-            });
-            records.owed.extend(entries);
-            self.write(records)
-        };
+        let added = self.file.add_owed(entries);
         self.report(&added);
-        if added.is_err() {
-            // What the file contains is unknown: it is replaced before anything is added.
-            self.log = None;
-        }
         added.is_ok()
     }
 
@@ -238,12 +220,8 @@ impl WriterState {
     }
 
     fn write(&mut self, records: OwedRecords) -> io::Result<()> {
-        (self.log, self.is_unchanged) = (None, false);
-        if records == OwedRecords::default() {
-            self.file.remove()?;
-        } else {
-            self.log = Some(self.file.replace(&records)?);
-        }
+        self.is_unchanged = false;
+        self.file.replace_grace(&records)?;
         (self.saved, self.is_unchanged) = (records, true);
         Ok(())
     }
@@ -254,7 +232,7 @@ impl WriterState {
         if let Err(error) = done
             && !was_failing
         {
-            tracing::error!(%error, "cannot write scoregate.owed; grace is disabled until a write succeeds");
+            tracing::error!(%error, "cannot write grace to local.db; grace is disabled until a write succeeds");
         }
     }
 }

@@ -13,11 +13,13 @@ use tokio::sync::watch;
 
 use crate::instruments::{Instruments, StoreWork, UnitUse};
 use scoregate_base::clock::{Clock, Day, Mono, Now};
-use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreResult};
+use scoregate_store::{
+    Ledger, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, StoreResult,
+};
 
 use crate::accounts::{Account, AccountState, KeyFreshness, LeaseCall};
-use crate::quota::delivered_units::DeliveredUnits;
 use crate::quota::grace_charges::GraceCharges;
+use crate::quota::leasing_accounts::LeasingAccounts;
 use crate::quota::ledger_health::LedgerHealth;
 use crate::quota::shared_minutes::SharedMinutes;
 
@@ -67,8 +69,7 @@ pub struct LedgerCalls {
     pub(crate) key_freshness: Arc<KeyFreshness>,
     /// Shares of minutes.
     pub(crate) minutes: SharedMinutes,
-    /// Units delivered, until they are recorded.
-    pub(crate) delivered: DeliveredUnits,
+    pub(crate) leasing: LeasingAccounts,
 }
 
 impl LedgerCalls {
@@ -94,7 +95,7 @@ impl LedgerCalls {
             grace: GraceCharges::default(),
             key_freshness: Arc::default(),
             minutes: SharedMinutes::default(),
-            delivered: DeliveredUnits::default(),
+            leasing: LeasingAccounts::default(),
         }
     }
 
@@ -113,7 +114,7 @@ impl LedgerCalls {
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
     /// continues the shares of grace of the one before it.
-    pub async fn carrying(mut self, file: OwedFile) -> Self {
+    pub async fn carrying(mut self, file: Arc<LocalFile>) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
         self.instruments
@@ -192,7 +193,7 @@ impl LedgerCalls {
         let is_new = state.mark_listed();
         drop(state);
         if is_new {
-            self.delivered.list(account);
+            self.leasing.list(account);
         }
         let calls = Arc::clone(self);
         let account = Arc::clone(account);

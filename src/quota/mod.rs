@@ -1,11 +1,11 @@
 //! Units for requests: leases from the ledger, shares of minutes, grace while the ledger is unreachable, and their return.
 
-mod delivered_units;
 mod grace_book;
 mod grace_charges;
 mod grace_writer;
 mod leases;
 mod leases_ahead;
+mod leasing_accounts;
 mod ledger_access;
 mod ledger_calls;
 mod ledger_health;
@@ -14,7 +14,6 @@ mod shared_minutes;
 #[cfg(test)]
 mod tests_of_grace;
 
-pub(crate) use delivered_units::is_open;
 pub use leases::Leases;
 pub use ledger_access::ServingFacts;
 pub use ledger_calls::{LedgerCalls, LedgerWork, SpawnLedgerWork};

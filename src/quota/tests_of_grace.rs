@@ -23,8 +23,8 @@ use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
-    HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedFile, OwnLimits,
-    ReportOutcome, StoreError, StoreFuture, StoredApplication,
+    HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, LocalFile,
+    OwedRecords, OwnLimits, ReportOutcome, StoreError, StoreFuture, StoredApplication,
 };
 
 const QUOTA: u32 = 10_000;
@@ -140,6 +140,11 @@ fn loaded(now: Now) -> Arc<Account> {
     directory.find(&Digest::of(KEY)).unwrap().account
 }
 
+/// The file of a data directory.
+fn local(directory: &Path) -> Arc<LocalFile> {
+    Arc::new(LocalFile::open(directory).unwrap())
+}
+
 /// A process of a gateway.
 struct GraceProcess {
     charges: GraceCharges,
@@ -149,7 +154,7 @@ struct GraceProcess {
 
 impl GraceProcess {
     async fn start(directory: &Path, node: u64, now: Now) -> Self {
-        let charges = GraceCharges::opened(OwedFile::of(directory), node, true).await;
+        let charges = GraceCharges::opened(local(directory), node, true).await;
         Self {
             charges,
             account: loaded(now),
@@ -264,7 +269,8 @@ async fn a_process_that_has_stopped_claims_no_share() {
     process.charges.book.claim_soon();
     process.claim(&ledger).await;
     assert_eq!(ledger.holders(), 0);
-    assert!(!directory.path().join(OwedFile::NAME).exists());
+    let left = local(directory.path()).grace().unwrap();
+    assert_eq!(left, OwedRecords::default());
 }
 
 #[tokio::test]
@@ -279,7 +285,7 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
         .charges
         .finish(&ledger, false, process.today())
         .await;
-    let saved = OwedFile::of(directory.path()).read().unwrap();
+    let saved = local(directory.path()).grace().unwrap();
     assert_eq!((saved.shares.len(), saved.owed[0].owed), (2, QUOTA / 200));
     // A background task runs once more.
     process
@@ -293,7 +299,7 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
             .await
             .is_empty()
     );
-    assert_eq!(OwedFile::of(directory.path()).read().unwrap(), saved);
+    assert_eq!(local(directory.path()).grace().unwrap(), saved);
 }
 
 #[tokio::test]
@@ -312,26 +318,6 @@ async fn units_charged_within_the_quota_may_be_delivered_on_grace_again() {
         .await
         .unwrap();
     assert_eq!(next.deliver_on_grace().await, QUOTA / 200);
-}
-
-#[tokio::test]
-async fn a_file_that_cannot_be_read_is_kept_under_another_name() {
-    let ledger = ShareLedger::default();
-    let directory = tempfile::tempdir().unwrap();
-    let now = now();
-    let path = directory.path().join(OwedFile::NAME);
-    std::fs::write(&path, "no such format\n").unwrap();
-    let process = GraceProcess::start(directory.path(), 1, now).await;
-    process.claim(&ledger).await;
-    assert!(
-        std::fs::read_to_string(&path)
-            .unwrap()
-            .starts_with("scoregate-owed 1")
-    );
-    let kept = directory
-        .path()
-        .join(format!("{}.unreadable", OwedFile::NAME));
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), "no such format\n");
 }
 
 /// A gateway of a fleet, with a ledger that can be unreachable.
@@ -363,7 +349,7 @@ async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_a
     let ledger = Arc::new(ShareLedger::default());
     let directory = tempfile::tempdir().unwrap();
     let (calls, manual) = gateway(&ledger);
-    let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
+    let leases = Leases::of(calls.carrying(local(directory.path())).await);
     ledger.set_away(true);
     let account = loaded(now());
     leases.lease(&account).await.unwrap_err();
@@ -390,7 +376,7 @@ async fn a_gateway_holds_shares_of_two_days_from_the_first_second_of_a_day_and_o
     let ledger = Arc::new(ShareLedger::default());
     let directory = tempfile::tempdir().unwrap();
     let (calls, manual) = gateway(&ledger);
-    let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
+    let leases = Leases::of(calls.carrying(local(directory.path())).await);
     leases.keep_grace_share().await;
     assert_eq!(ledger.holders(), 2);
     // A confirmation of the shares was made in the same minute.

@@ -2,6 +2,7 @@
 //! Stores the last uses of keys.
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::instruments::StoreWork;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
 use scoregate_store::{
-    ApplicationPage, FeedPosition, LocalCopyFlaw, Store, StoreError, StoreResult, VerifiedLocalCopy,
+    ApplicationPage, CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult,
 };
 
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
@@ -71,13 +72,13 @@ impl DirectoryKeeper {
     }
 
     /// Loads the key directory from a local copy, because the store is unreachable.
-    pub async fn load_copy(&self, copy: VerifiedLocalCopy) -> Result<(), LocalCopyFlaw> {
+    pub async fn load_copy(&self, local: &LocalFile, copy: &CopiedReading) -> io::Result<()> {
         let turn = self.changes.turn().await;
         // An attempt to load the store may have ended midway, and the copy may be of another data set.
         self.key_directory.clear();
-        let read_at = copy.reading().at;
+        let read_at = copy.at;
         let mut skipped = 0;
-        copy.read(|page| skipped += turn.apply_page(page, read_at.day()))?;
+        local.read_copy(|page| skipped += turn.apply_page(page, read_at.day()))?;
         self.changes.instruments.unreadable_records(skipped);
         self.key_directory
             .freshness

@@ -31,7 +31,18 @@ impl<T> FieldChange<T> {
     }
 }
 
-/// In an object, a field that is absent is unchanged, and one that is null is removed.
+/// An empty text removes a field.
+impl From<&str> for FieldChange<String> {
+    fn from(text: &str) -> Self {
+        if text.is_empty() {
+            Self::Remove
+        } else {
+            Self::Set(text.to_owned())
+        }
+    }
+}
+
+/// A removal is null.
 impl<T: Serialize> Serialize for FieldChange<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -47,21 +58,23 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldChange<T> {
     }
 }
 
+/// Reads a field that is present: null is a removal, and not an absent change.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<FieldChange<T>>, D::Error> {
+    FieldChange::deserialize(from).map(Some)
+}
+
 /// A change of the description of an application.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DescriptionChange {
     /// The new name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The website.
-    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub url: FieldChange<String>,
     /// How to reach the owner.
-    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub contact: FieldChange<String>,
     /// A remark.
-    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub note: FieldChange<String>,
 }
 

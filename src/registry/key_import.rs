@@ -2,11 +2,12 @@
 //!
 //! Each key is a change of its own, durable before it is reported, so an interrupted batch loses nothing that was
 //! reported. The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is
-//! parsed in `admin::key_lines` and `cli`.
+//! checked in `admin::key_lines` and `cli`.
 
 use std::collections::{BTreeMap, HashSet};
 
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, check_text};
@@ -22,30 +23,49 @@ use crate::registry::registrar_error::{RegistrarResult, check_limits};
 /// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
 const LONGEST_PREFIX: usize = 24;
 
-/// A key and its application, for transfer between installations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A key and its application, for transfer between installations: a line of an import or an export, whose fields have this order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyRecord {
     /// SHA-256 of the key.
+    #[serde(rename = "sha256")]
     pub digest: Digest,
     /// Name of its application.
     pub name: String,
     /// Tier of its application.
     pub tier: String,
     /// Its application; `None` for a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationId>,
     /// The visible characters of the key; `None` for the first ones of its SHA-256.
+    #[serde(rename = "prefix", skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// The name that its owner gave the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
-    /// Limits of this application only.
-    pub own: OwnLimits,
-    /// Description of its application.
-    pub description: Description,
+    /// Requests per minute of its application, instead of the tier's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minute_limit: Option<u32>,
+    /// Requests per day of its application, instead of the tier's quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day_limit: Option<u32>,
+    /// Website of its application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Contact of its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// Remark about its application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// When the key was created; `None` for now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Wall>,
     /// When the key expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Wall>,
     /// When the key was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Wall>,
 }
 
@@ -229,8 +249,11 @@ impl KeyRecord {
             application: Some(application.id),
             shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
             key_name: key.name.clone(),
-            own: application.own,
-            description: application.description.clone(),
+            minute_limit: application.own.minute,
+            day_limit: application.own.day,
+            url: application.description.url.clone(),
+            contact: application.description.contact.clone(),
+            note: application.description.note.clone(),
             created_at: Some(key.created_at),
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
@@ -248,15 +271,15 @@ impl KeyRecord {
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
         }
-        self.description
+        self.description()
             .check()
             .map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
-        let field = if self.own.minute == Some(0) {
+        let field = if self.minute_limit == Some(0) {
             "minute_limit"
         } else {
             "day_limit"
         };
-        check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
+        check_limits(self.own()).map_err(|error| BadField::new(field, error.to_string()))?;
         let Some(shown) = &self.shown else {
             return Ok(());
         };
@@ -278,7 +301,8 @@ impl KeyRecord {
 
     /// Checks that its statements about the application are true.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
-        let own = self.own;
+        let own = self.own();
+        let ours = self.description();
         let same = [
             ("name", self.name == there.name),
             ("tier", self.tier == there.tier),
@@ -288,7 +312,7 @@ impl KeyRecord {
             ),
             ("day_limit", own.day.is_none() || own.day == there.own.day),
         ];
-        let columns = self.description.columns().zip(there.description.columns());
+        let columns = ours.columns().zip(there.description.columns());
         let same_columns =
             columns.map(|((name, ours), (_, known))| (name, ours.is_none() || ours == known));
         let differs = same
@@ -303,6 +327,21 @@ impl KeyRecord {
             )
         };
         differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
+    }
+
+    fn own(&self) -> OwnLimits {
+        OwnLimits {
+            minute: self.minute_limit,
+            day: self.day_limit,
+        }
+    }
+
+    fn description(&self) -> Description {
+        Description {
+            url: self.url.clone(),
+            contact: self.contact.clone(),
+            note: self.note.clone(),
+        }
     }
 
     fn key(&self, now: Wall) -> StoredKey {
@@ -322,20 +361,12 @@ impl KeyRecord {
     }
 
     fn creation(self, now: Wall) -> ChangeKind {
-        let key = self.key(now);
-        let Self {
-            name,
-            tier,
-            own,
-            description,
-            ..
-        } = self;
         ChangeKind::Create {
-            name,
-            tier,
-            own,
-            description,
-            key,
+            own: self.own(),
+            description: self.description(),
+            key: self.key(now),
+            name: self.name,
+            tier: self.tier,
             owner: None,
         }
     }

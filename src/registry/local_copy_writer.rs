@@ -1,6 +1,6 @@
 //! Keeps the local copy of a shared store, from which a server starts while the store is unreachable.
 //!
-//! Nothing here waits for a disk while changes wait for it. The format is in `store::local_copy`.
+//! Nothing here waits for a disk while changes wait for it. The format is in `store::local`.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,8 +15,7 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError,
-    StoreResult, StoredApplication,
+    CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult, StoredApplication,
 };
 
 /// Maximum interval between writes, which record that nothing has changed.
@@ -27,14 +26,14 @@ const WRITE: &str = "write the local copy of the keys";
 
 /// The local copy and the changes that are not in it yet.
 pub struct LocalCopyWriter {
-    copy: LocalCopy,
+    local: Arc<LocalFile>,
     store: Arc<dyn Store>,
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<Instruments>,
     pending: Mutex<PendingCopy>,
-    /// The open file; none if the copy has to be written from the beginning.
-    log: tokio::sync::Mutex<Option<LocalCopyLog>>,
+    /// The number of the copy that this process wrote as a whole. Held while the copy is written.
+    copy: tokio::sync::Mutex<Option<u64>>,
 }
 
 #[derive(Default)]
@@ -57,24 +56,24 @@ enum CopyWrite {
 }
 
 impl LocalCopyWriter {
-    /// Keeps `copy` equal to the applications in `store`. `freshness` is that of the key directory.
+    /// Keeps the copy in `local` equal to the applications in `store`. `freshness` is that of the key directory.
     pub fn new(
-        copy: LocalCopy,
+        local: Arc<LocalFile>,
         store: Arc<dyn Store>,
         freshness: Arc<KeyFreshness>,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
         let pending = Mutex::default();
-        let log = tokio::sync::Mutex::default();
+        let copy = tokio::sync::Mutex::default();
         Self {
-            copy,
+            local,
             store,
             freshness,
             clock,
             instruments,
             pending,
-            log,
+            copy,
         }
     }
 
@@ -91,7 +90,8 @@ impl LocalCopyWriter {
 
     /// Writes the first copy of a data directory. The start waits for it, since the store may fail at any time after it.
     pub async fn write_first(&self) {
-        if !self.copy.path().exists() {
+        let local = Arc::clone(&self.local);
+        if matches!(blocking(move || local.copied()).await, Ok(None)) {
             self.write_due().await;
         }
     }
@@ -123,27 +123,24 @@ impl LocalCopyWriter {
     }
 
     async fn write(&self, is_last: bool) {
-        let mut log = self.log.lock().await;
+        let mut copy = self.copy.lock().await;
         let now = self.clock.now().mono;
-        let next = self.pending.lock().next(log.as_ref(), is_last, now);
-        let written = match (next, log.take()) {
-            (None, open) => {
-                *log = open;
-                return;
-            }
-            (Some(CopyWrite::Append(changed, reading)), Some(open)) => {
-                append(open, changed, reading).await
+        let next = self.pending.lock().next(copy.is_some(), is_last, now);
+        let written = match (next, *copy) {
+            (None, _) => return,
+            (Some(CopyWrite::Append(changed, reading)), Some(number)) => {
+                self.append(number, changed, reading).await
             }
             (Some(CopyWrite::Append(..) | CopyWrite::Whole), _) => self.write_whole().await,
         };
         let mut pending = self.pending.lock();
         match written {
-            Ok((open, at)) => {
+            Ok((number, at)) => {
                 pending.written = Some(at);
                 if std::mem::take(&mut pending.is_failing) {
                     tracing::info!("local copy of the keys written again");
                 }
-                *log = Some(open);
+                *copy = Some(number);
             }
             Err(error) => {
                 (pending.must_rewrite, pending.retry_at) =
@@ -159,27 +156,41 @@ impl LocalCopyWriter {
     }
 
     /// Reads all applications, and replaces the copy.
-    async fn write_whole(&self) -> StoreResult<(LocalCopyLog, Wall)> {
+    async fn write_whole(&self) -> StoreResult<(u64, Wall)> {
         let at = self.clock.now().wall;
         // Before the first page is read, so that no change in between is missed.
         let position = self.store.position().await?;
-        let copy = self.copy.clone();
-        let mut new = blocking(move || NewLocalCopy::begin(&copy)).await?;
+        let local = Arc::clone(&self.local);
+        let number = blocking(move || local.begin_copy()).await?;
         let mut pages = self.store.all(at.day());
         while let Some(page) = pages.try_next().await? {
-            let push = move || new.push(&page.applications).map(|()| new);
-            new = blocking(push).await?;
+            let local = Arc::clone(&self.local);
+            blocking(move || local.push_copy(number, &page.applications)).await?;
         }
-        let open = blocking(move || new.finish(&CopiedReading { position, at })).await?;
-        Ok((open, at))
+        let reading = CopiedReading { position, at };
+        let local = Arc::clone(&self.local);
+        blocking(move || local.finish_copy(number, &reading)).await?;
+        Ok((number, at))
+    }
+
+    async fn append(
+        &self,
+        number: u64,
+        changed: Vec<StoredApplication>,
+        reading: CopiedReading,
+    ) -> StoreResult<(u64, Wall)> {
+        let at = reading.at;
+        let local = Arc::clone(&self.local);
+        blocking(move || local.append_copy(number, &changed, &reading)).await?;
+        Ok((number, at))
     }
 }
 
 impl PendingCopy {
     /// The next write, if one is due. At shutdown a short one, if possible.
-    fn next(&mut self, log: Option<&LocalCopyLog>, is_last: bool, now: Mono) -> Option<CopyWrite> {
+    fn next(&mut self, has_copy: bool, is_last: bool, now: Mono) -> Option<CopyWrite> {
         let reading = self.reading.clone()?;
-        if self.must_rewrite || log.is_none_or(LocalCopyLog::is_long) {
+        if self.must_rewrite || !has_copy {
             if is_last || now < self.retry_at {
                 return None;
             }
@@ -196,16 +207,6 @@ impl PendingCopy {
             CopyWrite::Append(changed, reading)
         })
     }
-}
-
-async fn append(
-    mut open: LocalCopyLog,
-    changed: Vec<StoredApplication>,
-    reading: CopiedReading,
-) -> StoreResult<(LocalCopyLog, Wall)> {
-    let at = reading.at;
-    let append = move || open.append(&changed, &reading).map(|()| open);
-    Ok((blocking(append).await?, at))
 }
 
 async fn blocking<T: Send + 'static>(
@@ -245,11 +246,9 @@ mod tests {
         /// Another gateway that starts from this copy; its store was never read.
         async fn started_from_copy(&self, elsewhere: &TempDir) -> Self {
             let other = Self::with_copy(elsewhere, elsewhere);
-            other
-                .keeper
-                .load_copy(self.copy().copy.open().unwrap().unwrap())
-                .await
-                .unwrap();
+            let local = &self.copy().local;
+            let copied = local.copied().unwrap().unwrap();
+            other.keeper.load_copy(local, &copied).await.unwrap();
             other
         }
 
@@ -274,7 +273,7 @@ mod tests {
         let before = one.registrar.create("a test", limited()).await.unwrap();
         one.copy().write_due().await;
         assert!(
-            one.copy().copy.open().unwrap().is_none(),
+            one.copy().local.copied().unwrap().is_none(),
             "nothing was read yet"
         );
         one.keeper.load().await.unwrap();
@@ -308,7 +307,7 @@ mod tests {
         let one = ChangingGateway::with_copy(&store, &data);
         one.keeper.load().await.unwrap();
         one.copy().write_due().await;
-        let read_at = || one.copy().copy.open().unwrap().unwrap().reading().at;
+        let read_at = || one.copy().local.copied().unwrap().unwrap().at;
         for (wait, expected) in [(9, 0), (1, 10), (5, 10)] {
             one.manual.advance(Duration::from_secs(wait));
             one.keeper.follow_changes().await;
@@ -318,15 +317,18 @@ mod tests {
         one.copy().finish().await;
         assert_eq!(read_at(), NOON.plus(Duration::from_secs(15)));
 
-        // A directory in the place of the file.
-        std::fs::remove_file(one.copy().copy.path()).unwrap();
-        std::fs::create_dir(one.copy().copy.path()).unwrap();
+        // Writes fail.
+        let path = data.path().join(LocalFile::NAME);
+        let other = rusqlite::Connection::open(path).unwrap();
+        let rename = |from, to| other.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"));
+        rename("applications", "aside").unwrap();
         one.copy().rewrite();
         one.copy().write_due().await;
-        std::fs::remove_dir(one.copy().copy.path()).unwrap();
+        rename("aside", "applications").unwrap();
         one.copy().write_due().await;
-        assert!(
-            one.copy().copy.open().unwrap().is_none(),
+        assert_eq!(
+            read_at(),
+            NOON.plus(Duration::from_secs(15)),
             "the next attempt is not due"
         );
         one.manual.advance(RETRY_DELAY);

@@ -29,7 +29,7 @@ mod tests_of_uses;
 
 pub use actor::Actor;
 pub use directory_keeper::{AdoptError, DirectoryKeeper};
-pub use field_change::{DescriptionChange, FieldChange};
+pub use field_change::{DescriptionChange, FieldChange, given};
 pub use key_changes::KeyChanges;
 pub use key_import::{BadField, ImportedKey, KeyRecord};
 pub use leaked_keys::{LeakAction, LeakSettings, LeakedKey, LeakedKeys};

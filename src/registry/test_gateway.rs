@@ -11,7 +11,7 @@ use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{Embedded, LocalCopy};
+use scoregate_store::{Embedded, LocalFile};
 
 use crate::registry::directory_keeper::DirectoryKeeper;
 use crate::registry::key_changes::KeyChanges;
@@ -86,11 +86,11 @@ impl ChangingGateway {
         let keys = Arc::new(keys);
         let (clock, manual) = Clock::manual(NOON);
         let copy = data.map(|data| {
-            let copy = LocalCopy::of(data.path());
+            let local = Arc::new(LocalFile::open(data.path()).unwrap());
             let freshness = Arc::clone(&keys.freshness);
             let store = Arc::clone(&store);
             Arc::new(LocalCopyWriter::new(
-                copy,
+                local,
                 store,
                 freshness,
                 clock.clone(),

@@ -5,7 +5,6 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -57,12 +56,11 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let closes = AtomicBool::new(false);
     let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
         let (head, body) = request.into_parts();
-        let closes = &closes;
+        let limit = &limit;
         let has_body = !body.is_end_stream();
         let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
         async move {
@@ -80,7 +78,7 @@ where
             // Only refusals and responses to bodies close the connection.
             let may_close = beside.is_some() || response.status().as_u16() >= 400;
             if may_close && response.headers().contains_key(CONNECTION) {
-                closes.store(true, Ordering::Relaxed);
+                limit.close();
             } else if is_the_last {
                 response.headers_mut().insert(CONNECTION, CLOSE);
             }
@@ -97,9 +95,7 @@ where
         ))
         .await;
     match ended {
-        Ok(Ok(())) if !closes.load(Ordering::Relaxed) && !limit.is_exceeded() => {
-            ConnectionEnd::Done
-        }
+        Ok(Ok(())) if limit.is_usual() => ConnectionEnd::Done,
         Ok(ended) => {
             drain(stream, context).await;
             if ended.is_ok() {
@@ -135,10 +131,15 @@ where
     let scanner = HeadScanner::stream(&mut *stream, Some(limit));
     let mut connection = codec(CODEC_HEAD_BYTES).serve_connection(TokioIo::new(scanner), service);
     let ended = poll_fn(|cx| {
-        let polled = Pin::new(&mut connection).poll(cx);
-        // Responses to earlier requests are sent before.
-        if polled.is_pending() && limit.is_exceeded() && !activity.is_blocked() {
-            return Poll::Ready(None);
+        let mut polled = Pin::new(&mut connection).poll(cx);
+        if polled.is_pending() && !limit.is_usual() && !activity.is_blocked() {
+            // Responses to earlier requests are sent before.
+            if limit.is_exceeded() {
+                return Poll::Ready(None);
+            }
+            // By its next poll the codec knows that the rest of a body is not read. It would wait for it behind the tasks of
+            // thousands of other connections, with all of its memory.
+            polled = Pin::new(&mut connection).poll(cx);
         }
         polled.map(Some)
     });
@@ -168,7 +169,10 @@ fn codec(max_head: usize) -> http1::Builder {
 
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
 /// before the client has read it.
-async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, context: &ConnectionContext) {
+pub(super) async fn drain(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    context: &ConnectionContext,
+) {
     let Ok(_permit) = context.drains.try_acquire() else {
         return shut_down(stream, context).await;
     };

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::CONNECTION;
@@ -25,8 +26,10 @@ use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
+use super::http1::drain;
 use super::request_pacer::RequestPacer;
 use super::response_body::ResponseBody;
+use super::unsent::StreamRefusal;
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -47,7 +50,7 @@ const SEND_BUFFER: usize = 64 * 1_024;
 
 /// Serves a stream until it ends.
 pub(super) async fn serve<S>(
-    stream: S,
+    mut stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
     context: &ConnectionContext,
@@ -56,8 +59,26 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream = RequestPacer::stream(
-        stream,
+    let end = serve_requests(&mut stream, peer, activity, context, timer).await;
+    if activity.ends_when_answered() && !activity.is_cut() {
+        drain(stream, context).await;
+    }
+    end
+}
+
+/// Serves requests until the stream ends, or until all are answered if the connection is closed for one of them.
+async fn serve_requests<S>(
+    stream: &mut S,
+    peer: Peer,
+    activity: &Arc<ConnectionActivity>,
+    context: &ConnectionContext,
+    timer: &mut DeadlineTimer,
+) -> ConnectionEnd
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let paced = RequestPacer::stream(
+        &mut *stream,
         PREFACE.len(),
         Arc::clone(activity),
         Arc::clone(&context.large_heads),
@@ -65,35 +86,21 @@ where
     // Streams share what belongs to their connection: reference counts of all connections would move between the caches of processors.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
-        let opened = activity.open_stream();
-        let context = Arc::clone(&context);
-        async move {
-            let Ok(mut guard) = opened else {
-                return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
-            };
-            // Boxed, so that a response that waits for its client does not keep all of this in memory.
-            let response = Box::pin(answer(&context, request, peer, &mut guard)).await;
-            guard.response_complete(!response.body().is_end_stream());
-            Ok(response.map(|body| ResponseBody::new(body, guard)))
-        }
+        respond(activity.open_stream(), Arc::clone(&context), request, peer)
     });
-    let connection = http2::Builder::new(StreamTasks(context.tasks.clone()))
-        .max_concurrent_streams(STREAMS)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .max_frame_size(FRAME)
-        .max_header_list_size(HEAD_BYTES)
-        .max_pending_accept_reset_streams(RESETS)
-        .max_local_error_reset_streams(ERRORS)
-        .max_send_buf_size(SEND_BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = codec(&context).serve_connection(TokioIo::new(paced), service);
     let mut connection = pin!(connection);
+    let mut ends_when_answered = false;
     loop {
         let signal = tokio::select! {
             biased;
             ended = poll_fn(|cx| {
                 activity.count_poll();
-                connection.as_mut().poll(cx)
+                let polled = connection.as_mut().poll(cx);
+                if ends_when_answered && polled.is_pending() && activity.is_answered() {
+                    return Poll::Ready(Ok(()));
+                }
+                polled
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             signal = timer.signal() => signal,
         };
@@ -104,11 +111,42 @@ where
         {
             activity.retire();
             connection.as_mut().graceful_shutdown();
+            ends_when_answered = activity.ends_when_answered();
             continue;
         }
         activity.cut();
         return ConnectionEnd::from(signal);
     }
+}
+
+fn codec(context: &ConnectionContext) -> http2::Builder<StreamTasks> {
+    let mut codec = http2::Builder::new(StreamTasks(context.tasks.clone()));
+    codec
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_frame_size(FRAME)
+        .max_header_list_size(HEAD_BYTES)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(ERRORS)
+        .max_send_buf_size(SEND_BUFFER);
+    codec
+}
+
+/// The response on a stream, unless the stream is refused.
+async fn respond(
+    opened: Result<StreamGuard, StreamRefusal>,
+    context: Arc<ConnectionContext>,
+    request: Request<Incoming>,
+    peer: Peer,
+) -> Result<Response<ResponseBody>, h2::Error> {
+    let Ok(mut guard) = opened else {
+        return Err(h2::Reason::REFUSED_STREAM.into());
+    };
+    // Boxed, so that a response that waits for its client does not keep all of this in memory.
+    let response = Box::pin(answer(&context, request, peer, &mut guard)).await;
+    guard.response_complete(!response.body().is_end_stream());
+    Ok(response.map(|body| ResponseBody::new(body, guard)))
 }
 
 /// Answers one request.
@@ -136,7 +174,7 @@ async fn answer(
     };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
-        stream.activity().retire();
+        stream.activity().end_when_answered();
     }
     response
 }

@@ -142,8 +142,7 @@ impl Site {
         let entered = entered_fields(visit);
         let entered_column = |column| match visit.form.field(column) {
             _ if !is_entered_by_owners(column) => FieldChange::Keep,
-            "" => FieldChange::Remove,
-            text => FieldChange::Set(text.to_owned()),
+            text => text.into(),
         };
         let change = DescriptionChange {
             name: Some(entered.name.clone()),

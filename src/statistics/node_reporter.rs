@@ -1,5 +1,4 @@
-//! Reports this gateway to the store: that it runs, what it holds, the units that it delivered, and the requests that it
-//! answered. For information only;
+//! Reports this gateway to the store: that it runs, what it holds, and the requests that it answered. For information only;
 //! requests never wait for it.
 
 use std::sync::Arc;
@@ -24,7 +23,7 @@ const MERGED_AT_ONCE: usize = 500;
 /// Reports this gateway.
 pub struct NodeReporter {
     store: Arc<dyn Store>,
-    /// The calls of this process, with its number and its delivered units.
+    /// The calls of this process, with its number and the units that it holds.
     calls: Arc<LedgerCalls>,
     requests: Arc<RequestCounter>,
     catalogue_size: CatalogueSize,
@@ -123,8 +122,7 @@ impl NodeReporter {
         self.is_oldest.load(Ordering::Relaxed)
     }
 
-    /// Records the units that this gateway delivered, and the requests that it answered, since the last call. Called every
-    /// minute.
+    /// Records the requests that this gateway answered since the last call. Called every minute.
     pub async fn record_usage(&self) {
         let mut progress = self.progress.lock().await;
         let now = self.calls.clock.now();
@@ -133,7 +131,7 @@ impl NodeReporter {
         }
     }
 
-    /// Records the last units and requests, and removes this gateway from the list. Called once requests have ended.
+    /// Records the last requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
         progress.is_removed = true;
@@ -155,7 +153,7 @@ impl NodeReporter {
             version: env!("CARGO_PKG_VERSION").into(),
             started_at: self.started_at,
             last_seen_at: now,
-            units_held: self.calls.delivered.held(now.day()),
+            units_held: self.calls.leasing.held(now.day()),
             usage_recorded_at,
         };
         self.store.report_node(status).await?;
@@ -182,12 +180,7 @@ impl NodeReporter {
 
     async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
         let node = self.calls.node;
-        let today = now.day();
-        self.calls
-            .delivered
-            .record(&*self.store, node, today)
-            .await?;
-        self.requests.record(&*self.store, node, today).await?;
+        self.requests.record(&*self.store, node, now.day()).await?;
         let until = if is_stopping {
             u32::MAX
         } else {

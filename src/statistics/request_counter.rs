@@ -14,10 +14,9 @@ use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::routes::Route;
-use scoregate_store::{EvidenceStore, RequestStore, RequestTotal, StoreResult};
+use scoregate_store::{EvidenceStore, REQUEST_DAYS_OPEN, RequestStore, RequestTotal, StoreResult};
 
 use crate::accounts::{Account, CountedRequest, RequestKind};
-use crate::quota::is_open;
 use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
 use crate::statistics::evidence_book::EvidenceBook;
 
@@ -207,6 +206,11 @@ impl RequestTotals {
     }
 }
 
+/// Whether the store takes reports of a day.
+fn is_open(day: Day, today: Day) -> bool {
+    day.number().saturating_add(REQUEST_DAYS_OPEN) > today.number()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -217,6 +221,7 @@ mod tests {
     use scoregate_base::plans::standard_tiers;
     use scoregate_store::{
         RequestList, RequestOutcome, RequestQuery, StoreError, StoreFuture, StoredApplication,
+        UsageList,
     };
 
     const TODAY: Day = Day::from_number(20_413);
@@ -242,6 +247,10 @@ mod tests {
 
         fn requests(&self, _: RequestQuery) -> StoreFuture<'_, RequestList> {
             Box::pin(async { Ok(RequestList::default()) })
+        }
+
+        fn usage(&self, _: Day, _: usize) -> StoreFuture<'_, UsageList> {
+            Box::pin(async { Ok(UsageList::default()) })
         }
     }
 

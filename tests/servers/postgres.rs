@@ -15,22 +15,12 @@ use tempfile::TempDir;
 /// Superuser of the server.
 pub(crate) const OWNER: &str = "owner";
 
-/// Removes from a database what managed services and other engines with PostgreSQL's protocol may lack, also for its
-/// superuser. Only `LISTEN` remains, to which nothing is notified any more. Statements of later sessions do not find the rest.
+/// Removes from a database what other engines with PostgreSQL's protocol may lack, also for its superuser. Statements of later
+/// sessions do not find it.
 pub(crate) const REMOVE_FEATURES: &str = "
 SET allow_system_table_mods = on;
-DELETE FROM pg_proc WHERE proname ~ 'advisory' OR proname IN ('pg_control_system', 'pg_control_checkpoint',
-    'pg_current_wal_lsn', 'pg_walfile_name', 'pg_notify');
-DROP VIEW IF EXISTS pg_stat_user_tables;
-CREATE OR REPLACE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid
-               WHERE c.relpersistence = 'u') THEN
-        RAISE feature_not_supported USING MESSAGE = 'no unlogged tables';
-    END IF;
-END $$;
-DROP EVENT TRIGGER IF EXISTS refuse_unlogged_tables;
-CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION refuse_unlogged_tables();";
+DELETE FROM pg_proc WHERE proname = 'pg_notify';
+DROP VIEW IF EXISTS pg_stat_user_tables";
 
 pub(crate) struct PostgresServer {
     pub(crate) directory: TempDir,
@@ -75,16 +65,11 @@ impl PostgresServer {
         give_away(&path);
         create(&path);
         let child = launch(&path, settings, &environment);
-        let server = Self {
+        Self {
             directory,
             environment,
             child,
-        };
-        // All tests with the weaker forms. Those of timelines, notifications and dead rows fail then.
-        if std::env::var_os("SCOREGATE_WITHOUT_FEATURES").is_some() {
-            run(unprivileged("psql").args(["-q", "-c", REMOVE_FEATURES, &server.url()]));
         }
-        server
     }
 
     /// The URL of its database, for the superuser.

@@ -23,7 +23,6 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/store/src/embedded/tests/mod.rs", TO_SPLIT),
     ("crates/store/src/embedded/tests/upkeep.rs", TO_SPLIT),
     ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
-    ("src/cli/top/frame.rs", TO_SPLIT),
     ("src/pages/docs/tests.rs", TO_SPLIT),
     ("src/pages/openapi/tests.rs", TO_SPLIT),
     ("tests/suite/administration/side_port_keys.rs", TO_SPLIT),
@@ -37,15 +36,6 @@ const TABLES: &[(&str, &str)] = &[
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
     ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
     ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
-    (
-        "crates/scoring/src/incident_scan/incident_line.rs every_error_of_a_record_names_its_field_and_the_remedy",
-        TO_SPLIT,
-    ),
-    (
-        "crates/store/src/postgres/tests/transfer.rs a_site_moves_from_a_file_to_a_database_and_back_without_loss",
-        TO_SPLIT,
-    ),
-    ("src/admin/command/admin_command.rs perform", TO_SPLIT),
 ];
 
 /// Places that the default formatting made longer than the limit. Their number only decreases.

@@ -130,8 +130,8 @@ impl Database {
     /// New tables in this schema.
     pub(crate) async fn tables(&self, schema: &str) -> DatabaseConfig {
         let config = DatabaseConfig {
-            server: self.url().parse().unwrap(),
-            listen_server: None,
+            servers: vec![self.url().parse().unwrap()],
+            listen_servers: vec![self.url().parse().unwrap()],
             password: None,
             tls: None,
             schema: SchemaName::parse(schema).unwrap(),

@@ -38,5 +38,13 @@ macro_rules! words {
                 to.serialize_str(self.$word())
             }
         }
+
+        impl<'de> $crate::words::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::words::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let word = <String as $crate::words::serde::Deserialize>::deserialize(from)?;
+                let unknown = || $crate::words::serde::de::Error::unknown_variant(&word, &[$($text),+]);
+                Self::parse(&word).ok_or_else(unknown)
+            }
+        }
     };
 }

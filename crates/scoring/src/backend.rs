@@ -41,7 +41,6 @@ pub struct Scoring {
 impl Scoring {
     /// Opens a source and computes the snapshot for the hour of `now`.
     pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
-        source.complete_imports(now);
         let answers = SnapshotAnswers::render(&source.snapshot(now)?);
         Ok(Self {
             source,
@@ -69,10 +68,9 @@ impl Scoring {
         self.renew(now, |answers| Ok(hour > answers.made_in))
     }
 
-    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too, also after one that was killed. Checks
-    /// the archive, which is cheap if there is nothing new.
+    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too. Checks the archive, which is cheap if there
+    /// is nothing new.
     pub fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
-        self.source.complete_imports(now);
         if self.refresh(now)? {
             return Ok(Change::ByTheHour);
         }

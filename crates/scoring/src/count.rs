@@ -1,7 +1,7 @@
 //! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
 //!
 //! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this
-//! form, the archive stores it, and longer periods add it up. The uncertainty of scores is in `score_noise`.
+//! form, and longer periods add it up. The uncertainty of scores is in `score_noise`.
 
 use scoregate_base::clock::Wall;
 
@@ -89,20 +89,13 @@ impl RunCounts {
         }
         one.zero = one.zeroed;
         for trial in run.trials() {
-            one.trials += 1;
-            one.costed += u32::from(trial.cost().is_some());
-            one.cost += trial.cost().unwrap_or_default();
-            let scores = || declared(trial, suite).map(|(_, score)| score);
-            one.perfect += u32::from(scores().all(|score| score >= 1.0));
-            one.zero += u32::from(scores().all(|score| score <= 0.0));
-            for (sum, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
-                *sum += mark;
-            }
+            one.add_trial(trial, suite);
         }
         one.runs = u32::from(one.trials + one.failed_trials > 0);
         one.failed = u32::from(one.runs > 0 && one.trials == 0);
         if let RunOutcome::Failed(_) = run.outcome() {
-            (one.unlisted, one.failed_trials) = (one.runs, 0);
+            one.unlisted = one.runs;
+            one.failed_trials = 0;
         }
         let trials = f64::from(one.trials_in_score());
         if trials > 0.0 {
@@ -113,47 +106,35 @@ impl RunCounts {
         one
     }
 
-    /// Adds the counts of another.
-    pub(super) fn merge(&mut self, other: &Self) {
-        self.marks
-            .iter_mut()
-            .zip(&other.marks)
-            .for_each(|(mine, theirs)| *mine += theirs);
-        self.numbers_mut()
-            .into_iter()
-            .zip({ *other }.numbers_mut())
-            .for_each(|(mine, theirs)| *mine += *theirs);
-        self.cost += other.cost;
-        self.last_scored = self.last_scored.max(other.last_scored);
+    fn add_trial(&mut self, trial: &Trial, suite: &SuiteEntry) {
+        self.trials += 1;
+        self.costed += u32::from(trial.cost().is_some());
+        self.cost += trial.cost().unwrap_or_default();
+        let scores = || declared(trial, suite).map(|(_, score)| score);
+        self.perfect += u32::from(scores().all(|score| score >= 1.0));
+        self.zero += u32::from(scores().all(|score| score <= 0.0));
+        for (sum, mark) in self.marks.iter_mut().zip(marks(trial, suite)) {
+            *sum += mark;
+        }
     }
 
-    /// The numbers of runs and trials, in the order in which the archive stores them.
-    pub(super) fn numbers_mut(&mut self) -> [&mut u32; 10] {
-        let Self {
-            runs,
-            failed,
-            scored,
-            unlisted,
-            trials,
-            failed_trials,
-            zeroed,
-            perfect,
-            zero,
-            costed,
-            ..
-        } = self;
-        [
-            runs,
-            failed,
-            scored,
-            unlisted,
-            trials,
-            failed_trials,
-            zeroed,
-            perfect,
-            zero,
-            costed,
-        ]
+    /// Adds the counts of another.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.marks.iter_mut().zip(&other.marks) {
+            *mine += theirs;
+        }
+        self.runs += other.runs;
+        self.failed += other.failed;
+        self.scored += other.scored;
+        self.unlisted += other.unlisted;
+        self.trials += other.trials;
+        self.failed_trials += other.failed_trials;
+        self.zeroed += other.zeroed;
+        self.perfect += other.perfect;
+        self.zero += other.zero;
+        self.costed += other.costed;
+        self.cost += other.cost;
+        self.last_scored = self.last_scored.max(other.last_scored);
     }
 
     /// Trials in the score, with failed ones that count as zero.

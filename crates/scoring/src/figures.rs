@@ -78,7 +78,8 @@ impl Score {
     /// A mean with this reach of its interval.
     pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);
-        let bounds = reach.map(|reach| outwards(edge.interval(mean, reach)));
+        let interval = reach.map(|reach| edge.interval(mean, reach));
+        let bounds = interval.map(|(lower, upper)| outwards(lower, upper));
         Self {
             score: within(points(mean)),
             bounds: bounds.map(|(lower, upper)| (within(lower), within(upper))),
@@ -135,7 +136,7 @@ impl Severity {
 }
 
 /// The bounds of an interval, as published: rounded outwards.
-pub(super) fn outwards((lower, upper): (f64, f64)) -> (f64, f64) {
+pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
     let [steps, _] = method::PUBLISHED_STEPS;
     (
         ((lower + NEGLIGIBLE) * steps).floor() / steps + 0.0,

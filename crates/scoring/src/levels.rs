@@ -240,28 +240,33 @@ impl ScoreLevels {
             .max(first.saturating_sub(method::NOISE_LATELY))..first;
         let now = noise.estimate(&self.sums, lately, first..at + 1)?;
         let is_way = (now.mean < before.mean) == (way == ShiftDirection::Down);
-        let spread = before
-            .spread
-            .zip(now.spread)
-            .map(|(before, now)| before.variance + now.variance)?;
-        if (now.mean - before.mean).powi(2) < LEAST_ERRORS.powi(2) * spread {
+        if !is_way || !self.is_significant(before, now) {
             return None;
         }
-        let began = self.rounds.get(first)?.hour;
-        let found_with = self.rounds.get(at)?.hour;
-        let month =
-            f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
-        let is_found = is_way && chance_of_change(before, now) * month < method::CHANGE_ALPHA;
-        is_found.then_some(LevelChange {
+        Some(LevelChange {
             before: start,
             at: first,
             found: at,
-            began,
-            found_with,
+            began: self.rounds.get(first)?.hour,
+            found_with: self.rounds.get(at)?.hour,
             direction: way,
             noise,
             incident: None,
         })
+    }
+
+    /// Whether the difference of two levels is significant among those of a month.
+    fn is_significant(&self, before: Estimate, now: Estimate) -> bool {
+        let spreads = before.spread.zip(now.spread);
+        let Some(spread) = spreads.map(|(before, now)| before.variance + now.variance) else {
+            return false;
+        };
+        if (now.mean - before.mean).powi(2) < LEAST_ERRORS.powi(2) * spread {
+            return false;
+        }
+        let month =
+            f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
+        chance_of_change(before, now) * month < method::CHANGE_ALPHA
     }
 
     /// The first round of the new level: after the maximum of the cumulative sum towards the old level.

@@ -42,20 +42,16 @@ mod tests;
 mod tool_logs;
 
 pub use answer::Answer;
-pub use archive::{
-    ARCHIVE_FORMAT, Archive, ArchiveError, ImportEnd, IncidentRetractionError, RefusedRunChange,
-    RunChange, RunChangeError, RunChangeKind, RunChangeObstacle, RunInsertion, RunningImport,
-};
+pub use archive::{ARCHIVE_FORMAT, Archive, ArchiveError, RunImport, RunInsertion};
 pub use backend::{Change, Scoring};
 pub use export_line::ExportLine;
-pub use incident_scan::incident::{IncidentRecord, ScanPosition};
+pub use incident_scan::incident::IncidentRecord;
 #[cfg(any(test, feature = "lab"))]
 pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
     AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
     MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, SuiteEntry, SuiteTable, TestedModel, Trial,
-    Withdrawal,
 };
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;

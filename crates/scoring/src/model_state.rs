@@ -138,30 +138,17 @@ impl ModelState {
         let since = |period: Period| {
             levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)))
         };
-        let level_hours = |levels: &LevelComparison| {
-            [
-                levels.baseline,
-                HourRange {
-                    from: levels.since,
-                    to: hour,
-                },
-            ]
-            .map(|range| series.over(range))
-        };
-        let usual = series.over(current.from.last(method::BASELINE_HOURS));
+        let of_periods = Period::ALL.map(since);
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
         let round_length = series.round_length();
         Self {
             model,
             summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
-            level_runs: lately
-                .as_ref()
-                .map(level_hours)
-                .map_or((0, 0), |[before, now]| (now.scored(), before.scored())),
-            levels: Period::ALL.map(since),
-            worst_axes: Period::ALL.map(|period| worst_axis(&level_hours(&since(period)?))),
+            level_runs: level_runs(series, lately.as_ref(), hour),
+            levels: of_periods,
+            worst_axes: of_periods.map(|levels| worst_axis(&level_scores(series, &levels?, hour))),
             lately,
-            usual: usual.mean(ScorePart::measure(series.table(), Measure::Combined)),
+            usual: usual(series, current.from),
             round_length,
             rounds: series.rounds(hour.last(2 * method::CURRENT_HOURS)).to_vec(),
             last_updated: series.last_updated(),
@@ -240,15 +227,7 @@ impl ModelChange {
 impl PeriodSummary {
     fn of(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Self {
         let clock = hour.last(hours_of(period).max(series.round_length().hours()));
-        let (now, before) = match period {
-            // Without any complete round, no hour.
-            Period::Latest => series
-                .newest_round(hour)
-                .map_or((hour.last(0), None), |round| {
-                    (round, series.newest_round(round.from))
-                }),
-            Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
-        };
+        let (now, before) = compared_hours(series, period, hour, clock);
         let reading = series.over(now);
         let before = before.map(|range| (series.over(range), range));
         let scores = Measure::ALL.map(|of| {
@@ -259,18 +238,6 @@ impl PeriodSummary {
         });
         let other = (clock != now).then(|| series.over(clock));
         let in_period = other.as_ref().unwrap_or(&reading);
-        let rounds = series.rounds(clock);
-        // About the first round, so that equal rounds have none.
-        let from_first = |round: &ScoreRound| {
-            rounds
-                .first()
-                .map_or(0.0, |first| round.score - first.score)
-        };
-        let deviation = rounds
-            .iter()
-            .map(from_first)
-            .collect::<SampleSums>()
-            .variance();
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
@@ -282,7 +249,7 @@ impl PeriodSummary {
                 [None; 7]
             },
             latency: statistics::median(series.latencies_of(now)),
-            deviation: deviation.map(f64::sqrt),
+            deviation: deviation(series.rounds(clock)),
             reading,
         }
     }
@@ -344,6 +311,55 @@ impl PeriodSummary {
     pub(super) fn cost_usd(&self) -> Option<f64> {
         self.reading.cost().map(dollars)
     }
+}
+
+/// The scores of the level before a change, and of the newest one.
+fn level_scores(series: &ScoreSeries, levels: &LevelComparison, hour: Hour) -> [PeriodScores; 2] {
+    let newest = HourRange {
+        from: levels.since,
+        to: hour,
+    };
+    [levels.baseline, newest].map(|range| series.over(range))
+}
+
+/// The mean before the current hours.
+fn usual(series: &ScoreSeries, end: Hour) -> Option<f64> {
+    let before = series.over(end.last(method::BASELINE_HOURS));
+    before.mean(ScorePart::measure(series.table(), Measure::Combined))
+}
+
+/// Runs of the newest level and of the one before.
+fn level_runs(series: &ScoreSeries, levels: Option<&LevelComparison>, hour: Hour) -> (u32, u32) {
+    let Some(levels) = levels else {
+        return (0, 0);
+    };
+    let [before, now] = level_scores(series, levels, hour);
+    (now.scored(), before.scored())
+}
+
+/// The hours of the scores of a period, and those that they are compared with.
+fn compared_hours(
+    series: &ScoreSeries,
+    period: Period,
+    hour: Hour,
+    clock: HourRange,
+) -> (HourRange, Option<HourRange>) {
+    if period != Period::Latest {
+        return (clock, Some(clock.before()));
+    }
+    match series.newest_round(hour) {
+        Some(round) => (round, series.newest_round(round.from)),
+        // Without any complete round, no hour.
+        None => (hour.last(0), None),
+    }
+}
+
+/// The sample standard deviation of rounds.
+fn deviation(rounds: &[ScoreRound]) -> Option<f64> {
+    let first = rounds.first()?.score;
+    // About the first round, so that equal rounds have none.
+    let sums: SampleSums = rounds.iter().map(|round| round.score - first).collect();
+    sums.variance().map(f64::sqrt)
 }
 
 /// The axis with the largest loss between two ranges of hours, and this loss as published. Of equal losses, the last.

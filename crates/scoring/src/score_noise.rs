@@ -118,7 +118,10 @@ impl<'t> ScoreNoise<'t> {
         let mut values = (0..).zip(series.part_values(range, &[&measures[..], &axes[..]].concat()));
         let mut noise = |part| {
             let (index, rounds) = values.next().unwrap_or_default();
-            PartNoise::of((index, part), &rounds, &month, levels, length)
+            PartNoise {
+                index,
+                ..PartNoise::of(part, &rounds, &month, levels, length)
+            }
         };
         Self {
             range,
@@ -176,34 +179,22 @@ impl<'t> ScoreNoise<'t> {
                 .iter()
                 .copied()
                 .zip(part.deviations.iter().copied());
-            ScoreResiduals::of(
-                self.range,
-                self.length,
-                rounds,
-                (part.levels, part.cycle.fitted),
-            )
+            let fitted = part.cycle.fitted;
+            ScoreResiduals::of(self.range, self.length, rounds, part.levels, fitted)
         })
     }
 }
 
 impl<'t> PartNoise<'t> {
+    /// The noise of the first score.
     fn of(
-        (index, part): (usize, ScorePart<'t>),
+        part: ScorePart<'t>,
         rounds: &[ScoreRound],
         month: &PeriodScores,
         levels: &ScoreLevels,
         length: RoundLength,
     ) -> Self {
-        let suites = month.counts().iter().zip(part.weights).enumerate();
-        let fed = suites.filter(|(_, (_, weight))| **weight > 0.0);
-        let binary = fed
-            .clone()
-            .filter(|(_, (count, _))| count.has_binary_marks());
-        let binary = binary.map(|(index, (count, weight))| BinarySuite {
-            index,
-            weight: *weight,
-            share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
-        });
+        let weights = part.weights.iter().filter(|weight| **weight > 0.0);
         let cycle = Cycle::fit(rounds, length, levels.shape);
         let sums = LevelSums::of(
             rounds
@@ -218,16 +209,16 @@ impl<'t> PartNoise<'t> {
         starts.dedup();
         let deviations = sums.residuals(rounds.len(), starts.iter().copied());
         Self {
-            index,
+            index: 0,
             part,
             noise: RoundNoise::of(&deviations, starts.len() + 1, cycle.fitted),
             cycle,
             hours: rounds.iter().map(|round| round.hour).collect(),
             deviations,
             levels: starts.len() + 1,
-            binary: binary.collect(),
-            least: fed
-                .map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2))
+            binary: binary_suites(part, month),
+            least: weights
+                .map(|weight| (weight * method::RESOLUTION).powi(2))
                 .sum(),
         }
     }
@@ -248,23 +239,7 @@ impl<'t> PartNoise<'t> {
     ) -> Option<UncertainScore> {
         let mean = sums.mean(self.part)?;
         let rounds = sums.rounds(self.part);
-        let mut edge = EdgeReach::default();
-        let mut marked = 0.0;
-        for suite in &self.binary {
-            let Some(count) = sums.counts().get(suite.index) else {
-                continue;
-            };
-            let points = 100.0 * suite.weight;
-            let trials = count.trials_in_score();
-            let reach = (points * (1.0 - least_share(trials))).powi(2);
-            if suite.share >= 1.0 {
-                edge.below += reach;
-            } else if suite.share <= 0.0 {
-                edge.above += reach;
-            } else {
-                marked += points * points * variance_of_share(count.perfect, trials, suite.share);
-            }
-        }
+        let (edge, marked) = self.marks(sums);
         let least = (self.least / f64::from(rounds)).max(marked);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let end = self.hours.partition_point(|hour| *hour < range.to);
@@ -291,6 +266,41 @@ impl<'t> PartNoise<'t> {
             edge,
         })
     }
+
+    /// The part of the interval for suites with constant marks, and the least variance for those with other 0/1 marks.
+    fn marks(&self, sums: &PeriodScores) -> (EdgeReach, f64) {
+        let mut edge = EdgeReach::default();
+        let mut marked = 0.0;
+        for suite in &self.binary {
+            let Some(count) = sums.counts().get(suite.index) else {
+                continue;
+            };
+            let points = 100.0 * suite.weight;
+            let trials = count.trials_in_score();
+            let reach = (points * (1.0 - least_share(trials))).powi(2);
+            if suite.share >= 1.0 {
+                edge.below += reach;
+            } else if suite.share <= 0.0 {
+                edge.above += reach;
+            } else {
+                marked += points * points * variance_of_share(count.perfect, trials, suite.share);
+            }
+        }
+        (edge, marked)
+    }
+}
+
+/// The suites of a score of which every mark was 0 or 1.
+fn binary_suites(part: ScorePart<'_>, month: &PeriodScores) -> Vec<BinarySuite> {
+    let suites = month.counts().iter().zip(part.weights).enumerate();
+    suites
+        .filter(|(_, (count, weight))| **weight > 0.0 && count.has_binary_marks())
+        .map(|(index, (count, weight))| BinarySuite {
+            index,
+            weight: *weight,
+            share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
+        })
+        .collect()
 }
 
 impl UncertainScore {

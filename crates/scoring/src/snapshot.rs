@@ -101,21 +101,6 @@ impl RunSource {
         })
     }
 
-    /// Makes the runs of killed imports count. If that fails, the previous scores stay.
-    pub(super) fn complete_imports(&self, now: Wall) {
-        let Self::Archive(archive) = self else { return };
-        let path = archive.path().display();
-        match archive.complete_imports(now) {
-            Ok(0) => {}
-            Ok(days) => {
-                tracing::warn!(%path, days, "an import ended without updating the scores; its stored runs count now");
-            }
-            Err(error) => {
-                tracing::error!(%error, "stored runs of an unfinished import do not count yet");
-            }
-        }
-    }
-
     /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         let Self::Archive(archive) = self else {
@@ -164,25 +149,26 @@ fn archived(
     let mut scans = Vec::new();
     let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
         let ArchivedModel {
-            model,
             series,
             window,
             incidents,
-            last_run,
+            newest,
         } = archived;
+        let model = Arc::clone(newest.run.model());
         let levels = ScoreLevels::of(series.rounds(window), series.round_length());
         let ScannedIncidents {
             published,
             revised,
             position,
         } = incidents::scan(series, window, &levels, &incidents);
-        scans.extend(last_run.map(|last_run| IncidentScanRecord {
+        scans.push(IncidentScanRecord {
             model: model.id().clone(),
             before: incidents.position,
             after: position,
             revised,
-            last_run,
-        }));
+            last_run_at: newest.run.at(),
+            last_run: newest.id,
+        });
         models.push(ModelState::compute(
             model, series, window.to, &levels, published,
         ));

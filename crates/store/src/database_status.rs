@@ -16,8 +16,8 @@ words! {
         MinuteShares = "minute_shares",
         /// Keys with their last use.
         Keys = "keys",
-        /// Delivered units of each gateway process.
-        UsageNodes = "usage_nodes",
+        /// Requests that each gateway process answered.
+        RequestNodes = "request_nodes",
         /// Shared documents.
         Documents = "documents",
         /// Their contents.

@@ -1,6 +1,7 @@
 //! Files that are replaced as a whole: written under another name, synced, then renamed. A crash leaves the old file or
-//! the new one.
+//! the new one. And the files of a SQLite database.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -8,6 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// The end of the name of an unfinished file.
 pub(super) const HALF: &str = ".half";
+/// The write-ahead log of a database: committed and not yet in the file.
+pub(super) const LOG: &str = "-wal";
+/// The index of the log in shared memory.
+pub(super) const INDEX: &str = "-shm";
 
 /// A file that is being written. Dropping it without [`FileReplacement::finish`] keeps the old file.
 #[derive(Debug)]
@@ -22,9 +27,7 @@ impl FileReplacement {
     /// Begins to replace the file at `path`, which need not exist. Until it is finished, its name ends with `suffix`. Only its
     /// owner can read it. A file that was left under this name is removed: a link must not be followed.
     pub fn begin(path: &Path, suffix: &str) -> io::Result<Self> {
-        let mut half = path.as_os_str().to_owned();
-        half.push(suffix);
-        let half = PathBuf::from(half);
+        let half = with_suffix(path, suffix);
         remove(&half)?;
         let file = new_private_file(&half)?;
         Ok(Self {
@@ -82,15 +85,24 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     if_found(fs::remove_file(path)).map(drop)
 }
 
+/// The path with a suffix added to its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Removes a database and its log files.
+pub(super) fn remove_database(path: &Path) -> io::Result<()> {
+    ["", LOG, INDEX, "-journal"]
+        .iter()
+        .try_for_each(|suffix| remove(&with_suffix(path, suffix)))
+}
+
 /// The result of an operation on a file; `None` without the file.
 pub(super) fn if_found<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         done => done.map(Some),
     }
-}
-
-/// The checksum of a text, as files contain it.
-pub(super) fn checksum(text: &[u8]) -> String {
-    format!("{:08x}", crc32fast::hash(text))
 }

@@ -3,9 +3,10 @@
 
 use super::embedded::{Embedded, done};
 use super::postgres::{PostgresStore, SchemaClient};
+use super::sql::schema::FORMAT;
 use super::sql::tables::SqlTables as _;
 use super::sql::{
-    audit, daily_totals, evidence, mail_queue, notices, owners, sign_in, status, webhooks,
+    audit, evidence, mail_queue, notices, owners, request_totals, sign_in, status, webhooks,
 };
 use super::{
     ChangeFeed, ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice,
@@ -14,8 +15,7 @@ use super::{
     NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
     OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
     StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner,
-    StoredWebhook, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal, dump, embedded,
-    postgres,
+    StoredWebhook, UsableLink, UsageList, dump,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
@@ -25,7 +25,6 @@ pub trait Store:
     KeyStore
     + Ledger
     + ChangeFeed
-    + UsageStore
     + RequestStore
     + StatusStore
     + OwnerStore
@@ -45,8 +44,8 @@ impl Store for PostgresStore {}
 /// The formats of a store in each of its forms, with their names.
 pub fn formats() -> [(&'static str, String); 3] {
     [
-        ("store file", embedded::FORMAT.to_string()),
-        ("database", postgres::FORMAT.to_string()),
+        ("store file", FORMAT.to_string()),
+        ("database", FORMAT.to_string()),
         ("export", dump::VERSION.to_string()),
     ]
 }
@@ -90,18 +89,13 @@ both_engines! { ChangeFeed:
     }
 }
 
-both_engines! { UsageStore:
-    fn record_usage(node: u64, totals: Vec<UsageTotal>) -> (), "record usage",
-        writer, connection.change, |tables| daily_totals::record_usage(tables, node, &totals);
-    fn usage(query: UsageQuery) -> UsageList, "read usage",
-        reader, connection.run, |tables| daily_totals::usage(tables, &query);
-}
-
 both_engines! { RequestStore:
     fn record_requests(node: u64, totals: Vec<RequestTotal>) -> (), "record requests",
-        writer, connection.change, |tables| daily_totals::record_requests(tables, node, &totals);
+        writer, connection.change, |tables| request_totals::record(tables, node, &totals);
     fn requests(query: RequestQuery) -> RequestList, "read requests",
-        reader, connection.run, |tables| daily_totals::requests(tables, &query);
+        reader, connection.run, |tables| request_totals::requests(tables, &query);
+    fn usage(day: Day, limit: usize) -> UsageList, "read usage",
+        reader, connection.run, |tables| request_totals::usage(tables, day, limit);
 }
 
 both_engines! { EvidenceStore:

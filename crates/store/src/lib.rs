@@ -15,7 +15,6 @@ mod audit_detail;
 mod conformance;
 mod database_status;
 mod description;
-mod disk_mirror;
 mod dump;
 mod durable_file;
 mod embedded;
@@ -24,11 +23,10 @@ mod evidence;
 mod feed;
 mod key_store;
 mod ledger;
-mod local_copy;
+mod local;
 mod mail_queue;
 mod nodes;
 mod notices;
-mod owed;
 mod owner_refusal;
 mod owners;
 mod postgres;
@@ -41,7 +39,6 @@ mod status;
 mod store_error;
 mod store_health;
 mod stored;
-mod usage;
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,
@@ -49,9 +46,6 @@ pub use applications::{
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
-pub use disk_mirror::{
-    Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord,
-};
 pub use dump::{RecordCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
@@ -63,8 +57,8 @@ pub use ledger::{
     AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
     OwedUnits, ReportOutcome,
 };
-pub use local_copy::{
-    CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
+pub use local::{
+    CopiedReading, FileFlaw, LocalFile, Mirror, MirrorError, MirrorRecord, OwedRecords,
 };
 pub use mail_queue::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, MailQueue,
@@ -75,7 +69,6 @@ pub use notices::{
     DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier,
     OwnerNotice, notice_kinds, notice_words,
 };
-pub use owed::{OwedFile, OwedLog, OwedRecords};
 pub use owner_refusal::OwnerRefusal;
 pub use owners::{
     LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery,
@@ -89,8 +82,8 @@ pub use postgres::{
     SeenTimelines, TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
-    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore,
-    RequestTotal,
+    OutcomeCounts, REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN, RequestList, RequestOutcome, RequestQuery,
+    RequestStore, RequestTotal, UsageList, UsageTotal,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
@@ -102,4 +95,3 @@ pub use status::{
 };
 pub use store_error::{StoreError, StoreFuture, StoreResult};
 pub use store_health::StoreHealth;
-pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};

@@ -1,7 +1,10 @@
 //! Requests of each application by UTC day, endpoint and outcome, for reports.
 //!
-//! They follow the rules of `usage`: reports of a node are totals of a day that only grow, a day is open for reports for two
-//! days after it ended, and nothing may be decided by them. Only requests with a valid key are counted.
+//! They are stored with a delay, so nothing may be decided by them: quotas follow the ledger. Reports of a node are totals
+//! that only grow, so one that is repeated, late or out of order changes nothing. A day is open for reports for two days
+//! after it ended; then the totals of its nodes are merged. Only requests with a valid key are counted.
+//!
+//! Usage of units follows from them: each response with content of an endpoint other than `/me` is charged with one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +18,8 @@ use scoregate_base::words;
 
 use super::StoreFuture;
 
+/// Number of days that are open for reports, the current one included.
+pub const REQUEST_DAYS_OPEN: u32 = 3;
 /// Number of days for which requests are kept, the current one included.
 pub const REQUEST_DAYS_KEPT: u32 = 92;
 
@@ -82,6 +87,26 @@ pub struct RequestQuery {
 pub struct RequestList {
     /// The totals by day, endpoint and outcome, oldest day first.
     pub totals: Vec<RequestTotal>,
+}
+
+/// Units delivered to an application on a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageTotal {
+    /// The application.
+    pub application: ApplicationId,
+    /// The units.
+    pub units: u64,
+}
+
+/// Usage of a day, added up over all nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageList {
+    /// The totals, the largest first.
+    pub totals: Vec<UsageTotal>,
+    /// Number of applications with usage, those above the limit included.
+    pub matching: u64,
+    /// The sum of their units.
+    pub units: u64,
 }
 
 /// Requests by outcome.
@@ -186,6 +211,9 @@ pub trait RequestStore: Send + Sync + 'static {
 
     /// Requests of an application added up over all nodes.
     fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList>;
+
+    /// Units delivered on a day: up to `limit` applications.
+    fn usage(&self, day: Day, limit: usize) -> StoreFuture<'_, UsageList>;
 }
 
 #[cfg(test)]

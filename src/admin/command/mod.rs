@@ -1,16 +1,24 @@
-//! Commands on applications, keys, accounts and status messages, and the list of gateways, as data: read from a request of
-//! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
+//! Commands on applications, keys, accounts, gateways and status messages. An enum is at once the arguments of the command
+//! line, the body of a request of the side port, and what is performed: so the same commands work on a running and a stopped server.
 
+mod account_export;
+mod accounts;
 mod admin_command;
-mod bodies;
-mod contact;
-mod owners;
+mod keys;
+mod limits;
+mod nodes;
+mod query_value;
 mod request;
 mod status;
+mod suspects;
 
-pub use admin_command::{AdminCommand, perform};
-pub use bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody};
-pub use owners::{NOT_SEARCHABLE, OwnerCommand};
-pub use request::MAX_BATCH;
-pub(super) use request::max_body_bytes;
+pub use accounts::{AccountsCommand, OwnerLetter};
+pub use admin_command::AdminCommand;
+pub use keys::{ApplicationUpdate, KeyRotation, KeysCommand, LimitChange, NewKey};
+pub use limits::MAX_BATCH;
+pub(super) use limits::max_body_bytes;
+pub use nodes::NodesCommand;
+pub(super) use request::read;
+pub use request::to_request;
 pub use status::StatusCommand;
+pub use suspects::SuspectsCommand;

@@ -1,450 +1,326 @@
-//! Conversion between commands and requests of the side port, with their paths.
+//! Requests of commands: `/v1/<group>/<action>`. Actions that only read are GET with a query, the others POST with a JSON body.
+
+use std::iter::{Once, once};
 
 use http::Method;
 use serde::Serialize;
-use serde_json::value::to_raw_value;
+use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::admin::key_lines::{LineObject, read_json};
-use crate::admin::paths::{NODES, SUSPECTS};
-use crate::admin::query::{QueryPairs, parsed_id};
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
-use scoregate_store::AuditQuery;
-
-use super::bodies::{ImportBody, NewKey, read, to_json};
-use super::{AdminCommand, OwnerCommand, StatusCommand};
 use crate::admin::command_problem::{CommandProblem, CommandResult};
+use scoregate_base::json::{BadJson, read as read_json};
 
-const ROOT: &str = "/v1/applications";
-const AUDIT: &str = "/v1/audit";
-const MAX_BODY_BYTES: usize = 65_536;
-/// For a batch of keys.
-const MAX_BATCH_BYTES: usize = 4 << 20;
-/// Maximum keys in a batch. Quota leases of a running server wait while a batch is stored.
-pub const MAX_BATCH: usize = 500;
-const DEFAULT_LIMIT: usize = 100;
+use super::query_value::QueryValue;
 
-/// Maximum body size of a request for this path.
-pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
-    if path == "/v1/applications/import" {
-        MAX_BATCH_BYTES
+/// The actions that only read.
+const READS: [&str; 5] = ["audit", "export", "list", "requests", "show"];
+
+/// An enum of one variant in serde's form of a map.
+type Tagged<'t, T> = MapAccessDeserializer<MapDeserializer<'t, Once<(&'t str, T)>, Error>>;
+
+/// Converts a command to method, target and body.
+pub fn to_request(command: &impl Serialize) -> (Method, String, Vec<u8>) {
+    let (group, command) = variant(json!(command));
+    let (action, fields) = variant(command);
+    let path = format!("/v1/{group}/{action}");
+    if READS.contains(&action.as_str()) {
+        (Method::GET, format!("{path}?{}", query(fields)), Vec::new())
     } else {
-        MAX_BODY_BYTES
+        (Method::POST, path, fields.to_string().into_bytes())
     }
 }
 
-impl AdminCommand {
-    /// Converts the command to method, target and body. Invalid lines of an import are left out.
-    pub fn to_request(&self) -> (Method, String, Vec<u8>) {
-        let get = |target: String| (Method::GET, target, Vec::new());
-        match self {
-            Self::Create(new) => (Method::POST, ROOT.into(), to_json(new)),
-            Self::List { after, limit } => {
-                get(format!("{ROOT}?most={limit}{}", optional("after", *after)))
-            }
-            Self::Export { after, limit } => get(format!(
-                "{ROOT}/export?most={limit}{}",
-                optional("after", *after)
-            )),
-            Self::Nodes => get(NODES.into()),
-            Self::Suspects { days } => get(format!(
-                "{SUSPECTS}?{}",
-                optional("days", *days).trim_start_matches('&')
-            )),
-            Self::Evidence(id) => get(format!("{SUSPECTS}/{id}")),
-            Self::Status(command) => command.to_request(),
-            Self::Owner(command) => command.to_request(),
-            Self::Show(id) => get(format!("{ROOT}/{id}")),
-            Self::Requests { id, first, last } => {
-                let first = optional("from", *first);
-                let last = optional("to", *last);
-                let query = format!("{first}{last}");
-                get(format!(
-                    "{ROOT}/{id}/requests?{}",
-                    query.trim_start_matches('&')
-                ))
-            }
-            Self::Audit(AuditQuery {
-                application,
-                before,
-                limit,
-                owner: _,
-            }) => {
-                let application = optional("application", *application);
-                let before = optional("before", *before);
-                get(format!("{AUDIT}?most={limit}{application}{before}"))
-            }
-            Self::Import(lines) => {
-                let raw = |record| {
-                    to_raw_value(&LineObject::of(record))
-                        .expect("strings and numbers are valid JSON")
-                };
-                let keys = lines.iter().flatten().map(raw).collect();
-                (
-                    Method::POST,
-                    format!("{ROOT}/import"),
-                    to_json(&ImportBody { keys }),
-                )
-            }
-            Self::Rotate(id, body) => post(*id, "rotate", body),
-            Self::Revoke(id, body) => post(*id, "revoke", body),
-            Self::SetTier(id, body) => post(*id, "tier", body),
-            Self::SetLimits(id, body) => post(*id, "limits", body),
-            Self::SetExpiry(id, body) => post(*id, "expiry", body),
-            Self::Update { id, change } => post(*id, "describe", change),
-        }
-    }
-
-    /// Parses the command of a request.
-    pub fn from_request(
-        method: &Method,
-        path: &str,
-        query: Option<&str>,
-        body: &[u8],
-    ) -> CommandResult<Self> {
-        let parts: Vec<&str> = path.split('/').skip(1).collect();
-        match (method.as_str(), parts.as_slice()) {
-            ("POST", ["v1", "applications"]) => Ok(Self::Create(read::<NewKey>(body)?)),
-            ("GET", ["v1", "applications"]) => {
-                let (after, limit) = page(query)?;
-                Ok(Self::List { after, limit })
-            }
-            ("POST", ["v1", "applications", "import"]) => import(body),
-            ("GET", ["v1", "applications", "export"]) => {
-                let (after, limit) = page(query)?;
-                Ok(Self::Export { after, limit })
-            }
-            ("GET", ["v1", "audit"]) => audit(query),
-            ("GET", ["v1", "nodes"]) => Ok(Self::Nodes),
-            ("GET", ["v1", "suspects"]) => Ok(Self::Suspects {
-                days: QueryPairs::read(query, &["days"])?.number("days")?,
-            }),
-            ("GET", ["v1", "suspects", id]) => Ok(Self::Evidence(parsed_id(id)?)),
-            (_, ["v1", "status", below @ ..]) => {
-                StatusCommand::from_request(method, below, query, body).map(Self::Status)
-            }
-            (_, ["v1", "accounts", below @ ..]) => {
-                OwnerCommand::from_request(method, below, query, body).map(Self::Owner)
-            }
-            ("GET", ["v1", "applications", id]) => Ok(Self::Show(parsed_id(id)?)),
-            ("GET", ["v1", "applications", id, "requests"]) => requests(parsed_id(id)?, query),
-            ("POST", ["v1", "applications", id, action]) => change(parsed_id(id)?, action, body),
-            _ => Err(CommandProblem::not_found()),
-        }
-    }
-}
-
-fn change(id: ApplicationId, action: &str, body: &[u8]) -> CommandResult<AdminCommand> {
-    Ok(match action {
-        "rotate" => AdminCommand::Rotate(id, read(body)?),
-        "revoke" => AdminCommand::Revoke(id, read(body)?),
-        "tier" => AdminCommand::SetTier(id, read(body)?),
-        "limits" => AdminCommand::SetLimits(id, read(body)?),
-        "expiry" => AdminCommand::SetExpiry(id, read(body)?),
-        "describe" => AdminCommand::Update {
-            id,
-            change: read(body)?,
-        },
-        _ => return Err(CommandProblem::not_found()),
-    })
-}
-
-fn import(body: &[u8]) -> CommandResult<AdminCommand> {
-    let ImportBody { keys } = read(body)?;
-    if keys.len() > MAX_BATCH {
-        return Err(CommandProblem::bad(format!(
-            "a batch has at most {MAX_BATCH} keys: send several batches"
-        )));
-    }
-    Ok(AdminCommand::Import(
-        keys.iter().map(|key| read_json(key.get())).collect(),
-    ))
-}
-
-fn audit(query: Option<&str>) -> CommandResult<AdminCommand> {
-    let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
-    Ok(AdminCommand::Audit(AuditQuery {
-        application: pairs.id("application")?,
-        owner: None,
-        before: pairs.number("before")?,
-        limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
-    }))
-}
-
-fn requests(id: ApplicationId, query: Option<&str>) -> CommandResult<AdminCommand> {
-    let pairs = QueryPairs::read(query, &["from", "to"])?;
-    let day = |name| {
-        let bad = || CommandProblem::bad(format!("`{name}` must be a day such as 2027-01-31"));
-        pairs
-            .get(name)
-            .map(|text| Day::parse(text).ok_or_else(bad))
-            .transpose()
+fn variant(command: Value) -> (String, Value) {
+    let Value::Object(tagged) = command else {
+        return (String::new(), command);
     };
-    Ok(AdminCommand::Requests {
-        id,
-        first: day("from")?,
-        last: day("to")?,
-    })
+    tagged
+        .into_iter()
+        .next()
+        .expect("a command is one variant with fields")
 }
 
-fn page(query: Option<&str>) -> CommandResult<(Option<ApplicationId>, usize)> {
-    let pairs = QueryPairs::read(query, &["after", "most"])?;
-    Ok((
-        pairs.id("after")?,
-        pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
+fn query(fields: Value) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let Value::Object(fields) = fields else {
+        return String::new();
+    };
+    for (name, value) in fields {
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => text,
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                value.to_string()
+            }
+        };
+        query.append_pair(&name, &text);
+    }
+    query.finish()
+}
+
+/// Parses the command of a request.
+pub(in crate::admin) fn read<C: DeserializeOwned>(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    body: &[u8],
+) -> CommandResult<C> {
+    let command = path
+        .strip_prefix("/v1/")
+        .and_then(|below| below.split_once('/'));
+    let (group, action) = command.ok_or_else(CommandProblem::not_found)?;
+    let expected = if READS.contains(&action) {
+        Method::GET
+    } else {
+        Method::POST
+    };
+    if *method != expected || !is_known::<C>(group, action) {
+        return Err(CommandProblem::not_found());
+    }
+    if *method == Method::GET {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        let fields = pairs.map(|(name, value)| (name.clone(), QueryValue { name, value }));
+        let fields = MapDeserializer::<_, Error>::new(fields);
+        return C::deserialize(tagged(group, tagged(action, fields)))
+            .map_err(|bad| bad_query(&bad.to_string()));
+    }
+    from_body(group, action, body)
+        .map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
+}
+
+/// The name of an unknown parameter is not repeated: it may be a key.
+fn bad_query(error: &str) -> CommandProblem {
+    if !error.starts_with("unknown field ") {
+        return CommandProblem::bad(format!("invalid query: {error}"));
+    }
+    let known = error.rsplit_once(", expected ");
+    let known = known.map_or("none", |(_, known)| known.trim_start_matches("one of "));
+    CommandProblem::bad(format!(
+        "unknown query parameter; the parameters are {known}"
     ))
 }
 
-fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
-    (Method::POST, format!("{ROOT}/{id}/{action}"), to_json(body))
+/// Whether there is such a command. No command can be read from nothing, so only its name decides.
+fn is_known<C: DeserializeOwned>(group: &str, action: &str) -> bool {
+    let probed = C::deserialize(tagged(group, tagged(action, ())));
+    !probed.is_err_and(|bad| bad.to_string().starts_with("unknown variant"))
 }
 
-fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
-    value
-        .map(|value| format!("&{name}={value}"))
-        .unwrap_or_default()
+fn tagged<'t, T: IntoDeserializer<'t, Error>>(tag: &'t str, content: T) -> Tagged<'t, T> {
+    MapAccessDeserializer::new(MapDeserializer::new(once((tag, content))))
+}
+
+fn from_body<C: DeserializeOwned>(group: &str, action: &str, body: &[u8]) -> Result<C, BadJson> {
+    let body: &RawValue = read_json(body)?;
+    let tagged = format!(r#"{{"{group}":{{"{action}":{body}}}}}"#);
+    read_json(tagged.as_bytes()).map_err(|BadJson { field, problem }| {
+        let within = format!("{group}.{action}.");
+        let field = field.and_then(|field| field.strip_prefix(&within).map(str::to_owned));
+        BadJson { field, problem }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{ExpiryBody, LimitsBody, RevokeBody, RotateBody, TierBody};
-    use crate::registry::{DescriptionChange, FieldChange};
+    use crate::admin::AdminCommand;
 
-    /// Commands that change one application, and its lists, with each form of their parameters.
-    fn commands() -> Vec<AdminCommand> {
-        let id: ApplicationId = "app_0123456789a".parse().unwrap();
-        let url = Some("https://example.org".to_owned());
-        let new = NewKey {
-            name: "n".into(),
-            tier: "pro".into(),
-            day_limit: Some(7),
-            url,
-            ..NewKey::default()
-        };
-        let remove = FieldChange::Remove;
-        let expiry = Some("2027-01-31T00:00:00Z".to_owned());
-        let rotate = |key_name, expires_at| {
-            AdminCommand::Rotate(
-                id,
-                RotateBody {
-                    overlap_seconds: 60,
-                    key_name,
-                    expires_at,
-                },
-            )
-        };
-        let limits = |minute_limit, day_limit, until| {
-            AdminCommand::SetLimits(
-                id,
-                LimitsBody {
-                    minute_limit,
-                    day_limit,
-                    until,
-                },
-            )
-        };
-        vec![
-            AdminCommand::Create(new),
-            AdminCommand::List {
-                after: Some(id),
-                limit: 5,
-            },
-            AdminCommand::List {
-                after: None,
-                limit: 5,
-            },
-            AdminCommand::Show(id),
-            rotate(None, None),
-            rotate(Some("Station".into()), expiry.clone()),
-            AdminCommand::Revoke(id, RevokeBody { key: None }),
-            AdminCommand::Revoke(
-                id,
-                RevokeBody {
-                    key: Some("sg_live_abcd".into()),
-                },
-            ),
-            AdminCommand::SetTier(
-                id,
-                TierBody {
-                    tier: "teams".into(),
-                },
-            ),
-            limits(FieldChange::Set(3), FieldChange::Keep, expiry.clone()),
-            limits(FieldChange::Keep, FieldChange::Remove, None),
-            AdminCommand::SetExpiry(
-                id,
-                ExpiryBody {
-                    key: expiry,
-                    expires_at: FieldChange::Remove,
-                },
-            ),
-            AdminCommand::SetExpiry(
-                id,
-                ExpiryBody {
-                    key: None,
-                    expires_at: FieldChange::Set("soon".into()),
-                },
-            ),
-            AdminCommand::Update {
-                id,
-                change: DescriptionChange {
-                    name: Some("n".into()),
-                    url: remove.clone(),
-                    note: remove,
-                    ..DescriptionChange::default()
-                },
-            },
-            AdminCommand::Update {
-                id,
-                change: DescriptionChange {
-                    url: FieldChange::Set("https://example.org".into()),
-                    ..DescriptionChange::default()
-                },
-            },
-        ]
-    }
+    const APP: &str = "app_0123456789a";
+    const OWNER: &str = "own_0123456789a";
 
-    /// Commands that read, and those on several applications.
-    fn readings() -> Vec<AdminCommand> {
-        let id: ApplicationId = "app_0123456789a".parse().unwrap();
-        let line = format!(
-            r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#,
-            "0a".repeat(32)
-        );
-        vec![
-            AdminCommand::Requests {
-                id,
-                first: Day::parse("2027-01-01"),
-                last: Day::parse("2027-01-31"),
-            },
-            AdminCommand::Requests {
-                id,
-                first: None,
-                last: Day::parse("2027-01-31"),
-            },
-            AdminCommand::Requests {
-                id,
-                first: None,
-                last: None,
-            },
-            AdminCommand::Audit(AuditQuery {
-                application: Some(id),
-                before: Some(9),
-                limit: 7,
-                owner: None,
-            }),
-            AdminCommand::Audit(AuditQuery {
-                limit: 7,
-                ..AuditQuery::default()
-            }),
-            AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
-            AdminCommand::Export {
-                after: Some(id),
-                limit: 5,
-            },
-        ]
+    fn read_command(method: &Method, target: &str, body: &[u8]) -> CommandResult<AdminCommand> {
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
+        read(method, path, query, body)
     }
 
     #[test]
-    fn a_command_survives_the_conversion_to_a_request_and_back() {
-        for command in [commands(), readings()].concat() {
-            let (method, target, body) = command.to_request();
-            let (path, query) = target
-                .split_once('?')
-                .map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
+    fn a_command_is_read_back_from_its_request() {
+        let key = json!({"sha256": "0a", "name": "n", "tier": "pro"});
+        for command in [
+            json!({"keys": {"create": {"name": "n", "tier": "pro", "day": 7, "url": "https://example.org"}}}),
+            json!({"keys": {"list": {"after": APP, "limit": 5}}}),
+            json!({"keys": {"list": {"limit": 100}}}),
+            json!({"keys": {"show": {"id": APP}}}),
+            json!({"keys": {"rotate": {"id": APP, "overlap_hours": 0, "key_name": "Station", "expires_at": "2027-01-31T00:00:00Z"}}}),
+            json!({"keys": {"revoke": {"id": APP, "key": "sg_live_abcd"}}}),
+            json!({"keys": {"set-tier": {"id": APP, "tier": "teams"}}}),
+            json!({"keys": {"set-limits": {"id": APP, "minute": 3, "until": "2027-01-31T00:00:00Z"}}}),
+            json!({"keys": {"set-limits": {"id": APP, "day": null}}}),
+            json!({"keys": {"set-expiry": {"id": APP, "at": null}}}),
+            json!({"keys": {"set-expiry": {"id": APP, "key": "sg", "at": "2027-01-31T00:00:00Z"}}}),
+            json!({"keys": {"update": {"id": APP, "name": "n", "url": null, "note": "Über"}}}),
+            json!({"keys": {"requests": {"id": APP, "days": 7, "to": "2027-01-31"}}}),
+            json!({"keys": {"audit": {"id": APP, "before": 9, "limit": 7}}}),
+            json!({"keys": {"import": {"keys": [key, 7]}}}),
+            json!({"keys": {"export": {"after": APP, "limit": 5}}}),
+            json!({"accounts": {"list": {"email": "o'!#$%&'*+-/=?^_`{|}~brien@", "application": APP, "after": OWNER, "limit": 3}}}),
+            json!({"accounts": {"list": {"email": "123", "limit": 3}}}),
+            json!({"accounts": {"show": {"id": OWNER}}}),
+            json!({"accounts": {"export": {"id": OWNER}}}),
+            json!({"accounts": {"suspend": {"id": OWNER}}}),
+            json!({"accounts": {"resume": {"id": OWNER}}}),
+            json!({"accounts": {"set-tier": {"id": OWNER, "tier": "pro", "default": false}}}),
+            json!({"accounts": {"delete": {"id": OWNER}}}),
+            json!({"accounts": {"contact": {"subject": "Über", "message": "one\n\"two\"", "application": [APP], "tier": null, "account": [OWNER, OWNER], "all": true, "dry_run": true}}}),
+            json!({"nodes": {"list": {}}}),
+            json!({"suspects": {"list": {"days": 30}}}),
+            json!({"suspects": {"show": {"id": APP}}}),
+            json!({"status": {"post": {"title": "Late", "message": "One.\nTwo.", "state": "monitoring"}}}),
+            json!({"status": {"post": {"incident": 7, "message": "Two."}}}),
+            json!({"status": {"resolve": {"incident": 7, "message": "Over."}}}),
+            json!({"status": {"list": {"limit": 5}}}),
+        ] {
+            let read: AdminCommand = serde_json::from_value(command.clone()).unwrap();
+            let (method, target, body) = to_request(&read);
+            let again = read_command(&method, &target, &body).unwrap();
+            assert_eq!(json!(again), json!(read), "{command}");
             assert_eq!(
-                AdminCommand::from_request(&method, path, query, &body),
-                Ok(command)
+                method == Method::POST,
+                !target.contains('?'),
+                "a query belongs to GET: {target}"
             );
         }
     }
 
     #[test]
-    fn an_unknown_command_or_an_invalid_body_is_refused() {
-        let many = format!(r#"{{"keys":[{}]}}"#, vec!["0"; MAX_BATCH + 1].join(","));
-        for (method, path, body, status) in [
-            (Method::GET, "/v1/applicationsx", "", 404),
-            (Method::DELETE, "/v1/applications", "", 404),
-            (Method::GET, "/v1/applications/", "", 400),
-            (Method::GET, "/v1/applications/x", "", 400),
-            (Method::POST, "/v1/applications", "{", 400),
+    fn what_a_request_leaves_out_has_the_default_of_the_command_line() {
+        for (method, target, body, command) in [
             (
-                Method::POST,
-                "/v1/applications",
-                r#"{"name":"a","tier":"pro","admin":true}"#,
-                400,
-            ),
-            (
-                Method::POST,
-                "/v1/applications/app_0123456789a/rotate/x",
-                "{}",
-                404,
-            ),
-            (
-                Method::POST,
-                "/v1/applications/app_0123456789a/elevate",
-                "{}",
-                404,
-            ),
-            (
-                Method::POST,
-                "/v1/applications/app_0123456789a/limits",
-                r#"{"hour_limit":1}"#,
-                400,
-            ),
-            (
-                Method::POST,
-                "/v1/applications/app_0123456789a/limits",
-                r#"{"day_limit":-1}"#,
-                400,
-            ),
-            (
-                Method::POST,
-                "/v1/applications/import",
-                r#"{"keys":{}}"#,
-                400,
-            ),
-            (Method::POST, "/v1/applications/import", &many, 400),
-            (Method::PUT, "/v1/applications/import", "", 404),
-            (
-                Method::POST,
-                "/v1/applications/app_0123456789a/requests",
-                "{}",
-                404,
+                Method::GET,
+                "/v1/keys/list",
+                "",
+                json!({"keys": {"list": {"after": null, "limit": 100}}}),
             ),
             (
                 Method::GET,
-                "/v1/applications/app_0123456789a/requests/x",
+                "/v1/keys/requests?id=app_0123456789a",
                 "",
-                404,
+                json!({"keys": {"requests": {"id": APP, "days": 30, "to": null}}}),
             ),
-            (Method::POST, "/v1/audit", "", 404),
-            (Method::GET, "/metrics/", "", 404),
-            (Method::GET, "/v1/logs", "", 404),
-            (Method::GET, "/v1/cache/purge", "", 404),
-            (Method::GET, "/v1", "", 404),
-            (Method::GET, "", "", 404),
+            (
+                Method::POST,
+                "/v1/keys/rotate",
+                r#"{"id":"app_0123456789a"}"#,
+                json!({"keys": {"rotate": {"id": APP, "overlap_hours": 24, "key_name": null, "expires_at": null}}}),
+            ),
         ] {
-            let refused =
-                AdminCommand::from_request(&method, path, None, body.as_bytes()).unwrap_err();
-            assert_eq!(refused.status, status, "{path} {body}");
+            let read = read_command(&method, target, body.as_bytes()).unwrap();
+            assert_eq!(json!(read), command);
         }
-        for query in [
-            "most=x",
-            "before=-1",
-            "after=app_0123456789a",
-            "application=weather",
+    }
+
+    fn assert_refused(method: &Method, target: &str, body: &str, status: u16, error: &str) {
+        let refused = read_command(method, target, body.as_bytes()).unwrap_err();
+        let found = &refused.error;
+        assert_eq!(refused.status, status, "{target} {body}: {found}");
+        assert!(found.contains(error), "{target} {body}: {found}");
+    }
+
+    #[test]
+    fn an_unknown_command_is_not_found() {
+        for (method, target) in [
+            (Method::GET, ""),
+            (Method::GET, "/v1"),
+            (Method::GET, "/v1/keys"),
+            (Method::GET, "/v1/keys/"),
+            (Method::GET, "/v1/key/list"),
+            (Method::GET, "/v1/keys/list/x"),
+            (Method::POST, "/v1/keys/list"),
+            (Method::GET, "/v1/keys/create"),
+            (Method::PUT, "/v1/keys/import"),
+            (Method::POST, "/v1/keys/elevate"),
+            (Method::POST, "/v1/status/reopen"),
         ] {
-            let refused =
-                AdminCommand::from_request(&Method::GET, AUDIT, Some(query), b"").unwrap_err();
-            assert_eq!(refused.status, 400, "{query}");
+            assert_refused(&method, target, "{}", 404, "the paths are");
         }
-        let requests = "/v1/applications/app_0123456789a/requests";
-        for query in ["from=x", "to=2027-02-30", "day=2027-01-31"] {
-            let refused =
-                AdminCommand::from_request(&Method::GET, requests, Some(query), b"").unwrap_err();
-            assert_eq!(refused.status, 400, "{query}");
+    }
+
+    #[test]
+    fn an_invalid_field_is_named() {
+        for (query, error) in [
+            ("keys/show", "missing field `id`"),
+            ("keys/show?id=x", "eleven letters"),
+            (
+                "keys/show?id=app_0123456789a&usage=true",
+                "the parameters are `id`",
+            ),
+            ("keys/list?limit=x", "`limit` must be a number"),
+            ("keys/list?limit=1&limit=2", "duplicate field"),
+            ("keys/audit?before=-1", "`before` must be a number"),
+            (
+                "keys/requests?id=app_0123456789a&to=2027-02-30",
+                "a day such as",
+            ),
+            ("accounts/list?after=app_0123456789a", "`own_`"),
+            ("accounts/list?mail=a", "`email`"),
+        ] {
+            assert_refused(&Method::GET, &format!("/v1/{query}"), "", 400, error);
+        }
+        for (action, body, error) in [
+            ("keys/create", "", "the input is empty"),
+            ("keys/create", "{", "incomplete JSON at byte 1"),
+            (
+                "keys/create",
+                r#"{"name":"a","tier":"pro"}} {}"#,
+                "unexpected text",
+            ),
+            (
+                "keys/create",
+                r#"{"name":"a","tier":"pro","admin":true}"#,
+                "admin: unknown field",
+            ),
+            (
+                "keys/create",
+                r#"{"name":"a","tier":7}"#,
+                "tier: write a string",
+            ),
+            (
+                "keys/revoke",
+                r#"{"id":"weather"}"#,
+                "id: an application's id",
+            ),
+            (
+                "keys/set-limits",
+                r#"{"id":"app_0123456789a","day":-1}"#,
+                "day: write a non-negative",
+            ),
+            (
+                "keys/set-expiry",
+                r#"{"id":"app_0123456789a"}"#,
+                "the field `at` is missing",
+            ),
+            (
+                "keys/set-expiry",
+                r#"{"id":"app_0123456789a","at":"soon"}"#,
+                "at: write a timestamp",
+            ),
+            ("keys/import", r#"{"keys":{}}"#, "keys: write"),
+            (
+                "accounts/delete",
+                r#"{"id":"own_0123456789a","force":true}"#,
+                "force: unknown field",
+            ),
+            (
+                "accounts/contact",
+                r#"{"message":"m","all":true}"#,
+                "the field `subject` is missing",
+            ),
+            (
+                "status/post",
+                r#"{"title":"a","message":"b","state":"post"}"#,
+                "state: that is not one of",
+            ),
+            (
+                "status/resolve",
+                r#"{"incident":-1,"message":"b"}"#,
+                "incident: write a non-negative",
+            ),
+        ] {
+            assert_refused(&Method::POST, &format!("/v1/{action}"), body, 400, error);
         }
     }
 }

@@ -6,4 +6,4 @@ mod views;
 
 pub use reports::FleetReports;
 pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
-pub use views::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
+pub use views::{NodeView, NodesView};

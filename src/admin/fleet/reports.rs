@@ -8,15 +8,10 @@ use crate::registry::Registrar;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{
-    REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery,
-};
+use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError};
 
 use super::requests_view::ApplicationRequestsView;
 use super::views::{FleetUsageView, NodesRead, NodesView};
-
-/// Number of days of requests, unless requested otherwise.
-const REQUEST_DAYS: u32 = 30;
 
 /// Reads what gateways reported.
 pub struct FleetReports {
@@ -85,7 +80,7 @@ impl FleetReports {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // Before the usage, which contains at least what was recorded by then.
         let nodes = self.read_nodes().await?;
-        let usage = self.store.usage(UsageQuery::on(day, limit)).await?;
+        let usage = self.store.usage(day, limit).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
         let found = self.registrar.find(ids, day).await?;
         let applications: HashMap<_, _> = found
@@ -95,31 +90,25 @@ impl FleetReports {
         Ok(FleetUsageView::new(day, &usage, &applications, &nodes))
     }
 
-    /// The requests of an application from `first` to `last`, by default the 30 days that end with `last`, and today.
+    /// The requests of an application on some days in succession, of which `last` is the last one; today if absent.
     pub(in crate::admin) async fn requests(
         &self,
         application: ApplicationId,
-        first: Option<Day>,
+        days: u32,
         last: Option<Day>,
     ) -> CommandResult<ApplicationRequestsView> {
+        if !(1..=REQUEST_DAYS_KEPT).contains(&days) {
+            return Err(CommandProblem::bad(format!(
+                "days: write a number from 1 to {REQUEST_DAYS_KEPT}, for which requests are kept"
+            )));
+        }
         let last = last.unwrap_or_else(|| self.clock.now().wall.day());
-        let first = first.unwrap_or(Day::from_number(
-            last.number().saturating_sub(REQUEST_DAYS - 1),
-        ));
+        let first = Day::from_number(last.number().saturating_sub(days - 1));
         let query = RequestQuery {
             application,
             first,
             last,
         };
-        if last
-            .number()
-            .checked_sub(first.number())
-            .is_none_or(|days| days >= REQUEST_DAYS_KEPT)
-        {
-            return Err(CommandProblem::bad(format!(
-                "the days must be in order and at most {REQUEST_DAYS_KEPT}, for which requests are kept"
-            )));
-        }
         self.registrar.show(application).await?;
         // Before the requests, which contain at least what was recorded by then.
         let nodes = self.read_nodes().await?;

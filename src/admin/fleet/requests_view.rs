@@ -1,4 +1,4 @@
-//! `GET /v1/applications/APP/requests?from=DAY&to=DAY`: the requests of an application by day, endpoint and outcome, added up
+//! `GET /v1/keys/requests`: the requests of an application by day, endpoint and outcome, added up
 //! over all gateways.
 //!
 //! They are read from the store, where gateways record them every minute. Requests counted by this process alone are in `usage`.

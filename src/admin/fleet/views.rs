@@ -1,4 +1,4 @@
-//! The fleet over the side port: `GET /v1/nodes` lists the gateways on the store, `GET /v1/usage?fleet=true` adds up usage
+//! The fleet over the side port: `GET /v1/nodes/list` lists the gateways on the store, `GET /v1/usage?fleet=true` adds up usage
 //! over them.
 //!
 //! Both are read from the store. Requests counted by this process alone are in `usage`.
@@ -52,37 +52,37 @@ pub struct NodeView {
 }
 
 /// Usage of a day, added up over all gateways.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FleetUsageView {
+#[derive(Serialize)]
+pub(in crate::admin) struct FleetUsageView {
     /// The day.
-    pub day: String,
+    day: String,
     /// Units delivered to all applications.
-    pub used: u64,
+    used: u64,
     /// Number of applications with usage.
-    pub used_by: u64,
+    used_by: u64,
     /// Number of live gateways.
-    pub live: usize,
+    live: usize,
     /// The usage contains what the live gateways delivered before this time; null without a live gateway.
-    pub recorded_at: Option<String>,
+    recorded_at: Option<String>,
     /// Seconds since then.
-    pub recorded_seconds_ago: Option<u64>,
+    recorded_seconds_ago: Option<u64>,
     /// The applications with the highest usage.
-    pub applications: Vec<FleetApplicationView>,
+    applications: Vec<FleetApplicationView>,
 }
 
 /// Usage of an application.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FleetApplicationView {
+#[derive(Serialize)]
+pub(in crate::admin) struct FleetApplicationView {
     /// The application's id.
-    pub application: String,
+    application: String,
     /// Its name; null if its record is unreadable.
-    pub name: Option<String>,
+    name: Option<String>,
     /// Its tier; null if its record is unreadable.
-    pub tier: Option<String>,
+    tier: Option<String>,
     /// Units delivered to it.
-    pub used: u64,
+    used: u64,
     /// Units granted to all gateways, used or not.
-    pub granted: u64,
+    granted: u64,
 }
 
 impl From<&NodesRead> for NodesView {

@@ -1,4 +1,4 @@
-//! `GET /v1/suspects` and `GET /v1/suspects/APP`: applications whose use looks like misuse, and the evidence about one.
+//! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence about one.
 //!
 //! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: nothing acts on
 //! it by itself.

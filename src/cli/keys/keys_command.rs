@@ -2,13 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-use crate::admin::AdminCommand;
+use crate::admin::{AdminCommand, KeysCommand};
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore, block_on};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::ServerArgs;
+use crate::config::Config;
 
 pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/keys.txt");
 
@@ -26,7 +27,7 @@ pub(in crate::cli) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 enum KeysAction {
     #[command(flatten)]
-    Command(super::command::KeysCommand),
+    Command(KeysCommand),
     /// Import keys from another system by their SHA-256.
     #[command(after_help = super::import::AFTER_HELP)]
     Import(super::import::KeysImportArgs),
@@ -54,37 +55,39 @@ pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
         }
     })?;
     match action {
-        KeysAction::Command(subcommand) => {
-            let usage_id = subcommand.usage_id();
-            let command = subcommand.into_command();
-            let performed = command.clone();
-            let is_first = matches!(command, AdminCommand::Create(_));
-            let missing = if is_first {
-                MissingStore::Create
-            } else {
-                MissingStore::Refuse
-            };
-            let (response, used) = block_on(async {
-                let response = CommandTarget::find(&config, missing)
-                    .await?
-                    .perform(command)
-                    .await?;
-                let used = match usage_id {
-                    Some(id) => Some(super::shown_usage::fetch(&config, id).await?),
-                    None => None,
-                };
-                Ok((response, used))
-            })?;
-            if json {
-                return Ok(printer::json(&super::shown_usage::merged(response, used)));
-            }
-            Ok(match (super::show::show(&performed, response), used) {
-                (Exit::Done, Some(used)) => printer::response(used, super::shown_usage::show),
-                (exit, _) => exit,
-            })
-        }
+        KeysAction::Command(command) => perform(&config, command, json),
         KeysAction::Import(args) => block_on(super::import::run(&config, args, json)),
         KeysAction::Export(args) => block_on(super::export::run(&config, args)),
         KeysAction::Scan(args) => Ok(super::scan::run(&config, &args, json)),
     }
+}
+
+fn perform(config: &Config, command: KeysCommand, json: bool) -> CommandOutcome {
+    let missing = if matches!(command, KeysCommand::Create(_)) {
+        MissingStore::Create
+    } else {
+        MissingStore::Refuse
+    };
+    let usage_id = if let KeysCommand::Show { id, usage: true } = command {
+        Some(id)
+    } else {
+        None
+    };
+    let show = super::show::shown_by(&command);
+    let (response, used) = block_on(async {
+        let target = CommandTarget::find(config, missing).await?;
+        let response = target.perform(AdminCommand::Keys(command)).await?;
+        let used = match usage_id {
+            Some(id) => Some(super::shown_usage::fetch(config, id).await?),
+            None => None,
+        };
+        Ok((response, used))
+    })?;
+    if json {
+        return Ok(printer::json(&super::shown_usage::merged(response, used)));
+    }
+    Ok(match (show(response), used) {
+        (Exit::Done, Some(used)) => printer::response(used, super::shown_usage::show),
+        (exit, _) => exit,
+    })
 }

@@ -1,11 +1,9 @@
 //! `scoregate keys`: manages applications and their keys.
 
-mod command;
 mod csv;
 mod export;
 mod import;
 mod keys_command;
-mod requests_command;
 mod scan;
 mod show;
 mod shown_usage;

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use crate::admin::AdminCommand;
+use crate::admin::{ApplicationRequestsView, KeysCommand};
 use crate::cli::exit::Exit;
 use crate::cli::printer::{self, cell, field, items};
-use scoregate_store::Description;
-
-use super::requests_command;
+use scoregate_store::{Description, OutcomeCounts, RequestOutcome};
 
 /// The columns of the keys of an application.
 const KEY_COLUMNS: [(&str, &str); 6] = [
@@ -28,32 +26,30 @@ const AUDIT_COLUMNS: [(&str, &str); 6] = [
     ("detail", "detail"),
 ];
 
-/// Prints the response to a command.
-pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
+/// The function that prints the response to a command.
+pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> Exit {
     match command {
-        AdminCommand::Create(_) | AdminCommand::Rotate { .. } => {
-            let id = cell(field(field(&response, "application"), "id"));
-            printer::message(&format!("{id}: this key is shown only once"));
-            printer::data(&format!("{}\n", cell(field(&response, "key"))))
+        KeysCommand::Create(_) | KeysCommand::Rotate(_) => |response| issued(&response),
+        KeysCommand::List { .. } => |response| list(&response),
+        KeysCommand::Show { .. }
+        | KeysCommand::Revoke { .. }
+        | KeysCommand::SetTier { .. }
+        | KeysCommand::SetLimits(_)
+        | KeysCommand::SetExpiry { .. }
+        | KeysCommand::Update(_) => |response| details(&response),
+        KeysCommand::Requests { .. } => |response| printer::response(response, requests),
+        KeysCommand::Audit { .. } => |response| audit(&response),
+        // Printed by `import` and `export`, a batch and a page at a time.
+        KeysCommand::Import { .. } | KeysCommand::Export { .. } => {
+            |response| printer::json(&response)
         }
-        AdminCommand::List { .. } => list(&response),
-        AdminCommand::Show(_)
-        | AdminCommand::Revoke(..)
-        | AdminCommand::SetTier(..)
-        | AdminCommand::SetLimits { .. }
-        | AdminCommand::SetExpiry { .. }
-        | AdminCommand::Update { .. } => details(&response),
-        AdminCommand::Requests { .. } => printer::response(response, requests_command::show),
-        AdminCommand::Audit(_) => audit(&response),
-        // Printed by `import` and `export`, a batch and a page at a time, by `nodes` and by `status`.
-        AdminCommand::Import(_)
-        | AdminCommand::Export { .. }
-        | AdminCommand::Nodes
-        | AdminCommand::Suspects { .. }
-        | AdminCommand::Evidence(_)
-        | AdminCommand::Status(_)
-        | AdminCommand::Owner(_) => printer::json(&response),
     }
+}
+
+fn issued(response: &Value) -> Exit {
+    let id = cell(field(field(response, "application"), "id"));
+    printer::message(&format!("{id}: this key is shown only once"));
+    printer::data(&format!("{}\n", cell(field(response, "key"))))
 }
 
 fn list(page: &Value) -> Exit {
@@ -143,4 +139,51 @@ fn audit(page: &Value) -> Exit {
         printer::message(&format!("older changes follow: --before {next}"));
     }
     exit
+}
+
+/// Prints a table by day and one by endpoint.
+fn requests(view: &ApplicationRequestsView) -> Exit {
+    if view.requests == 0 {
+        printer::message(&format!(
+            "no requests were recorded from {} to {}",
+            view.from, view.to
+        ));
+        return Exit::Done;
+    }
+    let days = view.days.iter().filter(|day| day.requests > 0);
+    let mut by_day: Vec<Vec<String>> = days.map(|day| row(&day.day, &day.outcomes)).collect();
+    by_day.push(row("all days", &view.outcomes));
+    let by_endpoint = view
+        .endpoints
+        .iter()
+        .map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes));
+    let exits = [
+        printer::table(&header("day"), by_day),
+        printer::data("\n"),
+        printer::table(&header("endpoint"), by_endpoint),
+    ];
+    if let Some(at) = &view.recorded_at {
+        printer::message(&format!(
+            "requests after {at} are not yet recorded by all gateways"
+        ));
+    }
+    exits
+        .into_iter()
+        .find(|exit| *exit != Exit::Done)
+        .unwrap_or(Exit::Done)
+}
+
+fn header(first: &'static str) -> Vec<&'static str> {
+    [first, "requests"]
+        .into_iter()
+        .chain(RequestOutcome::ALL.map(RequestOutcome::word))
+        .collect()
+}
+
+fn row(name: &str, counts: &OutcomeCounts) -> Vec<String> {
+    let numbers = RequestOutcome::ALL.map(|outcome| counts.of(outcome).to_string());
+    [name.to_owned(), counts.total().to_string()]
+        .into_iter()
+        .chain(numbers)
+        .collect()
 }

@@ -12,7 +12,7 @@ use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::request_if_running;
 use crate::cli::printer;
 use scoregate_base::clock::Clock;
-use scoregate_scoring::{Archive, ImportEnd};
+use scoregate_scoring::Archive;
 
 /// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
@@ -32,7 +32,7 @@ impl ArchivePlace {
                 self.path.display()
             )));
         }
-        Ok(Archive::open(&self.path, Clock::system().now().wall)?)
+        Ok(Archive::open(&self.path)?)
     }
 
     /// Opens the archive, which is created if it is missing.
@@ -47,17 +47,7 @@ impl ArchivePlace {
                 format!("the directory {} cannot be created", directory.display())
             })?;
         }
-        Ok(Archive::open(&self.path, Clock::system().now().wall)?)
-    }
-
-    /// Notifies the server of the archive, if the scores have been updated.
-    pub(super) async fn publish(&self, end: ImportEnd) {
-        match end {
-            ImportEnd::Counted => self.notify_server().await,
-            ImportEnd::AnotherIsRunning => {
-                printer::message("another import is running; the scores are updated when it ends");
-            }
-        }
+        Ok(Archive::open(&self.path)?)
     }
 
     /// Notifies the server of the archive. Without a notification it finds new runs by itself.

@@ -1,14 +1,12 @@
-//! `scoregate scoring`: import, export and change of runs, incidents, the suite table, and the built-in backend without a gateway.
+//! `scoregate scoring`: import, export and deletion of runs, incidents, the suite table, and the built-in backend without a gateway.
 
 mod archive_place;
-mod audit;
-mod change;
+mod delete;
 mod equal_messages;
 mod export;
 mod import;
-mod import_counts;
 mod incidents;
-mod reader_thread;
+mod run_file;
 mod scoring_command;
 mod serve;
 mod suites;

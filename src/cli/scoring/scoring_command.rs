@@ -26,7 +26,7 @@ enum ScoringCommand {
     /// Import benchmark runs; a running server publishes them immediately.
     #[command(after_help = super::import::AFTER_HELP)]
     Import(super::import::ScoringImportArgs),
-    /// Export the suite table and all runs, withdrawals and incidents as JSON lines.
+    /// Export the suite table and all runs as JSON lines.
     #[command(
         after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz"
     )]
@@ -37,21 +37,12 @@ enum ScoringCommand {
         #[command(subcommand)]
         command: super::suites::SuitesCommand,
     },
-    /// Withdraw runs: they count nowhere.
-    #[command(after_help = super::change::AFTER_WITHDRAW_HELP)]
-    Withdraw(super::change::WithdrawArgs),
-    /// Replace the content of runs.
-    #[command(after_help = super::change::AFTER_CORRECT_HELP)]
-    Correct(super::change::CorrectArgs),
-    /// Show withdrawn and corrected runs, newest change first.
-    #[command(after_help = super::audit::AFTER_HELP)]
-    Audit(super::audit::RunAuditArgs),
-    /// List or retract recorded incidents.
+    /// Delete runs and incidents.
+    #[command(after_help = super::delete::AFTER_HELP)]
+    Delete(super::delete::DeleteArgs),
+    /// List recorded incidents.
     #[command(after_help = super::incidents::AFTER_HELP)]
-    Incidents {
-        #[command(subcommand)]
-        command: super::incidents::IncidentsCommand,
-    },
+    Incidents(super::incidents::IncidentsArgs),
     /// Serve the scores over HTTP, for gateways on other machines.
     #[command(after_help = super::serve::AFTER_HELP)]
     Serve(super::serve::ServeArgs),
@@ -75,10 +66,8 @@ pub(in crate::cli) fn run(args: ScoringArgs) -> CommandOutcome {
         ScoringCommand::Import(args) => super::import::run(&place, &args),
         ScoringCommand::Export => super::export::run(&place),
         ScoringCommand::Suites { command } => super::suites::run(&place, &command),
-        ScoringCommand::Withdraw(args) => super::change::withdraw(&place, args),
-        ScoringCommand::Correct(args) => super::change::correct(&place, args),
-        ScoringCommand::Incidents { command } => super::incidents::run(&place, command),
-        ScoringCommand::Audit(args) => super::audit::run(&place, &args),
+        ScoringCommand::Delete(args) => super::delete::run(&place, args),
+        ScoringCommand::Incidents(args) => super::incidents::run(&place, &args),
         ScoringCommand::Serve(args) => super::serve::run(place.path, args),
     }
 }

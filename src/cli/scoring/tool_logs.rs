@@ -3,13 +3,11 @@
 //! A log is converted when its turn comes, so the memory holds the runs of one log.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
@@ -50,9 +48,10 @@ enum ToolName {
 /// The logs to convert.
 pub(super) struct ToolLogs {
     tool: EvaluationTool,
-    mapping: Arc<LogMapping>,
-    files: Vec<PathBuf>,
-    counts: Arc<Mutex<ToolLogCounts>>,
+    mapping: LogMapping,
+    pub(super) files: Vec<PathBuf>,
+    /// Of the logs that were converted.
+    pub(super) counts: ToolLogCounts,
 }
 
 /// Counts of evaluations, trials and problems in the logs.
@@ -65,15 +64,6 @@ pub(super) struct ToolLogCounts {
     invalidated: u64,
     problems: BTreeMap<&'static str, u64>,
     pub(super) messages: EqualMessages,
-}
-
-/// The runs of one log as text, converted at the first read.
-struct ConvertedLog {
-    tool: EvaluationTool,
-    mapping: Arc<LogMapping>,
-    path: PathBuf,
-    counts: Arc<Mutex<ToolLogCounts>>,
-    text: Option<io::Cursor<String>>,
 }
 
 impl ToolLogArgs {
@@ -95,9 +85,9 @@ impl ToolLogArgs {
         let files = log_files(tool, files)?;
         Ok(Some(ToolLogs {
             tool,
-            mapping: Arc::new(mapping),
+            mapping,
             files,
-            counts: Arc::default(),
+            counts: ToolLogCounts::default(),
         }))
     }
 
@@ -107,31 +97,21 @@ impl ToolLogArgs {
 }
 
 impl ToolLogs {
-    /// Each log with the text of its runs.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (&Path, Box<dyn Read + Send>)> {
-        self.files.iter().map(|path| {
-            let text = ConvertedLog {
-                tool: self.tool,
-                mapping: Arc::clone(&self.mapping),
-                path: path.clone(),
-                counts: Arc::clone(&self.counts),
-                text: None,
-            };
-            (path.as_path(), Box::new(text) as Box<dyn Read + Send>)
-        })
-    }
-
-    /// The counts of the logs that were converted.
-    pub(super) fn counts(&self) -> MutexGuard<'_, ToolLogCounts> {
-        // Only counts and messages, so a panic leaves nothing half changed.
-        self.counts.lock()
+    /// The runs of a log as lines. What is not imported is counted and reported.
+    pub(super) fn convert(&mut self, path: &Path) -> Vec<String> {
+        let mut lines = Vec::new();
+        for runs in read_log(self.tool, path, &self.mapping) {
+            self.counts.add(path, &runs);
+            lines.extend(runs.into_iter().flat_map(|runs| runs.runs));
+        }
+        lines
     }
 
     /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
     pub(super) fn dry_run(&self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
         let now = Clock::system().now().wall;
         let suites = if archive.exists() {
-            Archive::open(archive, now)?.suites()?
+            Archive::open(archive)?.suites()?
         } else {
             let path = archive.display();
             printer::message(&format!(
@@ -294,28 +274,5 @@ impl ToolLogCounts {
     pub(super) fn json(&self) -> Value {
         json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
             "invalidated": self.invalidated, "problems": self.problems})
-    }
-}
-
-impl ConvertedLog {
-    fn convert(&self) -> String {
-        let mut text = String::new();
-        for runs in read_log(self.tool, &self.path, &self.mapping) {
-            self.counts.lock().add(&self.path, &runs);
-            for line in runs.iter().flat_map(|runs| &runs.runs) {
-                text.push_str(line);
-                text.push('\n');
-            }
-        }
-        text
-    }
-}
-
-impl Read for ConvertedLog {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.text.is_none() {
-            self.text = Some(io::Cursor::new(self.convert()));
-        }
-        self.text.as_mut().map_or(Ok(0), |text| text.read(into))
     }
 }

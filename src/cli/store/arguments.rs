@@ -5,9 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::control::operator;
 use crate::cli::serve::ServerArgs;
 use scoregate_base::clock::Day;
+use scoregate_base::plans::Tier;
 use scoregate_store::RoleName;
+use scoregate_store::maintenance::ImportOptions;
 
 pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/store.txt");
 
@@ -71,19 +74,7 @@ pub(super) enum StoreCommand {
         With a database (store.url), first restore it with its own tools while all gateways are stopped, then run the command\n\
         without a file. With an export it fills the empty tables of `store init`. Gateways refuse a restored database before."
     )]
-    Restore {
-        /// The backup or export; with a database an export, or nothing after a restore with its own tools.
-        file: Option<PathBuf>,
-        /// The data directory of the previous server, if it is not this one.
-        #[arg(long, value_name = "DIR")]
-        previous: Option<PathBuf>,
-        /// Leave the current day open although units of it may be granted twice.
-        #[arg(long)]
-        reopen_day: bool,
-        /// Restore although keys that were revoked since may be valid again.
-        #[arg(long)]
-        accept_lost_revocations: bool,
-    },
+    Restore(RestoreArgs),
     /// Export the store as JSON lines, for another engine or machine.
     #[command(
         after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
@@ -124,7 +115,7 @@ pub(super) enum StoreCommand {
     )]
     CloseFutureDays {
         /// Today's date in UTC; has to match the machine's clock.
-        #[arg(long, value_name = "DATE", value_parser = day)]
+        #[arg(long, value_name = "DATE")]
         today: Day,
     },
     /// Create an empty store: the tables of a database, or a file where the store is missing and there is no backup.
@@ -150,6 +141,36 @@ pub(super) enum StoreCommand {
     },
 }
 
+/// A restore of a backup or of an export.
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The backup or export; with a database an export, or nothing after a restore with its own tools.
+    pub(super) file: Option<PathBuf>,
+    /// The data directory of the previous server, if it is not this one.
+    #[arg(long, value_name = "DIR")]
+    pub(super) previous: Option<PathBuf>,
+    /// Leave the current day open although units of it may be granted twice.
+    #[arg(long)]
+    pub(super) reopen_day: bool,
+    /// Restore although keys that were revoked since may be valid again.
+    #[arg(long)]
+    pub(super) accept_lost_revocations: bool,
+}
+
+impl RestoreArgs {
+    /// How the file is imported, without the directory of the previous server.
+    pub(super) fn options(&self, tiers: &[Tier]) -> ImportOptions {
+        ImportOptions {
+            who: operator(),
+            restores: true,
+            previous: None,
+            reopen_day: self.reopen_day,
+            accept_lost_revocations: self.accept_lost_revocations,
+            tiers: tiers.to_vec(),
+        }
+    }
+}
+
 /// The user of the servers, if it is not the owner of the tables.
 #[derive(Debug, Args)]
 pub(super) struct RuntimeRole {
@@ -161,8 +182,3 @@ pub(super) struct RuntimeRole {
 /// The error of `export --close -`.
 pub(super) const CLOSE_NEEDS_A_FILE: &str =
     "--close needs a file: standard output may not be durable";
-
-/// Parses a date argument.
-fn day(text: &str) -> Result<Day, String> {
-    Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
-}

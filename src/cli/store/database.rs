@@ -45,25 +45,12 @@ pub(super) fn run(
                 export(settings, database, file, *force, *close).await
             }
             StoreCommand::Import { file } => import(settings, database, file).await,
-            StoreCommand::Restore {
-                file,
-                previous: None,
-                reopen_day,
-                accept_lost_revocations,
-            } => {
-                let options = ImportOptions {
-                    who: operator(),
-                    restores: true,
-                    reopen_day: *reopen_day,
-                    accept_lost_revocations: *accept_lost_revocations,
-                    tiers: tiers.to_vec(),
-                    ..ImportOptions::default()
-                };
-                restore(settings, database, file.as_deref(), &options).await
+            StoreCommand::Restore(args) if args.previous.is_none() => {
+                restore(settings, database, args.file.as_deref(), &args.options(tiers)).await
             }
         StoreCommand::Backup { .. }
         | StoreCommand::VerifyBackup { .. }
-        | StoreCommand::Restore { .. }
+        | StoreCommand::Restore(_)
         | StoreCommand::CloseFutureDays { .. } => Err(CommandError::Input(
             "this command works on a store file, and the configuration has a database (store.url). Back up \
              a database with its own tools, such as pg_dump"
@@ -215,11 +202,6 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
              failover is not recognized, and lacks later changes and grants. Make sure that the service prevents this."
         ));
     }
-    for (feature, effect) in &report.missing_features {
-        printer::message(&format!(
-            "The server has no {feature}, or this role may not use them: {effect}."
-        ));
-    }
     if is_wrong {
         printer::message(&format!(
             "The clocks of the database ({}) and of this machine ({}) differ by {} s: correct them. The database's \
@@ -283,7 +265,6 @@ fn as_value(
         ("server", json!(report.server)),
         ("synchronous", json!(report.is_synchronous)),
         ("timeline_checked", json!(report.hidden_timeline.is_none())),
-        ("missing_features", json!(report.missing_features)),
         ("clock_difference_seconds", json!(difference.as_secs())),
     ];
     contents(report)

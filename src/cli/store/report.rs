@@ -134,7 +134,6 @@ pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
         applications,
         keys,
         ledger,
-        usage,
         requests,
         audit,
         availability,
@@ -145,7 +144,6 @@ pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
         (applications, "application", "applications"),
         (keys, "key", "keys"),
         (ledger, "ledger record", "ledger records"),
-        (usage, "usage record", "usage records"),
         (requests, "request record", "request records"),
         (audit, "audit record", "audit records"),
         (

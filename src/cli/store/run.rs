@@ -9,19 +9,21 @@ use anyhow::Context as _;
 use crate::app::DataDir;
 use crate::config::Config;
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_store::OwedFile;
+use scoregate_store::LocalFile;
 use scoregate_store::maintenance::{
     ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated, export,
     file_in, import, prune, record_backup, verify,
 };
 
-use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreArgs, StoreCommand};
+use super::arguments::{CLOSE_NEEDS_A_FILE, RestoreArgs, RuntimeRole, StoreArgs, StoreCommand};
 use super::report::{print_check, print_closed, print_exported, print_imported, print_verified};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
+
+const NEEDS_A_DATABASE: &str = "this needs a database: set store.url in the configuration";
 
 pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
@@ -49,86 +51,74 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
     match command {
         StoreCommand::Check { json } => Ok(print_check(&check(directory, now)?, *json, now.day())),
         StoreCommand::Backup {
-            file,
-            to,
-            keep,
+            file: Some(to),
             force,
-        } => {
-            let path = to
-                .as_deref()
-                .map_or_else(|| Ok(file.clone().unwrap_or_default()), |to| dated(to, now))?;
-            write_backup(directory, &path, *keep, *force, now)
+            ..
+        } => write_backup(directory, to, None, *force, now),
+        StoreCommand::Backup { to, keep, .. } => {
+            let to = dated(to.as_deref().unwrap_or(directory), now)?;
+            write_backup(directory, &to, *keep, false, now)
         }
         StoreCommand::Export {
-            file,
-            force,
-            close: true,
-            ..
-        } => while_stopped(directory, |directory| {
-            export_and_close(directory, file, *force, now)
-        }),
-        StoreCommand::Export { file, force, .. } => {
-            write_export(&file_in(directory), false, file, *force, now)
-        }
-        StoreCommand::CloseFutureDays { today } => while_stopped(directory, |directory| {
-            Ok(print_closed(
-                &close_future_days(directory, &operator(), *today, now)?,
-                *today,
-            ))
-        }),
-        StoreCommand::Init {
-            grant: RuntimeRole {
-                runtime_role: Some(_),
-            },
-        }
-        | StoreCommand::Upgrade { .. } => Err(CommandError::Input(
-            "this needs a database: set store.url in the configuration".into(),
-        )),
-        StoreCommand::Init { .. } => while_stopped(directory, |directory| {
-            create_new(directory, now)?;
-            printer::message(&format!(
-                "created an empty store in {}",
-                directory.display()
-            ));
-            Ok(Exit::Done)
-        }),
-        StoreCommand::Restore {
-            file,
-            previous,
-            reopen_day,
-            accept_lost_revocations,
+            file, force, close, ..
         } => {
-            let Some(file) = file else {
-                let remedy = "name the backup or export; only a database is restored without one";
-                return Err(CommandError::Input(remedy.into()));
-            };
-            let previous = previous.as_ref().filter(|other| !is_same(directory, other));
-            let options = ImportOptions {
-                who: operator(),
-                restores: true,
-                previous: previous.cloned(),
-                reopen_day: *reopen_day,
-                accept_lost_revocations: *accept_lost_revocations,
-                tiers: config.tiers.clone(),
-            };
-            let _lock = previous
-                .map(|other| DataDir::lock_existing(other))
-                .transpose()
-                .map_err(unusable)?;
-            import_file(directory, file, &options, now)
+            if *close {
+                while_stopped(directory, || export_and_close(directory, file, *force, now))
+            } else {
+                write_export(&file_in(directory), false, file, *force, now)
+            }
         }
-        StoreCommand::Import { file } => {
-            let who = operator();
-            let tiers = config.tiers.clone();
-            let options = ImportOptions {
-                who,
-                tiers,
-                ..ImportOptions::default()
-            };
-            import_file(directory, file, &options, now)
-        }
+        StoreCommand::CloseFutureDays { today } => while_stopped(directory, || {
+            let closed = close_future_days(directory, &operator(), *today, now)?;
+            Ok(print_closed(&closed, *today))
+        }),
+        StoreCommand::Upgrade { .. } => Err(CommandError::Input(NEEDS_A_DATABASE.into())),
+        StoreCommand::Init { grant } => init(directory, grant, now),
+        StoreCommand::Restore(args) => restore(args, config, now),
+        StoreCommand::Import { file } => import_export(file, config, now),
         StoreCommand::VerifyBackup { file } => verify_backup(file),
     }
+}
+fn init(directory: &Path, grant: &RuntimeRole, now: Wall) -> CommandOutcome {
+    if grant.runtime_role.is_some() {
+        return Err(CommandError::Input(NEEDS_A_DATABASE.into()));
+    }
+    while_stopped(directory, || {
+        create_new(directory, now)?;
+        printer::message(&format!(
+            "created an empty store in {}",
+            directory.display()
+        ));
+        Ok(Exit::Done)
+    })
+}
+
+fn restore(args: &RestoreArgs, config: &Config, now: Wall) -> CommandOutcome {
+    let directory = config.data_dir.as_path();
+    let Some(file) = &args.file else {
+        let remedy = "name the backup or export; only a database is restored without one";
+        return Err(CommandError::Input(remedy.into()));
+    };
+    let previous = args.previous.as_ref();
+    let previous = previous.filter(|other| !is_same(directory, other));
+    let options = ImportOptions {
+        previous: previous.cloned(),
+        ..args.options(&config.tiers)
+    };
+    let _lock = previous
+        .map(|other| DataDir::lock_existing(other))
+        .transpose()
+        .map_err(unusable)?;
+    import_file(directory, file, &options, now)
+}
+
+fn import_export(file: &Path, config: &Config, now: Wall) -> CommandOutcome {
+    let options = ImportOptions {
+        who: operator(),
+        tiers: config.tiers.clone(),
+        ..ImportOptions::default()
+    };
+    import_file(&config.data_dir, file, &options, now)
 }
 
 fn is_same(directory: &Path, other: &Path) -> bool {
@@ -142,11 +132,9 @@ fn import_file(
     options: &ImportOptions,
     now: Wall,
 ) -> CommandOutcome {
-    while_stopped(directory, |directory| {
-        Ok(print_imported(
-            &import(directory, file, options, now)?,
-            options.restores,
-        ))
+    while_stopped(directory, || {
+        let imported = import(directory, file, options, now)?;
+        Ok(print_imported(&imported, options.restores))
     })
 }
 
@@ -188,21 +176,27 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
         "the store is now {}",
         close(directory, now)?.display()
     ));
-    let owed = directory.join(OwedFile::NAME);
-    if owed.exists() {
+    if owes(directory) {
         printer::message(&format!(
             "{} contains units delivered on grace that are not charged yet: use this data directory for a gateway on \
              the new store, which charges them",
-            owed.display()
+            directory.join(LocalFile::NAME).display()
         ));
     }
     Ok(Exit::Done)
 }
 
+/// Whether a server left units that are not charged. A damaged file may have some.
+fn owes(directory: &Path) -> bool {
+    let file = LocalFile::open_existing(directory);
+    let left = file.and_then(|file| file.map(|file| file.grace()).transpose());
+    left.map_or(true, |left| left.is_some_and(|left| !left.owed.is_empty()))
+}
+
 /// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
-fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> CommandOutcome) -> CommandOutcome {
-    let lock = DataDir::open(directory).map_err(unusable)?;
-    work(lock.path())
+fn while_stopped(directory: &Path, work: impl FnOnce() -> CommandOutcome) -> CommandOutcome {
+    let _lock = DataDir::open(directory).map_err(unusable)?;
+    work()
 }
 
 /// The operator can free the directory or use another one.

@@ -1,11 +1,5 @@
 //! Rates, shares and latencies between two samples of a running server.
 
-use std::collections::HashMap;
-
-use crate::accounts::{CountedRequests, RequestCounts};
-use crate::statistics::ApplicationUse;
-use crate::statistics::UnauthenticatedUse;
-
 use super::sample::ServerSample;
 
 /// Two consecutive samples.
@@ -13,14 +7,6 @@ pub(super) struct UsageRates<'s> {
     before: &'s ServerSample,
     pub(super) after: &'s ServerSample,
     /// Time between the samples.
-    seconds: f64,
-}
-
-/// The change of the request counts of a caller.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RequestDelta {
-    from: RequestCounts,
-    to: RequestCounts,
     seconds: f64,
 }
 
@@ -81,70 +67,6 @@ impl<'s> UsageRates<'s> {
         }
         Some(lower + (upper - lower) * (rank - counted) / (count - counted).max(f64::MIN_POSITIVE))
     }
-
-    /// Applications by current request rate, highest first.
-    pub(super) fn applications(&self) -> Vec<(&'s ApplicationUse, RequestDelta)> {
-        let counted = |sample: &'s ServerSample| {
-            let all = sample.usage.applications.iter();
-            all.filter_map(|used| Some((used.application.as_str(), used, used.requests?)))
-        };
-        self.changes(counted(self.before), counted(self.after))
-    }
-
-    /// Unauthenticated addresses by current request rate, highest first.
-    pub(super) fn unauthenticated(&self) -> Vec<(&'s UnauthenticatedUse, RequestDelta)> {
-        let counted = |sample: &'s ServerSample| {
-            sample
-                .usage
-                .unauthenticated
-                .iter()
-                .map(|used| (used.address.as_str(), used, used.requests))
-        };
-        self.changes(counted(self.before), counted(self.after))
-    }
-
-    /// The change since the previous sample, or the last full minute of a caller that was not in it.
-    fn changes<U>(
-        &self,
-        before: impl Iterator<Item = (&'s str, U, CountedRequests)>,
-        after: impl Iterator<Item = (&'s str, U, CountedRequests)>,
-    ) -> Vec<(U, RequestDelta)> {
-        let known: HashMap<&str, CountedRequests> =
-            before.map(|(id, _, counted)| (id, counted)).collect();
-        let change = |(id, used, now): (&'s str, U, CountedRequests)| {
-            let before = known
-                .get(id)
-                .filter(|before| before.today.requests <= now.today.requests);
-            let change = match before {
-                Some(before) => RequestDelta {
-                    from: before.today,
-                    to: now.today,
-                    seconds: self.seconds,
-                },
-                None => RequestDelta {
-                    from: RequestCounts::default(),
-                    to: now.last_minute,
-                    seconds: 60.0,
-                },
-            };
-            (used, change)
-        };
-        let mut all: Vec<(U, RequestDelta)> = after.map(change).collect();
-        let requests = |change: &RequestDelta| change.rate(|counts| counts.requests);
-        all.sort_by(|(_, one), (_, other)| requests(other).total_cmp(&requests(one)));
-        all
-    }
-}
-
-impl RequestDelta {
-    /// Requests of a kind per second.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of requests, far below 2^52"
-    )]
-    pub(super) fn rate(&self, of: fn(&RequestCounts) -> u64) -> f64 {
-        of(&self.to).saturating_sub(of(&self.from)) as f64 / self.seconds
-    }
 }
 
 /// Increase of a counter; a lower value means that it was reset.
@@ -159,48 +81,25 @@ mod tests {
     use crate::cli::top::sample::ScrapedMetrics;
     use scoregate_base::clock::{Mono, Now, Wall};
 
-    fn counted(requests: u64, last_minute: u64) -> CountedRequests {
-        let total = |requests| RequestCounts {
-            requests,
-            ..RequestCounts::default()
-        };
-        CountedRequests {
-            today: total(requests),
-            last_minute: total(last_minute),
-            missed: 0,
-        }
-    }
-
-    fn sample(
-        seconds: u64,
-        metrics: &str,
-        unauthenticated: &[(&str, CountedRequests)],
-    ) -> ServerSample {
-        let at = Now {
-            wall: Wall::from_seconds(seconds),
-            mono: Mono::from_nanos(seconds * 1_000_000_000),
-        };
-        let view = |(address, counted): &(&str, CountedRequests)| UnauthenticatedUse {
-            address: (*address).into(),
-            requests: *counted,
-        };
-        let unauthenticated = unauthenticated.iter().map(view).collect();
-        let usage = UsageView {
-            since: String::new(),
-            applications: Vec::new(),
-            unauthenticated,
-        };
+    fn sample(seconds: u64, metrics: &str) -> ServerSample {
         ServerSample {
-            at,
+            at: Now {
+                wall: Wall::from_seconds(seconds),
+                mono: Mono::from_nanos(seconds * 1_000_000_000),
+            },
             metrics: ScrapedMetrics::read(metrics),
-            usage,
+            usage: UsageView {
+                since: String::new(),
+                applications: Vec::new(),
+                unauthenticated: Vec::new(),
+            },
         }
     }
 
     #[test]
     fn rates_cover_the_time_between_two_samples_and_a_reset_counter_counts_from_zero() {
-        let before = sample(10, "a{x=\"1\"} 5\nb 100", &[]);
-        let after = sample(14, "a{x=\"1\"} 9\nb 8", &[]);
+        let before = sample(10, "a{x=\"1\"} 5\nb 100");
+        let after = sample(14, "a{x=\"1\"} 9\nb 8");
         let figures = UsageRates::new(&before, &after);
         let rates = (
             figures.rate("a", ""),
@@ -222,8 +121,8 @@ mod tests {
                 "h_bucket{{le=\"1\"}} {low}\nh_bucket{{le=\"3\"}} {high}\nh_bucket{{le=\"+Inf\"}} {all}"
             )
         };
-        let before = sample(0, &histogram([5, 5, 5]), &[]);
-        let after = sample(1, &histogram([7, 9, 10]), &[]);
+        let before = sample(0, &histogram([5, 5, 5]));
+        let after = sample(1, &histogram([7, 9, 10]));
         let figures = UsageRates::new(&before, &after);
         // Two new observations up to 1, two up to 3, and one above.
         let quantiles: Vec<_> = [0.2, 0.4, 0.6, 0.9]
@@ -232,29 +131,6 @@ mod tests {
         assert_eq!(
             format!("{quantiles:?}"),
             "[Some(0.5), Some(1.0), Some(2.0), Some(3.0)]"
-        );
-    }
-
-    #[test]
-    fn callers_are_sorted_by_current_rate_and_a_new_caller_has_the_rate_of_the_last_minute() {
-        let before = [
-            ("much before", counted(1_000, 0)),
-            ("much now", counted(10, 0)),
-        ];
-        let after = [
-            ("much before", counted(1_001, 0)),
-            ("new", counted(700, 120)),
-            ("much now", counted(50, 0)),
-        ];
-        let before = sample(0, "", &before);
-        let after = sample(2, "", &after);
-        let figures = UsageRates::new(&before, &after);
-        let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
-            format!("{} {}", used.address, change.rate(|counts| counts.requests))
-        });
-        assert_eq!(
-            rows.collect::<Vec<_>>(),
-            ["much now 20", "new 2", "much before 0.5"]
         );
     }
 }

@@ -1,9 +1,9 @@
 //! Renders a page of `top` as lines of text, most important first. Does no I/O.
 
-use crate::statistics::{ApplicationUse, RemainingAllowance};
-
-use super::figures::{RequestDelta, UsageRates};
-use super::words::{as_f64, count, percent, rate, short, size, span, sum, time};
+use super::callers::{applications, unauthenticated};
+use super::figures::UsageRates;
+use super::frame_line::FrameLine;
+use super::words::{as_f64, count, percent, rate, size, span, sum, time};
 
 /// Width of the first column.
 const LABEL_WIDTH: usize = 11;
@@ -17,20 +17,6 @@ const LATENCY: &str = "scoregate_request_duration_seconds";
 const UPSTREAM_LATENCY: &str = "scoregate_upstream_duration_seconds";
 /// Seconds before the expiry of a certificate from which it is reported.
 const EXPIRY_WARNING: f64 = 14.0 * 86_400.0;
-
-/// A line and its emphasis.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FrameLine {
-    pub(super) text: String,
-    pub(super) emphasis: LineEmphasis,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineEmphasis {
-    Plain,
-    Header,
-    Alarm,
-}
 
 /// The lines of a page, at most `rows`.
 pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
@@ -46,34 +32,17 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
         .chain(addresses(figures))
         .chain([limits(figures), process(figures)]);
     let mut lines: Vec<FrameLine> = summary.map(FrameLine::plain).collect();
-    lines.extend(alarms(figures).into_iter().map(|text| FrameLine {
-        text,
-        emphasis: LineEmphasis::Alarm,
-    }));
-    let unauthenticated = unauthenticated(figures);
+    lines.extend(alarms(figures).iter().map(|text| FrameLine::alarm(text)));
+    let usage = &figures.after.usage;
+    let unauthenticated = unauthenticated(&usage.unauthenticated);
     // The table of addresses is always shown, with at most five rows; applications get the remaining space.
     let reserved = unauthenticated.len().min(7);
     let available = rows.saturating_sub(lines.len() + reserved);
-    lines.extend(applications(figures).into_iter().take(available));
+    let applications = applications(&usage.applications);
+    lines.extend(applications.into_iter().take(available));
     lines.extend(unauthenticated.into_iter().take(reserved));
     lines.truncate(rows);
     lines
-}
-
-impl FrameLine {
-    pub(super) fn plain(text: String) -> Self {
-        Self {
-            text,
-            emphasis: LineEmphasis::Plain,
-        }
-    }
-
-    pub(super) fn header(text: String) -> Self {
-        Self {
-            text,
-            emphasis: LineEmphasis::Header,
-        }
-    }
 }
 
 fn title(figures: &UsageRates<'_>) -> String {
@@ -284,76 +253,8 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
         ),
     ]
     .into_iter()
-    .filter_map(|(is_active, text)| is_active.then(|| format!("! {text}")))
+    .filter_map(|(is_active, text)| is_active.then_some(text))
     .collect()
-}
-
-fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
-    let header = format!(
-        "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  NAME",
-        "APPLICATION",
-        "TIER",
-        "REQ/S",
-        "DATA/S",
-        "304/S",
-        "LIMITED/S",
-        "FAILED/S",
-        "REQUESTS TODAY",
-        "UNITS LEFT"
-    );
-    let row = |(used, change): &(&ApplicationUse, RequestDelta)| {
-        let rates = |of| rate(change.rate(of));
-        let today = used.requests.map_or(0, |counted| counted.today.requests);
-        let is_day = |limit: &&RemainingAllowance| limit.name == "day";
-        let remaining = used
-            .limits
-            .iter()
-            .find(is_day)
-            .map_or(0, |limit| limit.remaining);
-        format!(
-            "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
-            used.application,
-            short(&used.tier, 12),
-            rates(|counts| counts.requests),
-            rates(|counts| counts.delivered),
-            rates(|counts| counts.unchanged),
-            rates(|counts| counts.limited),
-            rates(|counts| counts.failed),
-            count(as_f64(today)),
-            count(f64::from(remaining)),
-            short(&used.name, 40),
-        )
-    };
-    table(header, figures.applications().iter().map(row).collect())
-}
-
-fn unauthenticated(figures: &UsageRates<'_>) -> Vec<FrameLine> {
-    let header = format!(
-        "{:<40} {:>10} {:>10} {:>14}",
-        "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY"
-    );
-    let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
-        let rates = |of| rate(change.rate(of));
-        let today = count(as_f64(used.requests.today.requests));
-        let refused = rates(|counts| counts.requests);
-        let limited = rates(|counts| counts.limited);
-        format!(
-            "{:<40} {refused:>10} {limited:>10} {today:>14}",
-            used.address
-        )
-    });
-    table(header, rows.collect())
-}
-
-fn table(header: String, rows: Vec<String>) -> Vec<FrameLine> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let rows = rows.into_iter().map(FrameLine::plain);
-    [FrameLine::plain(String::new()), FrameLine::header(header)]
-        .into_iter()
-        .chain(rows)
-        .collect()
 }
 
 fn row(name: &str, text: &str) -> String {
@@ -365,8 +266,9 @@ mod tests {
     use super::*;
     use crate::accounts::{CountedRequests, RequestCounts};
     use crate::admin::UsageView;
+    use crate::cli::top::frame_line::LineEmphasis;
     use crate::cli::top::sample::{ScrapedMetrics, ServerSample};
-    use crate::statistics::UnauthenticatedUse;
+    use crate::statistics::{ApplicationUse, RemainingAllowance, UnauthenticatedUse};
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {
@@ -378,7 +280,7 @@ mod tests {
         };
         CountedRequests {
             today,
-            last_minute: RequestCounts::default(),
+            last_minute: today,
             missed: 0,
         }
     }
@@ -422,15 +324,11 @@ mod tests {
 
     #[test]
     fn a_page_shows_the_rates_between_two_samples_and_fits_the_rows() {
-        let before = sample(
-            100,
-            "scoregate_requests_total{class=\"2xx\"} 10",
-            &[("slow", 50), ("fast", 10)],
-        );
+        let before = sample(100, "scoregate_requests_total{class=\"2xx\"} 10", &[]);
         let metrics = "scoregate_build_info{version=\"1.2.3\"} 1\nprocess_start_time_seconds 40\n\
             scoregate_requests_total{class=\"2xx\"} 2478\nscoregate_requests_total{class=\"5xx\"} 22\n\
             scoregate_refresh_overdue_seconds 3700\nprocess_resident_memory_bytes 45200000";
-        let after = sample(102, metrics, &[("slow", 54), ("fast", 2010)]);
+        let after = sample(102, metrics, &[("slow", 120), ("fast", 60_000)]);
         let page = lines(&UsageRates::new(&before, &after), 20);
         let texts = texts(&page);
         assert_eq!(
@@ -459,11 +357,11 @@ mod tests {
         assert!(fast.0 < slow.0, "the highest rate is first");
         assert_eq!(
             fast.1[1..9],
-            ["pro", "1,000", "500", "0", "500", "0", "2,010", "9,000"]
+            ["pro", "1,000", "500", "0", "500", "0", "60,000", "9,000"]
         );
         assert_eq!(
             slow.1[1..9],
-            ["pro", "2.0", "1.0", "0", "1.0", "0", "54", "9,000"]
+            ["pro", "2.0", "1.0", "0", "1.0", "0", "120", "9,000"]
         );
         assert_eq!(fast.1[9], "fast?[2J", "control characters are replaced");
         for header in texts

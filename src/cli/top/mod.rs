@@ -1,11 +1,11 @@
-//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers; or of all gateways on
-//! its store.
+//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers.
 //!
 //! Samples the metrics and the usage over the server's Unix socket. Keeps no history; Prometheus does.
 
+mod callers;
 mod figures;
-mod fleet;
 mod frame;
+mod frame_line;
 mod polled_server;
 mod sample;
 mod screen;

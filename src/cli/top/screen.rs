@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::printer;
 
-use super::frame::{FrameLine, LineEmphasis};
+use super::frame_line::{FrameLine, LineEmphasis};
 
 /// Used if the size of the terminal is unknown.
 const DEFAULT_SIZE: (usize, usize) = (100, 30);

@@ -76,11 +76,11 @@ impl DryRun<'_> {
             now: self.now,
         };
         if let Err(refusal) = &answered {
-            let limits = LimitHeaders::new(&at, &answered);
+            let limits = LimitHeaders::new(&at, answered.as_ref());
             outcome.code = Some(refusal.code().row().word.into());
             outcome.message = Some(refusal.message(&limits.reported, &self.gateway.notice.tiers));
         }
-        let response = respond(&answered, &at);
+        let response = respond(answered.as_ref(), &at);
         outcome.status = response.status().as_u16();
         outcome.headers = headers(response.headers());
         outcome

@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::accounts::{CountedRequest, RequestKind};
 use crate::gateway::observation::access_log::AccessRecord;
 use crate::gateway::observation::request_span::{TracedRequest, method};
-use crate::gateway::response::reply::{DocumentReply, Reply};
+use crate::gateway::response::reply::{Answered, DocumentReply, Reply};
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::parse::{ParsedRequest, ReceivedRequest};
 use crate::gateway::stages::resolve::ResolvedTarget;
@@ -136,12 +136,12 @@ impl<'g> Exchange<'g> {
 
     /// Records the response.
     #[inline]
-    pub(crate) fn finish(mut self, answered: &Result<Reply, Refusal>, status: StatusCode, at: Now) {
+    pub(crate) fn finish(&mut self, answered: Answered<'_>, status: StatusCode, at: Now) {
         self.is_finished = true;
         self.record(&RequestEnd {
             status: Some(status),
-            document: answered.as_ref().ok().and_then(Reply::document),
-            refusal: answered.as_ref().err(),
+            document: answered.ok().and_then(Reply::document),
+            refusal: answered.err(),
             at,
         });
     }

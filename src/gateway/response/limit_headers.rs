@@ -8,7 +8,7 @@ use crate::gateway::Refusal;
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
 use super::header_values::{HeaderValueWriter, NumberField};
-use super::reply::Reply;
+use super::reply::Answered;
 use super::response_context::ResponseContext;
 use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
 
@@ -42,8 +42,8 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    pub(crate) fn new(at: &ResponseContext<'_>, answered: &Result<Reply, Refusal>) -> Self {
-        let hit = answered.as_ref().err().and_then(Refusal::rule);
+    pub(crate) fn new(at: &ResponseContext<'_>, answered: Answered<'_>) -> Self {
+        let hit = answered.err().and_then(Refusal::rule);
         let Some(caller) = at.caller else {
             let mut reported = at.guard.limit_status(at.peer.address, at.now);
             if hit.is_some() {
@@ -56,14 +56,16 @@ impl LimitHeaders {
             };
         };
         let terms = caller.account.terms();
-        let [mut minute, mut day, mut reported] = match charged_statuses(answered, at) {
-            Some([minute, day]) => [minute, day, day],
-            None => {
-                caller
-                    .account
-                    .limit_statuses(hit.unwrap_or(LimitRule::Day), &terms.limits, at.now)
-            }
-        };
+        if let Some([minute, day]) = charged_statuses(answered, at) {
+            return Self {
+                reported: *day,
+                next_token: minute.wait,
+                scope: LimitScope::Application([*minute, *day], terms.policy.clone()),
+            };
+        }
+        let rule = hit.unwrap_or(LimitRule::Day);
+        let statuses = caller.account.limit_statuses(rule, &terms.limits, at.now);
+        let [mut minute, mut day, mut reported] = statuses;
         if let Some(rule) = hit {
             reported = reported.as_hit(at.started, at.now);
             match rule {
@@ -121,15 +123,15 @@ impl LimitHeaders {
 }
 
 /// Status of the minute and the day, if `charge` read it on the day of sending: headers describe the moment of sending.
-fn charged_statuses(
-    answered: &Result<Reply, Refusal>,
+fn charged_statuses<'a>(
+    answered: Answered<'a>,
     at: &ResponseContext<'_>,
-) -> Option<[LimitStatus; 2]> {
-    let document = answered.as_ref().ok()?.document()?;
+) -> Option<&'a [LimitStatus; 2]> {
+    let document = answered.ok()?.document()?;
     if at.now.wall.day() != at.started.wall.day() {
         return None;
     }
-    document.limit_statuses
+    document.limit_statuses.as_ref()
 }
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.

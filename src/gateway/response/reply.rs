@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::accounts::DocumentUse;
 use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
+use crate::gateway::Refusal;
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::fetch::Served;
 use crate::gateway::stages::resolve::ResolvedTarget;
@@ -34,6 +35,9 @@ pub(crate) enum Reply {
     /// `/me`.
     Me(Bytes),
 }
+
+/// The end of a request: an answer or a refusal.
+pub(crate) type Answered<'r> = Result<&'r Reply, &'r Refusal>;
 
 /// A document in the form for one caller.
 #[derive(Debug)]

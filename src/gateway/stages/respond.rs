@@ -15,7 +15,7 @@ use crate::gateway::response::error_format::prefers_problem;
 use crate::gateway::response::header_values::{HeaderValueWriter, NumberField};
 use crate::gateway::response::limit_headers::{LIMITS, LimitHeaders};
 use crate::gateway::response::page_reply::PageReply;
-use crate::gateway::response::reply::{DocumentReply, Reply};
+use crate::gateway::response::reply::{Answered, DocumentReply, Reply};
 use crate::gateway::response::response_context::ResponseContext;
 use crate::gateway::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
 use crate::gateway::{Peer, Refusal};
@@ -34,10 +34,7 @@ const BODY: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(crate) fn respond(
-    answered: &Result<Reply, Refusal>,
-    at: &ResponseContext<'_>,
-) -> Response<Full<Bytes>> {
+pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::default();
     let limits = LimitHeaders::new(at, answered);
     let is_shared = is_for_shared_caches(answered);
@@ -61,7 +58,7 @@ pub(crate) fn respond(
 }
 
 /// Whether shared caches may store the response. It then states nothing about one client and does not depend on a key.
-fn is_for_shared_caches(answered: &Result<Reply, Refusal>) -> bool {
+fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     match answered {
         Ok(Reply::Page(reply)) => reply.page.is_public(),
         Ok(
@@ -102,11 +99,7 @@ fn finish(mut head: HeadWriter<'_>, is_shared: bool, at: &ResponseContext<'_>) {
 }
 
 /// Adds the fields that only some services or responses have.
-fn add_rare_fields(
-    answered: &Result<Reply, Refusal>,
-    at: &ResponseContext<'_>,
-    headers: &mut HeaderMap,
-) {
+fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &mut HeaderMap) {
     match answered {
         Ok(Reply::Moved(to)) => {
             headers.insert(LOCATION, HeaderValue::from_static(to));

@@ -6,7 +6,6 @@ use super::fields::{
 };
 use super::frame::{self, Frame, bdi};
 use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
-use crate::pages::colour::CodeLanguage;
 use crate::pages::html::{code_block, date, escape, stacking_table, time};
 use crate::pages::paths::ACCOUNT;
 use scoregate_base::clock::Wall;
@@ -284,7 +283,7 @@ impl AccountSite {
             bdi(&view.application.name),
             escape(view.key),
             copy_button("new-key", "Copy the key", "The key is copied."),
-            code_block("A request with the new key", CodeLanguage::Hash, &curl),
+            code_block("A request with the new key", &curl),
             copy_button("new-command", "Copy the command", "The command is copied."),
             view.application.id
         );

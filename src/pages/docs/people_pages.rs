@@ -5,7 +5,6 @@ use scoregate_base::routes::prices::PRICES;
 use scoregate_base::routes::{API_BASE, Period, Route};
 
 use super::{errors, operations, reference};
-use crate::pages::colour::CodeLanguage;
 use crate::pages::content_policy::AllowedContent;
 use crate::pages::html::{
     AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, prose,
@@ -73,11 +72,7 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "tiers" => tiers(config),
         "sample" => {
             let answer = config.sample(Route::Models.endpoint());
-            code_block(
-                "Response of /models",
-                CodeLanguage::Json,
-                &sample::pretty(&answer),
-            )
+            code_block("Response of /models", &sample::pretty(&answer))
         }
         "contact" => contact(&config.links),
         _ => return None,
@@ -94,7 +89,7 @@ fn first_request(config: &PagesConfig) -> String {
         "curl -H \"Authorization: Bearer $API_KEY\" \\\n  \"{}/models\"",
         address(config)
     );
-    code_block("A first request", CodeLanguage::Hash, &command)
+    code_block("A first request", &command)
 }
 
 /// The actions of the landing page, the primary one first.
@@ -213,7 +208,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
                 .collect()
         }
         "parameters" => reference::parameters(config),
-        "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
+        "error_example" => code_block("An error", &errors::example(config)),
         "error_fields" => errors::fields(),
         "errors" => errors::all(config.sign_up),
         "prices" => prices(),
@@ -258,43 +253,32 @@ fn model_note(config: &PagesConfig) -> &'static str {
 fn quick_start(config: &PagesConfig) -> String {
     let base = address(config);
     let examples = [
-        ("curl", CodeLanguage::Hash, include_str!("quick_start.sh")),
-        (
-            "JavaScript",
-            CodeLanguage::Slashes,
-            include_str!("quick_start.mjs"),
-        ),
-        ("Python", CodeLanguage::Hash, include_str!("quick_start.py")),
+        ("curl", include_str!("quick_start.sh")),
+        ("JavaScript", include_str!("quick_start.mjs")),
+        ("Python", include_str!("quick_start.py")),
     ];
-    let example = |(name, language, text): (&str, _, &str)| {
+    let example = |(name, text): (&str, &str)| {
         let text = text
             .replace("KEY_PREFIX", &config.key_prefix)
             .replace("BASE_ADDRESS", &base);
-        format!(
-            "<h3>{name}</h3>\n{}",
-            code_block(name, language, text.trim_end())
-        )
+        format!("<h3>{name}</h3>\n{}", code_block(name, text.trim_end()))
     };
     examples.map(example).concat()
 }
 
 /// Programs that use a generated client. `.ci/clients.sh` generates the clients and runs the same files.
 fn generated(config: &PagesConfig) -> String {
-    use CodeLanguage::{Hash, Slashes};
     let programs = [
         (
             "openapi-python-client (Python)",
-            Hash,
             include_str!("generated/client.py"),
         ),
         (
             "openapi-typescript with openapi-fetch (TypeScript)",
-            Slashes,
             include_str!("generated/client.ts"),
         ),
         (
             "hey-api (TypeScript)",
-            Slashes,
             include_str!("generated/operations.ts"),
         ),
     ];
@@ -303,34 +287,28 @@ fn generated(config: &PagesConfig) -> String {
 
 /// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
 fn recipes(config: &PagesConfig) -> String {
-    use CodeLanguage::{Hash, Slashes};
     let recipes = [
         (
             "requests-cache (Python)",
-            Hash,
             include_str!("recipes/requests_cache.py"),
         ),
-        ("hishel (Python)", Hash, include_str!("recipes/hishel.py")),
+        ("hishel (Python)", include_str!("recipes/hishel.py")),
         (
             "CacheControl (Python)",
-            Hash,
             include_str!("recipes/cachecontrol.py"),
         ),
-        ("got (JavaScript)", Slashes, include_str!("recipes/got.mjs")),
+        ("got (JavaScript)", include_str!("recipes/got.mjs")),
         (
             "axios-cache-interceptor (JavaScript)",
-            Slashes,
             include_str!("recipes/axios.mjs"),
         ),
         (
             "make-fetch-happen (JavaScript)",
-            Slashes,
             include_str!("recipes/make_fetch_happen.mjs"),
         ),
-        ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
+        ("curl (shell)", include_str!("recipes/curl.sh")),
         (
             "Retries that wait for Retry-After (Python)",
-            Hash,
             include_str!("recipes/retry.py"),
         ),
     ];
@@ -338,16 +316,13 @@ fn recipes(config: &PagesConfig) -> String {
 }
 
 /// Programs below their names.
-fn folded(config: &PagesConfig, programs: &[(&str, CodeLanguage, &str)]) -> String {
+fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     let base = address(config);
     let origin = base.trim_end_matches(API_BASE);
-    let program = |(name, language, text): &(&str, CodeLanguage, &str)| {
+    let program = |(name, text): &(&str, &str)| {
         let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
-        let block = code_block(
-            name,
-            *language,
-            text.replace("BASE_ADDRESS", &base).trim_end(),
-        );
+        let text = text.replace("BASE_ADDRESS", &base);
+        let block = code_block(name, text.trim_end());
         format!("<details><summary>{name}</summary>\n{block}</details>\n")
     };
     programs.iter().map(program).collect()

@@ -6,7 +6,6 @@ use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
 use scoregate_base::routes::{AllowedValues, Endpoint, Param, PublishedField, PublishedKind};
 
-use crate::pages::colour::CodeLanguage;
 use crate::pages::html::{code, code_block, escape, prose, push, stacking_table};
 use crate::pages::sample;
 
@@ -144,17 +143,9 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
 /// The end of the introduction, and the code beside it: a request and a response.
 fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let path = row.documented_path().replace("{id}", ":id");
-    let request = code_block(
-        &format!("Request for {path}"),
-        CodeLanguage::Hash,
-        &request(row, base, model),
-    );
+    let request = code_block(&format!("Request for {path}"), &request(row, base, model));
     let response = sample::pretty(&config.sample(row));
-    let response = code_block(
-        &format!("Response of {path}"),
-        CodeLanguage::Json,
-        &response,
-    );
+    let response = code_block(&format!("Response of {path}"), &response);
     format!(
         "</div>\n<div>{request}<details open><summary>Example response</summary>\n{response}</details></div>\n"
     )

@@ -270,17 +270,6 @@ fn an_unknown_example_model_is_shown_as_a_placeholder() {
 }
 
 #[test]
-fn examples_are_coloured() {
-    let html = default();
-    for span in [
-        "<span class=\"k\">&quot;currentScore&quot;</span>: <span class=\"n\">82.1</span>",
-        "<span class=\"w\">curl</span> -H",
-    ] {
-        assert!(html.contains(span), "{span}");
-    }
-}
-
-#[test]
 fn every_placeholder_of_a_template_is_filled() {
     for html in [default(), landing(&PagesConfig::default())] {
         assert!(!html.contains("{{"));

@@ -3,7 +3,7 @@
 //! Timeouts are in `deadlines`; nothing here waits or closes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -27,6 +27,8 @@ pub(in crate::server) struct ConnectionActivity {
     trust: ConnectionTrust,
     /// HTTP/2: how often the codec was polled.
     polls: AtomicUsize,
+    /// HTTP/2: a request was refused in a way that closes the connection.
+    ends_when_answered: AtomicBool,
     /// Unsent responses of the whole process.
     pub(super) all_unsent: Arc<UnsentResponses>,
     applications: Arc<ApplicationConnections>,
@@ -47,6 +49,7 @@ impl ConnectionActivity {
             changed,
             trust,
             polls: AtomicUsize::new(0),
+            ends_when_answered: AtomicBool::new(false),
             all_unsent,
             applications,
         }
@@ -190,6 +193,23 @@ impl ConnectionActivity {
         let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);
         self.changed.notify_one();
+    }
+
+    /// HTTP/2: a request was refused in a way that closes the connection. It waits for no further request.
+    pub(in crate::server) fn end_when_answered(&self) {
+        self.ends_when_answered.store(true, Ordering::Relaxed);
+        self.retire();
+    }
+
+    /// HTTP/2: whether such a request was refused.
+    pub(in crate::server) fn ends_when_answered(&self) -> bool {
+        self.ends_when_answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether all requests are answered and the socket has the responses.
+    pub(in crate::server) fn is_answered(&self) -> bool {
+        let state = self.state();
+        state.requests.is_empty() && state.socket.since().is_none()
     }
 
     /// Whether it is to be closed after the next response.

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -53,14 +53,18 @@ pub(in crate::server) struct HeadScanner<'l> {
 /// The state of a connection that its codec and its scanner share.
 #[derive(Default)]
 pub(in crate::server) struct HeadLimit {
-    /// The codec waits for the rest of a head that is too large for it.
-    is_exceeded: AtomicBool,
+    /// Why the codec has to be stopped or polled again; zero for most connections.
+    exception: AtomicU8,
     /// Bytes of the body that the codec reads next. [`ENDLESS`] if no request follows the body.
     pub(super) body: AtomicU64,
     /// Everything that the codec has read ends with a head that may have a body.
     ends_with_head: AtomicBool,
 }
 
+/// The codec waits for the rest of a head that is too large for it.
+const EXCEEDED: u8 = 1;
+/// The connection ends with the response.
+const LAST: u8 = 2;
 /// The size of a body that is the last of its connection.
 pub(super) const ENDLESS: u64 = u64::MAX;
 
@@ -90,7 +94,17 @@ pub(super) enum HeadFault {
 
 impl HeadLimit {
     pub(in crate::server) fn is_exceeded(&self) -> bool {
-        self.is_exceeded.load(Ordering::Relaxed)
+        self.exception.load(Ordering::Relaxed) & EXCEEDED != 0
+    }
+
+    /// The connection is closed after the response.
+    pub(in crate::server) fn close(&self) {
+        self.exception.fetch_or(LAST, Ordering::Relaxed);
+    }
+
+    /// Whether neither is the case.
+    pub(in crate::server) fn is_usual(&self) -> bool {
+        self.exception.load(Ordering::Relaxed) == 0
     }
 
     /// A request with a body was received. Returns whether a request may follow the body, which then has this size: not if the
@@ -329,7 +343,7 @@ impl ReadFilter for HeadScanner<'_> {
             .limit
             .filter(|_| self.stopped_by == Some(HeadFault::TooLarge))
         {
-            limit.is_exceeded.store(true, Ordering::Relaxed);
+            limit.exception.fetch_or(EXCEEDED, Ordering::Relaxed);
             return Poll::Pending; // the owner of the codec is polled after it
         }
         let (now, later) = self

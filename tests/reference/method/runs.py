@@ -154,15 +154,13 @@ class Export:
 
 
 def read_export(path):
-    """Reads lines of runs, withdrawals, incidents and positions of scans. Withdrawn runs are left out."""
-    export, found, withdrawn = Export(), {}, set()
+    """Reads lines of runs, incidents and positions of scans."""
+    export, found = Export(), {}
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, filter(str.strip, lines)):
             if "suites" in line:
                 continue
-            if "withdrawn" in line:
-                withdrawn.add(line["withdrawn"]["id"])
-            elif "incident" in line:
+            if "incident" in line:
                 export.incidents.append(line["incident"])
             elif "incidentScan" in line:
                 position = line["incidentScan"]
@@ -174,7 +172,7 @@ def read_export(path):
             else:
                 run = run_of(line)
                 found.setdefault(run.id, run)
-    export.runs = [run for run in found.values() if run.id not in withdrawn]
+    export.runs = list(found.values())
     return export
 
 

@@ -216,7 +216,7 @@ impl Scene {
             }
             17 if self.is_away || self.draw.one_in(8) => {
                 let back = "DROP TRIGGER away";
-                let away = "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END";
+                let away = "CREATE TRIGGER away BEFORE INSERT ON ledger_days BEGIN SELECT RAISE(ABORT, 'away'); END";
                 let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db"))
                     .unwrap();
                 file.execute_batch(if self.is_away { back } else { away })

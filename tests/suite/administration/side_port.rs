@@ -117,9 +117,9 @@ async fn the_unix_socket_of_the_side_port_needs_no_host() {
 async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
     let world = World::with(WITH_TOKEN, good).await;
     for (path, limit) in [
-        ("/v1/applications", LARGEST_BODY),
+        ("/v1/keys/create", LARGEST_BODY),
         ("/v1/cache/purge", LARGEST_BODY),
-        ("/v1/applications/import", LARGEST_BATCH),
+        ("/v1/keys/import", LARGEST_BATCH),
     ] {
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
@@ -157,7 +157,7 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
 async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let world = World::with(WITH_TOKEN, good).await;
     let head = format!(
-        "POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "POST /v1/keys/create HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     );
     let mut stream = TcpStream::connect(world.running.side).await.unwrap();
     let head_with_expect = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");

@@ -31,85 +31,56 @@ fn line(text: &str) -> Value {
 
 /// Every route, with a valid body.
 fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
-    let of = |verb: &str| format!("/v1/applications/{id}/{verb}");
+    let read = |target: &str| ("GET", target.to_owned(), Value::Null);
+    let change = |command: &str, body: Value| ("POST", format!("/v1/{command}"), body);
     vec![
-        (
-            "POST",
-            "/v1/applications".into(),
-            json!({"name": "n", "tier": "pro"}),
+        change("keys/create", json!({"name": "n", "tier": "pro"})),
+        read("/v1/keys/list"),
+        read(&format!("/v1/keys/show?id={id}")),
+        change(
+            "keys/rotate",
+            json!({"id": id, "overlap_hours": 1, "expires_at": "2099-01-01T00:00:00Z"}),
         ),
-        ("GET", "/v1/applications".into(), Value::Null),
-        ("GET", format!("/v1/applications/{id}"), Value::Null),
-        (
-            "POST",
-            of("rotate"),
-            json!({"overlap_seconds": 60, "expires_at": "2099-01-01T00:00:00Z"}),
+        change("keys/set-tier", json!({"id": id, "tier": "teams"})),
+        change(
+            "keys/set-limits",
+            json!({"id": id, "minute": 5, "day": null}),
         ),
-        ("POST", of("tier"), json!({"tier": "teams"})),
-        (
-            "POST",
-            of("limits"),
-            json!({"minute_limit": 5, "day_limit": null}),
+        change(
+            "keys/set-expiry",
+            json!({"id": id, "at": "2026-11-21T12:00:30Z"}),
         ),
-        (
-            "POST",
-            of("expiry"),
-            json!({"expires_at": "2026-11-21T12:00:30Z"}),
+        change(
+            "keys/update",
+            json!({"id": id, "url": "https://example.org", "contact": "ops@example.org", "note": null}),
         ),
-        (
-            "POST",
-            of("describe"),
-            json!({"url": "https://example.org", "contact": "ops@example.org", "note": null}),
+        change("keys/import", json!({"keys": [line("elsewhere")]})),
+        read("/v1/keys/export?limit=500"),
+        read("/v1/keys/audit?limit=50"),
+        read("/v1/usage?most=5"),
+        read(&format!("/v1/usage/{id}")),
+        read("/v1/usage?fleet=true"),
+        read("/v1/suspects/list"),
+        read(&format!("/v1/suspects/show?id={id}")),
+        change(
+            "explain",
+            json!({"request": "GET /api/v1/models", "app": id}),
         ),
-        (
-            "POST",
-            "/v1/applications/import".into(),
-            json!({"keys": [line("elsewhere")]}),
-        ),
-        (
-            "GET",
-            "/v1/applications/export?most=500".into(),
-            Value::Null,
-        ),
-        ("GET", "/v1/audit?most=50".into(), Value::Null),
-        ("GET", "/v1/usage?most=5".into(), Value::Null),
-        ("GET", format!("/v1/usage/{id}"), Value::Null),
-        ("GET", "/v1/usage?fleet=true".into(), Value::Null),
-        ("GET", "/v1/suspects".into(), Value::Null),
-        ("GET", format!("/v1/suspects/{id}"), Value::Null),
-        (
-            "POST",
-            "/v1/explain".into(),
-            json!({"request": "GET /api/v1/models", "application": id}),
-        ),
-        ("GET", "/v1/nodes".into(), Value::Null),
-        (
-            "POST",
-            "/v1/status".into(),
+        read("/v1/nodes/list"),
+        change(
+            "status/post",
             json!({"title": "t", "message": "m", "state": "identified"}),
         ),
-        ("POST", "/v1/status/1".into(), json!({"message": "m"})),
-        (
-            "POST",
-            "/v1/status/1/resolve".into(),
-            json!({"message": "m"}),
-        ),
-        ("GET", "/v1/status?most=5".into(), Value::Null),
-        (
-            "GET",
-            "/v1/accounts?most=5&email=example.org".into(),
-            Value::Null,
-        ),
-        ("GET", "/v1/upstream".into(), Value::Null),
-        ("GET", "/v1/settings".into(), Value::Null),
-        ("GET", "/v1/log".into(), Value::Null),
-        ("GET", "/v1/cache".into(), Value::Null),
-        (
-            "POST",
-            "/v1/cache/purge".into(),
-            json!({"documents": "all", "hard": true}),
-        ),
-        ("POST", of("revoke"), json!({"key": null})),
+        change("status/post", json!({"incident": 1, "message": "m"})),
+        change("status/resolve", json!({"incident": 1, "message": "m"})),
+        read("/v1/status/list?limit=5"),
+        read("/v1/accounts/list?limit=5&email=example.org"),
+        read("/v1/upstream"),
+        read("/v1/settings"),
+        read("/v1/log"),
+        read("/v1/cache"),
+        change("cache/purge", json!({"documents": "all", "hard": true})),
+        change("keys/revoke", json!({"id": id, "key": null})),
     ]
 }
 
@@ -240,7 +211,7 @@ async fn no_route_returns_a_secret_except_the_two_that_create_one() {
         let key = response.json()["key"].as_str().map(str::to_owned);
         assert_eq!(
             key.is_some(),
-            target == "/v1/applications" && method == "POST" || target.ends_with("/rotate")
+            target.ends_with("/create") || target.ends_with("/rotate")
         );
         issued.extend(key);
     }
@@ -260,17 +231,12 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("Authorization", bearer.as_str()), ("X-Operator", "anna")];
     world
-        .side(
-            "POST",
-            "/v1/applications/import",
-            &more.to_string(),
-            &headers,
-        )
+        .side("POST", "/v1/keys/import", &more.to_string(), &headers)
         .await;
     let response = request_side(
         &world,
         "GET",
-        &format!("/v1/audit?application={}", customer.id),
+        &format!("/v1/keys/audit?id={}", customer.id),
         &Value::Null,
     )
     .await
@@ -304,14 +270,14 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
         assert_eq!(record["application"], customer.id.to_string());
         assert!(!record["detail"].as_str().unwrap().contains(&customer.key));
     }
-    let page = request_side(&world, "GET", "/v1/audit?most=3", &Value::Null)
+    let page = request_side(&world, "GET", "/v1/keys/audit?limit=3", &Value::Null)
         .await
         .json();
     let before = page["next"].as_u64().unwrap();
     let rest = request_side(
         &world,
         "GET",
-        &format!("/v1/audit?before={before}"),
+        &format!("/v1/keys/audit?before={before}"),
         &Value::Null,
     )
     .await
@@ -327,7 +293,7 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
 async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let world = World::with(WITH_TOKEN, good).await;
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
-    let response = request_side(&world, "POST", "/v1/applications/import", &batch)
+    let response = request_side(&world, "POST", "/v1/keys/import", &batch)
         .await
         .json();
     let outcomes: Vec<&str> = response["results"]
@@ -355,14 +321,14 @@ async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     assert_eq!(world.counted("scoregate_keys").await, 2);
     let many = json!({"keys": vec![0; 501]});
     assert_eq!(
-        request_side(&world, "POST", "/v1/applications/import", &many)
+        request_side(&world, "POST", "/v1/keys/import", &many)
             .await
             .status,
         400
     );
     let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
     assert_eq!(
-        request_side(&world, "POST", "/v1/applications", &large)
+        request_side(&world, "POST", "/v1/keys/create", &large)
             .await
             .status,
         413
@@ -370,7 +336,7 @@ async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let whole =
         json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
     assert_eq!(
-        request_side(&world, "POST", "/v1/applications/import", &whole)
+        request_side(&world, "POST", "/v1/keys/import", &whole)
             .await
             .json()["imported"],
         500
@@ -381,20 +347,18 @@ async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
 async fn changed_limits_and_expiry_times_apply_at_once() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
-    let of = |verb: &str| format!("/v1/applications/{}/{verb}", customer.id);
-    request_side(&world, "POST", &of("limits"), &json!({"day_limit": 77})).await;
+    let change = async |action: &str, fields: Value| {
+        let mut body = fields;
+        body["id"] = json!(customer.id);
+        request_side(&world, "POST", &format!("/v1/keys/{action}"), &body).await
+    };
+    change("set-limits", json!({"day": 77})).await;
     let response = world.get("/api/v1/me").key(&customer.key).send().await;
     assert_eq!(response.header("x-ratelimit-limit"), "77");
-    request_side(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
+    change("set-limits", json!({"day": null})).await;
     let response = world.get("/api/v1/me").key(&customer.key).send().await;
     assert_eq!(response.header("x-ratelimit-limit"), "10000");
-    request_side(
-        &world,
-        "POST",
-        &of("expiry"),
-        &json!({"expires_at": "2026-11-21T13:00:00Z"}),
-    )
-    .await;
+    change("set-expiry", json!({"at": "2026-11-21T13:00:00Z"})).await;
     world.pass(Duration::from_hours(1));
     assert_eq!(
         world
@@ -405,19 +369,13 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
             .code(),
         "invalid_api_key"
     );
-    let never = json!({"expires_at": null});
-    let ended = request_side(&world, "POST", &of("expiry"), &never).await;
+    let ended = change("set-expiry", json!({"at": null})).await;
     assert_eq!(
         ended.status, 409,
         "an expired key was extended without being named"
     );
-    let named = json!({"expires_at": null, "key": customer.key});
-    assert_eq!(
-        request_side(&world, "POST", &of("expiry"), &named)
-            .await
-            .status,
-        200
-    );
+    let named = json!({"at": null, "key": customer.key});
+    assert_eq!(change("set-expiry", named).await.status, 200);
     assert_eq!(
         world
             .get("/api/v1/me")
@@ -427,16 +385,8 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
             .status,
         200
     );
-    for (verb, body) in [
-        ("limits", json!({})),
-        ("expiry", json!({})),
-        ("describe", json!({})),
-    ] {
-        assert_eq!(
-            request_side(&world, "POST", &of(verb), &body).await.status,
-            400,
-            "{verb}"
-        );
+    for action in ["set-limits", "set-expiry", "update"] {
+        assert_eq!(change(action, json!({})).await.status, 400, "{action}");
     }
 }
 
@@ -444,7 +394,7 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
 async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
-    let target = format!("/v1/applications/{}", customer.id);
+    let target = format!("/v1/keys/show?id={}", customer.id);
     assert!(
         request_side(&world, "GET", &target, &Value::Null)
             .await
@@ -462,7 +412,7 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
         200
     );
     world.running.keys.keeper.store_uses(0).await;
-    for target in [target.as_str(), "/v1/applications"] {
+    for target in [target.as_str(), "/v1/keys/list"] {
         let response = request_side(&world, "GET", target, &Value::Null)
             .await
             .json();
@@ -512,14 +462,13 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
         let customer = world.customer("pro").await;
         let other = world.customer("pro").await;
         let mut connection = Connection::open(world.running.side).await;
-        let head = format!(
-            "POST /v1/applications/{}/revoke HTTP/1.1\r\nHost: localhost\r\n",
-            customer.id
+        let body = json!({"id": customer.id}).to_string();
+        let length = body.len();
+        let request = format!(
+            "POST /v1/keys/revoke HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {TOKEN}\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        let body = format!(
-            "{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}"
-        );
-        connection.write(body.as_bytes()).await;
+        connection.write(request.as_bytes()).await;
         // The side port has one thread: after this response it has handled the other request.
         world.scrape().await;
         drop(connection);

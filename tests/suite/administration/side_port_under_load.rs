@@ -29,14 +29,14 @@ const REQUESTS: usize = 100;
 const ATTEMPTS: usize = 5;
 
 /// The response of the side port on a new connection.
-fn raw_response(side: SocketAddr, request: &str) -> String {
+fn raw_response(side: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    // A body that commands need; read-only requests may send it too.
     let head =
         format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
+    let length = body.len();
     stream
-        .write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes())
+        .write_all(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes())
         .unwrap();
     let mut response = String::new();
     stream
@@ -48,7 +48,7 @@ fn raw_response(side: SocketAddr, request: &str) -> String {
 /// A 200 of the side port, and its duration.
 fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
     let start = Instant::now();
-    let response = raw_response(side, request);
+    let response = raw_response(side, request, "");
     assert!(
         response.starts_with("HTTP/1.1 200 "),
         "{request}: {response}"
@@ -176,7 +176,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
     let while_blocked = |world: &World, customer: &Customer| {
         let late = start_request(world.running.public, "/healthz", "");
         let side = world.running.side;
-        let application = format!("GET /v1/applications/{}", customer.id);
+        let application = format!("GET /v1/keys/show?id={}", customer.id);
         for request in [
             "GET /metrics",
             "GET /healthz",
@@ -192,8 +192,9 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
             "{metrics}"
         );
         // A key can be revoked meanwhile, which applies once the threads are free.
-        let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
-        assert!(timed_get(side, &revoke).0.contains("\"revoked_at\":\"2026"));
+        let body = format!("{{\"id\":\"{}\"}}", customer.id);
+        let revoked = raw_response(side, "POST /v1/keys/revoke", &body);
+        assert!(revoked.contains("\"revoked_at\":\"2026"));
 
         // The earlier request to the public port still has no response.
         late.set_nonblocking(true).unwrap();
@@ -212,7 +213,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
 
 /// The status line and the body of a probe.
 fn probed(side: SocketAddr, path: &str) -> (String, String) {
-    let response = raw_response(side, &format!("GET {path}"));
+    let response = raw_response(side, &format!("GET {path}"), "");
     let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head[..12].to_owned(), body.to_owned())
 }

@@ -70,7 +70,7 @@ fn hours(evidence: &Value) -> Vec<(String, usize)> {
 /// then background tasks get the time of twenty requests for a minute.
 async fn merged(world: &World, customer: &Customer, expected: usize) -> Value {
     for request in 0.. {
-        let evidence = read(world, &format!("/{}", customer.id)).await;
+        let evidence = read(world, &format!("/show?id={}", customer.id)).await;
         if hours(&evidence).len() >= expected {
             return evidence;
         }
@@ -114,7 +114,7 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     let mirror = world.customer("pro").await;
     let regular = world.customer("pro").await;
     mirrored(&world, &mirror, &regular).await;
-    let view = read(&world, "").await;
+    let view = read(&world, "/list").await;
     let suspects = view["suspects"].as_array().unwrap();
     assert!(
         suspects
@@ -133,7 +133,7 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
         "{sentence}"
     );
     assert_eq!(view["applications"], 2);
-    let evidence = read(&world, &format!("/{}", mirror.id)).await;
+    let evidence = read(&world, &format!("/show?id={}", mirror.id)).await;
     assert_eq!(evidence["suspects"], view["suspects"]);
     let days: HashSet<String> = hours(&evidence).into_iter().map(|(day, _)| day).collect();
     assert_eq!((days.len(), hours(&evidence).len()), (3, 6));
@@ -146,7 +146,7 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
         day["models"].as_f64().unwrap() > 0.97 && day["limited"] == 0,
         "{day}"
     );
-    let other = read(&world, &format!("/{}", regular.id)).await;
+    let other = read(&world, &format!("/show?id={}", regular.id)).await;
     let share = other["days"][0]["models"].as_f64().unwrap();
     assert!(
         (0.07..0.10).contains(&share) && other["suspects"] == json!([]),
@@ -228,7 +228,7 @@ async fn numbers_of_days_that_are_not_kept_are_refused() {
         ("?days=41", 400),
         ("?day=1", 400),
     ] {
-        let target = format!("/v1/suspects{query}");
+        let target = format!("/v1/suspects/list{query}");
         assert_eq!(
             world.side("GET", &target, "", &key).await.status,
             status,
@@ -237,10 +237,13 @@ async fn numbers_of_days_that_are_not_kept_are_refused() {
     }
     assert_eq!(
         world
-            .side("GET", "/v1/suspects/app_00000000000", "", &key)
+            .side("GET", "/v1/suspects/show?id=app_00000000000", "", &key)
             .await
             .status,
         404
     );
-    assert_eq!(world.side("GET", "/v1/suspects", "", &[]).await.status, 401);
+    assert_eq!(
+        world.side("GET", "/v1/suspects/list", "", &[]).await.status,
+        401
+    );
 }

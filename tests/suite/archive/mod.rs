@@ -1,8 +1,7 @@
 //! The archive of benchmark runs: imports, changes and incidents by the real program.
 
-mod scoring_changes;
+mod scoring_delete;
 mod scoring_import;
 mod scoring_incidents;
 mod scoring_kills;
 mod scoring_tool_logs;
-mod scoring_unfinished;

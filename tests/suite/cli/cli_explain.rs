@@ -1,6 +1,5 @@
-//! `scoregate explain`: requests that a running server would answer, and past ones from its access log.
+//! `scoregate explain`: how a running server would answer requests.
 
-use std::fs;
 use std::path::Path;
 
 use scoregate_base::keys::ApplicationId;
@@ -9,12 +8,6 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run};
 
-/// Every request is logged, as JSON.
-const LOGGED: [(&str, &str); 3] = [
-    BUILT_IN[0],
-    ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
-    ("SCOREGATE_LOG_FORMAT", "json"),
-];
 const MODELS: &str = "GET /api/v1/models?period=24h";
 
 fn explain(data: &Path, arguments: &[&str]) -> CommandOutput {
@@ -143,7 +136,6 @@ fn what_cannot_be_explained_is_an_error_that_says_why() {
         ),
         (&[MODELS], &["--key"]),
         (&["--app", &one], &["REQUEST"]),
-        (&["--request", "1234567890"], &["--log"]),
     ] {
         let refused = explain(data.path(), arguments).with(1).err;
         assert!(
@@ -157,55 +149,4 @@ fn what_cannot_be_explained_is_an_error_that_says_why() {
     program.stop().with(0);
     let stopped = explain(data.path(), &["--app", &one, MODELS]).with(1).err;
     assert!(stopped.contains("no server is running"), "{stopped}");
-}
-
-#[tokio::test]
-async fn a_past_request_is_explained_from_the_log_as_far_as_it_was_logged() {
-    let data = TempDir::new().unwrap();
-    let program = Program::serve(data.path(), &LOGGED);
-    let client = ProgramClient::to(program.public()).await;
-    let (app, key) = Keys(data.path()).create("pro");
-    let models = client
-        .get("/api/v1/models?period=7d&x=secret", &key)
-        .header("x-request-id", "mine-12345");
-    assert_eq!(models.send().await.status, 200);
-    let log = data.path().join("access.log");
-    fs::write(&log, format!("{}not JSON\n", program.stop().with(0).out)).unwrap();
-    let past = |id: &str| {
-        explain(
-            data.path(),
-            &["--request", id, "--log", log.to_str().unwrap()],
-        )
-    };
-    let found = past("mine-12345").with(0).out;
-    let document = "/api/v1/models?period=7d&sortBy=combined";
-    for words in [
-        &*app,
-        document,
-        "miss",
-        "status           200",
-        "not logged",
-        "limits before and after",
-    ] {
-        assert!(found.contains(words), "{words}: {found}");
-    }
-    assert!(
-        !found.contains(&key[..10]) && !found.contains("secret"),
-        "{found}"
-    );
-    let missing = past("mine-1234").with(1).err;
-    assert!(
-        missing.contains("may have been sampled out") && missing.contains("one in 100"),
-        "{missing}"
-    );
-    fs::write(
-        &log,
-        "at=2026-11-28T00:00:00Z status=200 request_id=mine-12345\n",
-    )
-    .unwrap();
-    let text = past("mine-12345").with(1).err;
-    assert!(
-        text.contains("line 1") && text.contains("log.format"),
-        "{text}"
-    );
 }

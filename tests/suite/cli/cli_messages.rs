@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 63] = [
+const COMMANDS: [&[&str]; 61] = [
     &["suspects"],
     &["suspects", "show"],
     &["demo"],
@@ -51,13 +51,11 @@ const COMMANDS: [&[&str]; 63] = [
     &["nodes"],
     &["scoring"],
     &["scoring", "import"],
-    &["scoring", "audit"],
-    &["scoring", "correct"],
+    &["scoring", "delete"],
     &["scoring", "export"],
     &["scoring", "incidents"],
     &["scoring", "suites"],
     &["scoring", "serve"],
-    &["scoring", "withdraw"],
     &["status"],
     &["status", "list"],
     &["status", "post"],

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use scoregate_base::clock::{Clock, Day};
+use scoregate_store::{LocalFile, Mirror};
 use tempfile::TempDir;
 
 use crate::program::{CommandOutput, Program, ProgramClient, run, run_with, sql, within_one_day};
@@ -312,7 +313,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             use_units(&data_dir, &key, 3);
             // The state after a server whose clock was a day ahead.
             let ahead = format!(
-                "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
+                "INSERT INTO ledger_days (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
                  UPDATE calendar SET day = '{tomorrow}'"
             );
             sql(data_dir.0.path(), &ahead);
@@ -345,7 +346,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let trail = data_dir.run(&["keys", "audit", "--json"]).with(0).json();
             assert_eq!(trail["records"][0]["action"], "close_future_days");
             use_units(&data_dir, &key, 1);
-            let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger");
+            let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger_days");
             assert_eq!(
                 days,
                 format!("{today}|9004\n"),
@@ -484,36 +485,26 @@ fn output_that_cannot_be_written_is_reported() {
 }
 
 #[tokio::test]
-async fn store_commands_ignore_the_disk_mirror() {
+async fn store_commands_ignore_the_other_files_of_a_gateway() {
     let data_dir = DataDir::new();
-    let documents = data_dir.path("documents");
-    fs::create_dir(&documents).unwrap();
-    // An empty directory is no trace of a lost store: an operator may have created it.
     let key = data_dir.create("pro");
+    let running = data_dir.serve();
+    running.public();
+    running.stop().with(0);
+    let others = [LocalFile::NAME, Mirror::NAME].map(|name| data_dir.path(name));
+    let contents = || others.each_ref().map(|other| fs::read(other).unwrap());
+    let kept = contents();
     let backup = data_dir.path("backup.db");
     data_dir.store(&["backup", text(&backup)]).with(0);
-    // Files that resemble the store's own in that directory are not.
-    let similar_files = [
-        "scoregate.db",
-        "scoregate.db-wal",
-        "scoregate.db.v1.bak",
-        "scoregate.db.next-x",
-        "a.slip",
-    ];
-    for similar_file in similar_files {
-        fs::copy(&backup, documents.join(similar_file)).unwrap();
-    }
     let before = data_dir.store(&["check"]).with(0).out;
     data_dir
         .store(&["export", text(&data_dir.path("keys.jsonl"))])
         .with(0);
     damage(&data_dir.file());
-    let failing_start = data_dir.failing_start();
-    assert!(
-        !failing_start.err.contains("documents"),
-        "{}",
-        failing_start.err
-    );
+    let advice = data_dir.failing_start().err;
+    for name in [LocalFile::NAME, Mirror::NAME] {
+        assert!(!advice.contains(name), "{advice}");
+    }
     data_dir
         .store(&[
             "restore",
@@ -526,18 +517,9 @@ async fn store_commands_ignore_the_disk_mirror() {
         data_dir.store(&["check"]).with(0).out.lines().nth(2),
         before.lines().nth(2)
     );
+    assert!(contents() == kept);
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;
     assert_eq!(client.identity(&key).await.unwrap().0, "pro");
     running.stop().with(0);
-    for similar_file in similar_files {
-        assert!(
-            fs::read(documents.join(similar_file)).unwrap() == fs::read(&backup).unwrap(),
-            "{similar_file}"
-        );
-    }
-    assert_eq!(
-        fs::read_dir(&documents).unwrap().count(),
-        similar_files.len()
-    );
 }

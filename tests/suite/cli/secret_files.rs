@@ -19,7 +19,7 @@ const SECOND: &str = "the second secret of this gateway";
 /// The status of a side port request with this token.
 fn status(side: SocketAddr, token: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
-    let head = "GET /v1/applications HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";
+    let head = "GET /v1/keys/list HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";
     write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
@@ -70,7 +70,7 @@ impl World {
         for token in ["", FIRST, SECOND] {
             let header = format!("Bearer {token}");
             let answer = self
-                .side("GET", "/v1/applications", "", &[("Authorization", &header)])
+                .side("GET", "/v1/keys/list", "", &[("Authorization", &header)])
                 .await;
             valid.extend((answer.status == 200).then_some(token));
         }

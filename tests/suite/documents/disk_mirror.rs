@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scoregate_store::Mirror;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, respond};
 use crate::load_clients::{Reply, Wire, prepare};
-use crate::program::Program;
+use crate::program::{Program, sql_on};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -182,39 +183,38 @@ async fn documents_of_another_backend_are_never_served() {
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
+async fn documents_of_a_damaged_file_are_fetched_again_and_the_file_is_counted() {
     let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     let World { backend, .. } = world;
     world.running.stop().await;
     let list = backend.count("/api/v1/models?");
-    let contents = std::fs::read_dir(directory.path().join("documents")).unwrap();
-    let largest = contents
-        .map(|file| file.unwrap().path())
-        .max_by_key(|path| path.metadata().unwrap().len())
-        .unwrap();
-    let mut bytes = std::fs::read(&largest).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&largest, bytes).unwrap();
+    let file = directory.path().join(Mirror::NAME);
+    let damage = "UPDATE contents SET content = CAST(replace(content, 'atlas', 'Atlas') AS BLOB)";
+    sql_on(&file, damage).unwrap();
     backend.set_script(good);
     let world = World::with_backend("", backend, directory).await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 2);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
     for target in ALL {
         assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
-    assert_eq!(
-        world.backend.count("/api/v1/models?"),
-        list + 1,
-        "the list was the largest"
-    );
+    assert_eq!(world.backend.count("/api/v1/models?"), list + 1);
+    let failures = world.counted("scoregate_disk_mirror_failures_total").await;
+    assert_eq!(failures, 1);
+    let world = world.restarted().await;
+    assert_eq!(world.running.gateway().engine.documents.count(), 3);
 }
 
 #[tokio::test]
 async fn a_disk_mirror_that_cannot_be_opened_does_not_stop_the_server() {
-    let directory = Arc::new(TempDir::new().unwrap());
-    std::fs::write(directory.path().join("documents"), "in the way").unwrap();
-    let world = World::with_backend("", Backend::start(good).await, directory).await;
+    let world = World::with("", good).await;
+    let directory = Arc::clone(&world.directory);
+    let World { backend, .. } = world;
+    world.running.stop().await;
+    let file = directory.path().join(Mirror::NAME);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let world = World::with_backend("", backend, directory).await;
     let paid = world.paid().await;
     for target in ALL {
         assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
@@ -255,18 +255,11 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
 
 /// Number of records on disk.
 fn on_disk(directory: &Path) -> usize {
-    let files = std::fs::read_dir(directory.join("documents"))
-        .into_iter()
-        .flatten();
-    files
-        .filter(|file| {
-            file.as_ref()
-                .unwrap()
-                .path()
-                .extension()
-                .is_some_and(|end| end == "slip")
-        })
-        .count()
+    let count = sql_on(
+        &directory.join(Mirror::NAME),
+        "SELECT count(*) FROM documents",
+    );
+    count.map_or(0, |count| count.trim().parse().unwrap())
 }
 
 #[test]

@@ -351,7 +351,11 @@ fn check_units(mut fleet: MidnightSite, size: &MidnightSize, days: [&str; 2]) {
     let expected = format!("{}|2|2|{}", size.callers, 2 * size.callers);
     for day in days {
         assert_eq!(
-            fleet.units("usage_nodes", "units", day),
+            fleet.units(
+                "request_nodes",
+                "CASE WHEN outcome = 'ok' THEN requests ELSE 0 END",
+                day
+            ),
             expected,
             "delivered on {day}"
         );

@@ -25,16 +25,17 @@ mod upgrade;
 mod without_database;
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::Digest;
-use scoregate_store::{LocalCopy, OwedFile};
+use scoregate_store::LocalFile;
 use tempfile::TempDir;
 
 use crate::fake_clock::library;
 use crate::load_clients::{Reply, TARGET, Wire};
 use crate::postgres::{PostgresServer, new_schema, shared_server};
-use crate::program::{Keys, Program, run_with, within_one_day};
+use crate::program::{Keys, Program, run_with, sql_on, within_one_day};
 
 /// The longest time that a change takes to reach every gateway, in seconds.
 const PROPAGATION: u64 = 5;
@@ -200,9 +201,20 @@ fn until(mut is_reached: impl FnMut() -> bool) {
 
 /// Waits until the local copy in this directory has the key.
 fn until_copied(data_dir: &TempDir, key: &str) {
-    let copy = LocalCopy::of(data_dir.path());
     let digest = Digest::of(key).to_string();
-    until(|| std::fs::read_to_string(copy.path()).is_ok_and(|copy| copy.contains(&digest)));
+    until(|| is_copied(data_dir.path(), &digest));
+}
+
+/// Whether the local copy in this directory contains a text.
+fn is_copied(directory: &Path, text: &str) -> bool {
+    let found = format!("SELECT count(*) FROM applications WHERE instr(value, '{text}')");
+    sql_on(&directory.join(LocalFile::NAME), &found).is_ok_and(|count| count != "0\n")
+}
+
+/// Removes what a stopped gateway knows of grace.
+fn forget_grace(directory: &Path) {
+    let forget = "DELETE FROM promises WHERE kind IN ('share', 'owed')";
+    sql_on(&directory.join(LocalFile::NAME), forget).unwrap();
 }
 
 /// The status and the text of a probe.

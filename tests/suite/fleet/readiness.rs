@@ -111,7 +111,7 @@ fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_se
             fleet.cut();
             programs[CUT_OFF].take().unwrap().stop();
             let directory = fleet.gateways[CUT_OFF].data_dir.path();
-            std::fs::remove_file(directory.join(OwedFile::NAME)).unwrap();
+            forget_grace(directory);
             programs[CUT_OFF] = Some(fleet.gateways[CUT_OFF].start(&fleet.environment(CUT_OFF)));
             let clock = Clock::system();
             let start = clock.mono();

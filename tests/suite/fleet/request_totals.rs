@@ -42,7 +42,7 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
         let read = |id: &str| {
             side(
                 reader.data_dir.path(),
-                &format!("/v1/applications/{id}/requests"),
+                &format!("/v1/keys/requests?id={id}"),
             )
         };
         let found = read(&id);
@@ -121,7 +121,7 @@ async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
             };
             let listed = body.matches("\"id\"").count();
             let clock = Clock::system();
-            let path = format!("/v1/suspects/{id}");
+            let path = format!("/v1/suspects/show?id={id}");
             let start = clock.mono();
             let day = loop {
                 let evidence = side(reader.data_dir.path(), &path);

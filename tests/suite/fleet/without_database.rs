@@ -63,7 +63,7 @@ impl ObservedGateway {
             data_dir, program, ..
         } = self.gateway;
         program.stop();
-        drop(std::fs::remove_file(data_dir.path().join(OwedFile::NAME)));
+        forget_grace(data_dir.path());
         Self::start(site, data_dir)
     }
 
@@ -89,8 +89,7 @@ impl ObservedGateway {
 
     /// Waits until the local copy contains this text.
     pub(super) fn copies(&self, text: &str) {
-        let path = LocalCopy::of(self.gateway.data_dir.path());
-        until(|| std::fs::read_to_string(path.path()).is_ok_and(|copy| copy.contains(text)));
+        until(|| is_copied(self.gateway.data_dir.path(), text));
     }
 
     /// Sends requests until one has this code, and returns the number of 200s.
@@ -326,10 +325,12 @@ fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_th
         data_dir, program, ..
     } = gateway.gateway;
     program.stop();
-    let path = LocalCopy::of(data_dir.path()).path().to_owned();
-    let mut damaged = std::fs::read(&path).unwrap();
-    damaged[40] ^= 1;
-    std::fs::write(&path, damaged).unwrap();
+    let file = data_dir.path().join(LocalFile::NAME);
+    sql_on(
+        &file,
+        "UPDATE applications SET value = replace(value, 'pro', 'max')",
+    )
+    .unwrap();
     let directory = data_dir.path().to_str().unwrap();
     let serve = [
         "serve",
@@ -342,10 +343,21 @@ fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_th
     ];
     let refused = run_with(&serve, &site.environment()).with(2).err;
     assert!(
-        refused.contains("local copy of the keys ignored") && refused.contains("damaged in line 0"),
+        refused.contains("the local copy of the keys cannot be read")
+            && refused.contains("checksum"),
         "{refused}"
     );
-    assert!(refused.contains("the database"), "{refused}");
+    // What must not be lost is damaged.
+    sql_on(
+        &file,
+        "UPDATE promises SET value = '0' WHERE kind = 'timeline'",
+    )
+    .unwrap();
+    let refused = run_with(&serve, &site.environment()).with(2).err;
+    assert!(
+        refused.contains("local.db is damaged") && refused.contains("move the file away"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Mail from the queue of a store to a real SMTP server.
 
+mod endless_replies;
 mod faults;
 mod program;
 pub mod several_workers;

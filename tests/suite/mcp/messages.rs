@@ -178,7 +178,7 @@ async fn headers_agree_with_the_message_and_unknown_versions_and_methods_are_ref
         ),
         (&"[]".to_owned(), vec![], 400, -32_600),
         (&"{".to_owned(), vec![], 400, -32_700),
-        (&"[".repeat(60_000), vec![], 400, -32_600),
+        (&"[".repeat(60_000), vec![], 400, -32_700),
     ] {
         let response = send(&world, body, &headers).await;
         let short: String = body.chars().take(99).collect();

@@ -59,7 +59,7 @@ async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
     let served_requests = served(&world, &customer.key, stays).await;
     let directory = std::sync::Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
-    let granted = "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day";
+    let granted = "SELECT day, sum(granted) FROM ledger_days GROUP BY day ORDER BY day";
     (served_requests, sql(directory.path(), granted))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scoregate::registry::NewApplication;
-use scoregate_store::Embedded;
+use scoregate_store::{Embedded, LocalFile, Mirror};
 use tempfile::TempDir;
 
 use crate::balances::own;
@@ -92,7 +92,9 @@ fn a_store_removed_with_all_its_files_fails_the_start() {
             fs::remove_file(entry.path()).unwrap();
         }
     }
-    fs::remove_dir_all(path.join("documents")).unwrap();
+    for name in [Mirror::NAME, LocalFile::NAME] {
+        fs::remove_file(path.join(name)).unwrap();
+    }
     let failing_start = failing_start(path);
     assert!(
         failing_start

@@ -11,9 +11,10 @@ use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run, sql_on, within
 
 /// Sizes of the daily quotas.
 const QUOTAS: [u32; 2] = [250_000, 400];
-const GRANTED: &str = "SELECT sum(granted) FROM ledger";
+const GRANTED: &str = "SELECT sum(granted) FROM ledger_days";
 const USED: &str =
-    "SELECT sum(units) FROM (SELECT units FROM usage_days UNION ALL SELECT units FROM usage_nodes)";
+    "SELECT sum(requests) FROM (SELECT outcome, requests FROM request_days
+                                UNION ALL SELECT outcome, requests FROM request_nodes) r WHERE outcome = 'ok'";
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()

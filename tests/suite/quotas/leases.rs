@@ -129,7 +129,7 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
     assert!(world.running.stop().await.all_finished);
     let days = sql(
         directory.path(),
-        "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day",
+        "SELECT day, sum(granted) FROM ledger_days GROUP BY day ORDER BY day",
     );
     assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
 }
@@ -201,7 +201,7 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     assert!(world.running.stop().await.all_finished);
     let granted = sql(
         directory.path(),
-        "SELECT granted FROM ledger WHERE day = '2026-11-22'",
+        "SELECT granted FROM ledger_days WHERE day = '2026-11-22'",
     );
     assert_eq!(granted, "3\n");
 }

@@ -17,16 +17,17 @@ async fn world() -> World {
     World::with("admin.token = \"a-token-of-the-side-port\"\n", good).await
 }
 
-async fn set(world: &World, customer: &Customer, body: &Value) -> Response {
-    let target = format!("/v1/applications/{}/limits", customer.id);
+async fn set(world: &World, customer: &Customer, limits: &Value) -> Response {
+    let mut body = limits.clone();
+    body["id"] = json!(customer.id);
     world
-        .side("POST", &target, &body.to_string(), &[TOKEN])
+        .side("POST", "/v1/keys/set-limits", &body.to_string(), &[TOKEN])
         .await
 }
 
 /// The limit of a minute, and when it ends, as the side port shows them.
 async fn shown(world: &World, customer: &Customer) -> (Value, Value) {
-    let target = format!("/v1/applications/{}", customer.id);
+    let target = format!("/v1/keys/show?id={}", customer.id);
     let shown = world.side("GET", &target, "", &[TOKEN]).await.json();
     (shown["minute_limit"].clone(), shown["limits_until"].clone())
 }
@@ -39,7 +40,7 @@ async fn is_served(world: &World, customer: &Customer) -> bool {
 
 /// Actor, action and details of the newest changes, newest first.
 async fn changes(world: &World, customer: &Customer, most: usize) -> Vec<[String; 3]> {
-    let target = format!("/v1/audit?application={}&most={most}", customer.id);
+    let target = format!("/v1/keys/audit?id={}&limit={most}", customer.id);
     let trail = world.side("GET", &target, "", &[TOKEN]).await.json();
     let text = |record: &Value| {
         ["actor", "action", "detail"].map(|field| record[field].as_str().unwrap().into())
@@ -57,7 +58,7 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
     let world = world().await;
     let customer = world.customer_with("pro", own(40, 10_000)).await;
     let end = world.clock.now().wall.plus(HOUR).rfc3339();
-    let lowered = set(&world, &customer, &json!({"minute_limit": 2, "until": end})).await;
+    let lowered = set(&world, &customer, &json!({"minute": 2, "until": end})).await;
     assert_eq!(
         (lowered.status, &lowered.json()["limits_until"]),
         (200, &json!(end))
@@ -104,8 +105,8 @@ async fn limits_that_are_set_without_an_end_stay() {
     let world = world().await;
     let customer = world.customer("pro").await;
     let end = world.clock.now().wall.plus(HOUR).rfc3339();
-    set(&world, &customer, &json!({"minute_limit": 2, "until": end})).await;
-    set(&world, &customer, &json!({"minute_limit": 3})).await;
+    set(&world, &customer, &json!({"minute": 2, "until": end})).await;
+    set(&world, &customer, &json!({"minute": 3})).await;
     assert_eq!(shown(&world, &customer).await, (json!(3), Value::Null));
     world.pass(2 * HOUR);
     world.running.registrar.restore_limits().await;
@@ -126,7 +127,7 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
         let response = set(
             &world,
             &customer,
-            &json!({"minute_limit": 2, "until": until.rfc3339()}),
+            &json!({"minute": 2, "until": until.rfc3339()}),
         )
         .await;
         assert_eq!(response.status, status, "{}", until.rfc3339());
@@ -139,7 +140,7 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
     let response = set(
         &world,
         &customer,
-        &json!({"minute_limit": 2, "until": "tomorrow"}),
+        &json!({"minute": 2, "until": "tomorrow"}),
     )
     .await;
     assert!(
@@ -147,7 +148,7 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
             && response
                 .json()
                 .to_string()
-                .contains("`tomorrow` must be a timestamp")
+                .contains("until: write a timestamp")
     );
     assert_eq!(
         changes(&world, &customer, 9).await.len(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use scoregate::gateway::{ConnectionTrust, Peer};
+use scoregate_base::routes::Selection;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::prices::{PRICES, PricedEnding};
 
@@ -305,4 +306,40 @@ async fn a_disconnected_client_gets_its_unit_back_but_not_its_token() {
         "scoregate; hit; ttl=3600"
     );
     assert_eq!(world.backend.received().len(), 1);
+}
+
+#[tokio::test]
+async fn the_last_unit_is_refused_to_others_while_a_request_holds_it_and_is_back_after_a_304_or_a_failure()
+ {
+    for fails in [false, true] {
+        let world = World::new().await;
+        let customer = world.customer_with("pro", own(1_000, 2)).await;
+        let first = world.get_as(&customer, MODELS).await;
+        let etag = first.header("etag").to_owned();
+        let engine = &world.running.gateway().engine;
+        assert_eq!(engine.purge(&Selection::All, true).await, 1);
+        if fails {
+            world
+                .backend
+                .next(respond("500 Internal Server Error", &[], ""));
+        }
+        world.backend.hold();
+        let request = world.get(MODELS).key(&customer.key);
+        let holder = request.header("If-None-Match", &etag).send();
+        let others = async {
+            world.backend.has_received(2).await;
+            let refused = world.get_as(&customer, MODELS).await;
+            world.backend.open();
+            refused
+        };
+        let (holder, refused) = tokio::join!(holder, others);
+        assert_eq!(
+            (refused.status, refused.code()),
+            (429, "quota_exceeded".into())
+        );
+        assert_eq!(holder.status, if fails { 503 } else { 304 });
+        world.pass(Duration::from_secs(5));
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+        assert_eq!(world.left(&customer).day, 0);
+    }
 }

@@ -150,7 +150,7 @@ fn break_the_ledger(world: &World) {
         .path()
         .join(scoregate_store::Embedded::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
-    file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was")
+    file.execute_batch("ALTER TABLE ledger_days RENAME TO ledger_that_was")
         .unwrap();
 }
 

@@ -59,11 +59,11 @@ async fn a_key_that_is_added_changes_no_other() {
     };
     let id = path.rsplit('/').next().unwrap();
     assert_eq!(
-        read(format!("/v1/applications/{id}")).await["keys"][1]["name"],
+        read(format!("/v1/keys/show?id={id}")).await["keys"][1]["name"],
         "Station 7"
     );
     assert_eq!(
-        read("/v1/applications/export".into()).await["keys"][1]["key_name"],
+        read("/v1/keys/export".into()).await["keys"][1]["key_name"],
         "Station 7"
     );
 }

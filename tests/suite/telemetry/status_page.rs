@@ -444,10 +444,13 @@ async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_onc
     .await;
     let body = r#"{"title":"Late <scores>","message":"We are looking into it.\nMore at 13:00."}"#;
     assert_eq!(
-        world.side("POST", "/v1/status", body, &[]).await.status,
+        world
+            .side("POST", "/v1/status/post", body, &[])
+            .await
+            .status,
         401
     );
-    let posted = world.post("/v1/status", body).await;
+    let posted = world.post("/v1/status/post", body).await;
     assert_eq!(
         (posted.status, &posted.json()["published"]),
         (200, &true.into())
@@ -468,8 +471,8 @@ async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_onc
     );
     let more = world
         .post(
-            "/v1/status/1",
-            r#"{"message":"Found.","state":"identified"}"#,
+            "/v1/status/post",
+            r#"{"incident":1,"message":"Found.","state":"identified"}"#,
         )
         .await;
     assert_eq!(
@@ -477,7 +480,7 @@ async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_onc
         (200, &"Late <scores>".into())
     );
     let last = world
-        .post("/v1/status/1/resolve", r#"{"message":"Over."}"#)
+        .post("/v1/status/resolve", r#"{"incident":1,"message":"Over."}"#)
         .await;
     assert_eq!(
         (last.status, &last.json()["state"]),
@@ -494,17 +497,20 @@ async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_onc
         feed.contains("href=\"https://api.example/status#incident-1\""),
         "{feed}"
     );
-    for (target, body, status) in [
-        ("/v1/status/1", r#"{"message":"Again."}"#, 409),
-        ("/v1/status/9", r#"{"message":"Again."}"#, 404),
-        ("/v1/status", r#"{"title":"a","message":"\u202e"}"#, 400),
-        ("/v1/status", r#"{"title":"a\nb","message":"c"}"#, 400),
-        ("/v1/status", r#"{"title":"a","message":" "}"#, 400),
+    for (body, status) in [
+        (r#"{"incident":1,"message":"Again."}"#, 409),
+        (r#"{"incident":9,"message":"Again."}"#, 404),
+        (r#"{"title":"a","message":"\u202e"}"#, 400),
+        (r#"{"title":"a\nb","message":"c"}"#, 400),
+        (r#"{"title":"a","message":" "}"#, 400),
+        (r#"{"message":"a"}"#, 400),
+        (r#"{"title":"a","incident":1,"message":"b"}"#, 400),
+        (r#"{"title":"a","message":"b","state":"resolved"}"#, 400),
     ] {
         assert_eq!(
-            world.post(target, body).await.status,
+            world.post("/v1/status/post", body).await.status,
             status,
-            "{target} {body}"
+            "{body}"
         );
     }
     assert_eq!(
@@ -517,7 +523,7 @@ async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_onc
 async fn status_messages_are_stored_also_if_the_page_is_off() {
     let world = World::with(TOKEN, good).await;
     let posted = world
-        .post("/v1/status", r#"{"title":"a","message":"b"}"#)
+        .post("/v1/status/post", r#"{"title":"a","message":"b"}"#)
         .await;
     assert_eq!(
         (posted.status, &posted.json()["published"]),

@@ -130,7 +130,7 @@ async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
     let headers = [("Authorization", &*format!("Bearer {token}"))];
     assert_eq!(
         world
-            .side("POST", "/v1/applications/import", &body, &headers)
+            .side("POST", "/v1/keys/import", &body, &headers)
             .await
             .json()["imported"],
         1

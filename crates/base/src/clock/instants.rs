@@ -1,12 +1,14 @@
 //! Instants and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use jiff::fmt::temporal::DateTimePrinter;
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
@@ -251,9 +253,53 @@ impl fmt::Display for Day {
     }
 }
 
+/// The text is not an RFC 3339 timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a timestamp such as 2027-01-31T00:00:00Z")]
+pub struct BadTimestamp;
+
+/// The text is not a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a day such as 2026-11-22")]
+pub struct BadDay;
+
+impl FromStr for Wall {
+    type Err = BadTimestamp;
+
+    fn from_str(text: &str) -> Result<Self, BadTimestamp> {
+        Self::parse_rfc3339(text).ok_or(BadTimestamp)
+    }
+}
+
+impl FromStr for Day {
+    type Err = BadDay;
+
+    fn from_str(text: &str) -> Result<Self, BadDay> {
+        Self::parse(text).ok_or(BadDay)
+    }
+}
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
 impl Serialize for Wall {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&self.rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Wall {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::parse_rfc3339(&text).ok_or_else(|| {
+            D::Error::custom(format!(
+                "{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"
+            ))
+        })
     }
 }
 

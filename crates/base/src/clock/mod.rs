@@ -9,7 +9,7 @@ mod steps;
 mod time_source;
 
 pub use alarm::Alarm;
-pub use instants::{Day, Mono, Now, Wall};
+pub use instants::{BadDay, BadTimestamp, Day, Mono, Now, Wall};
 pub use steps::{ClockEvent, StepDirection};
 use time_source::ClockSource;
 pub use time_source::{Clock, DeadlineExceeded, ManualClock};

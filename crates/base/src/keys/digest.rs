@@ -6,6 +6,8 @@
 use std::fmt;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of a key.
@@ -43,6 +45,19 @@ impl Digest {
         self.0
             .first_chunk()
             .map_or(0, |first| u64::from_le_bytes(*first))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::from_hex(&text).ok_or_else(|| D::Error::custom("write 64 hexadecimal digits"))
     }
 }
 

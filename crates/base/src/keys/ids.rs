@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::form::BASE62;
 
@@ -87,6 +88,20 @@ impl FromStr for OwnerId {
 
     fn from_str(text: &str) -> Result<Self, BadOwnerId> {
         read_id("own_", text).map(Self).ok_or(BadOwnerId)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApplicationId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for OwnerId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
     }
 }
 

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use super::endpoint_table::EndpointTable;
@@ -66,6 +68,19 @@ impl ModelId {
 impl fmt::Debug for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ModelId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
+        Self::new(&String::deserialize(from)?).ok_or_else(|| D::Error::custom(rule))
     }
 }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Collected, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use scoregate_base::clock::Clock;
 
 use crate::interim::with_few_interim;
 
@@ -17,6 +19,8 @@ use super::otlp::{ExportReply, export_reply};
 /// Maximum size of a response that is read.
 const MAX_REPLY: usize = 64 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout for a request.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Shorter than the idle timeout of usual collectors.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Limits an implausibly long `Retry-After`.
@@ -102,8 +106,40 @@ impl Collector {
         self.endpoint.0.to_string()
     }
 
-    /// Sends a request with spans.
-    pub(super) async fn export(&self, body: Bytes) -> Result<ExportReply, ExportFailure> {
+    /// Sends a request with spans. It ends in time, whatever the collector sends.
+    pub(super) async fn export(
+        &self,
+        body: Bytes,
+        clock: &Clock,
+    ) -> Result<ExportReply, ExportFailure> {
+        let deadline = clock.mono().plus(TIMEOUT);
+        let request = self.request(body)?;
+        let temporary = |reason: String| ExportFailure::Temporary {
+            reason,
+            retry_after: None,
+        };
+        let sending = with_few_interim(request, |request| self.client.request(request));
+        let sent = clock.until(deadline, sending).await;
+        let sent = sent.map_err(|_| temporary("it did not answer in time".into()))?;
+        let sent = sent.ok_or_else(|| temporary("too many interim responses".into()))?;
+        let response = sent.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            temporary(cause.unwrap_or_else(|| error.to_string()))
+        })?;
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        // Read to its end, so that the connection can be used again.
+        let body = Limited::new(response.into_body(), MAX_REPLY).collect();
+        let body = clock.until(deadline, body).await;
+        if status.is_success() {
+            // Accepted spans must not be sent twice, whatever the body is, and however late.
+            let body = body.ok().and_then(Result::ok).map(Collected::to_bytes);
+            return Ok(export_reply(&body.unwrap_or_default()));
+        }
+        Err(failure(status, retry_after))
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, ExportFailure> {
         let mut request = Request::post(self.endpoint.0.clone())
             .body(Full::new(body))
             .map_err(|error| ExportFailure::Permanent(error.to_string()))?;
@@ -113,28 +149,7 @@ impl Collector {
             USER_AGENT,
             HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
         );
-        let temporary = |reason: String| ExportFailure::Temporary {
-            reason,
-            retry_after: None,
-        };
-        let sent = with_few_interim(request, |request| self.client.request(request)).await;
-        let sent = sent.ok_or_else(|| temporary("too many interim responses".into()))?;
-        let response = sent.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            temporary(cause.unwrap_or_else(|| error.to_string()))
-        })?;
-        let status = response.status();
-        let retry_after = retry_after(response.headers());
-        // Read to its end, so that the connection can be used again.
-        let body = Limited::new(response.into_body(), MAX_REPLY)
-            .collect()
-            .await;
-        if status.is_success() {
-            // Accepted spans must not be sent twice, whatever the body is.
-            let body = body.map(http_body_util::Collected::to_bytes);
-            return Ok(export_reply(&body.unwrap_or_default()));
-        }
-        Err(failure(status, retry_after))
+        Ok(request)
     }
 }
 

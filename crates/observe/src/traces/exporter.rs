@@ -22,8 +22,6 @@ use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
 const BATCH: usize = 512;
 /// How long a span waits for others.
 const BATCH_TIME: Duration = Duration::from_secs(1);
-/// Timeout for a request.
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of times that a batch is sent.
 const ATTEMPTS: u32 = 4;
 /// Time before the first repetition, without a `Retry-After`; it doubles with each.
@@ -102,17 +100,9 @@ impl SpanExporter {
         let spans = batch.len() as u64;
         let mut delay = RETRY_DELAY;
         for attempt in 1..=ATTEMPTS {
-            let sent = self
-                .clock
-                .within(TIMEOUT, self.collector.export(body.clone()))
-                .await;
-            let failure = match sent {
-                Ok(Ok(reply)) => return self.accepted(spans, &reply),
-                Ok(Err(failure)) => failure,
-                Err(_) => ExportFailure::Temporary {
-                    reason: "it did not answer in time".into(),
-                    retry_after: None,
-                },
+            let failure = match self.collector.export(body.clone(), &self.clock).await {
+                Ok(reply) => return self.accepted(spans, &reply),
+                Err(failure) => failure,
             };
             let (reason, retry_after) = match failure {
                 ExportFailure::Temporary {

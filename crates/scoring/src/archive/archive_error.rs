@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use rusqlite::types::FromSqlError;
+
 /// Why an archive cannot be used.
 #[derive(Debug)]
 pub struct ArchiveError {
@@ -24,10 +26,6 @@ pub(super) enum Trouble {
     Place,
     /// Its data cannot be decoded.
     Damage(String),
-    /// As the lock of imports, it cannot be used.
-    Lock(std::io::Error),
-    /// Another version has aggregated the days.
-    OtherMethod,
 }
 
 impl fmt::Display for ArchiveError {
@@ -54,18 +52,6 @@ impl fmt::Display for ArchiveError {
                 f,
                 "the archive {path} is damaged ({what}); restore a copy, or import its runs into a new archive"
             ),
-            Trouble::Lock(error) => {
-                write!(
-                    f,
-                    "the lock of imports {path} cannot be used: {error}; check that the file is readable"
-                )
-            }
-            Trouble::OtherMethod => {
-                write!(
-                    f,
-                    "the archive {path} was aggregated by another version; restart this program"
-                )
-            }
         }
     }
 }
@@ -79,6 +65,12 @@ impl From<rusqlite::Error> for Trouble {
             Some(rusqlite::ErrorCode::DatabaseCorrupt) => Self::Damage(error.to_string()),
             Some(_) | None => Self::File(error),
         }
+    }
+}
+
+impl From<FromSqlError> for Trouble {
+    fn from(error: FromSqlError) -> Self {
+        Self::Damage(error.to_string())
     }
 }
 

@@ -5,108 +5,67 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{Trouble, suites};
+use super::Trouble;
+use crate::run::SuiteTable;
 
 /// The application id in the file's header: "sgRn".
 const APPLICATION_ID: i32 = 0x7367_526E;
 /// The version of the layout below, and of what rows may contain. It is raised with every addition that an older program
 /// would read as damage.
 pub const FORMAT: i32 = 1;
-/// Lock timeout: another import holds the lock for one batch.
+/// Wait for the lock of another writer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Page cache in KiB. A refresh reads each page once…
+/// Page cache in KiB. A refresh reads each page once.
 const CACHE_KIB: i64 = 4_096;
-/// …and an import changes pages all over the index of ids, which are random.
+/// An import changes pages all over the index of ids, which are random.
 const CACHE_OF_IMPORT_KIB: i64 = 65_536;
 /// The log is truncated to this size after a reader has lingered.
 const LOG_BYTES: i64 = 64 << 20;
 
-/// Runs are stored by model and time, so that a day of a model is contiguous. A day's runs are aggregated in `day`,
-/// which is all that a refresh reads; `unsummed` lists days whose aggregate is outdated. Both are numbered by
-/// `day_number`. `last_import` is when runs were last aggregated; no row before the first import. The id of a withdrawn run
-/// is not used again.
+/// Runs are stored by model and time, so that the window of a model is contiguous. Instants are milliseconds. `state` has
+/// one row: the text of the suite table, and the date of the last import. A deleted run is kept with the reason, so that
+/// it can be imported again. Revisions of incidents are lines of JSON.
 const LAYOUT: &str = "
-    CREATE TABLE model (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE) STRICT;
-    CREATE TABLE description (
-        number INTEGER PRIMARY KEY,
-        model INTEGER NOT NULL,
+    CREATE TABLE run (
+        id TEXT NOT NULL UNIQUE,
+        model TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        suite TEXT NOT NULL,
+        trials BLOB,
+        failures TEXT NOT NULL,
+        detail TEXT,
         name TEXT NOT NULL,
         provider TEXT NOT NULL,
         price_input REAL,
-        price_output REAL
-    ) STRICT;
-    CREATE INDEX description_of ON description (model, name);
-    CREATE TABLE run (
-        model INTEGER NOT NULL,
-        at_ms INTEGER NOT NULL,
+        price_output REAL,
+        PRIMARY KEY (model, at, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE state (suites TEXT NOT NULL, imported INTEGER) STRICT;
+    CREATE TABLE deleted (
         id TEXT NOT NULL,
-        suite INTEGER NOT NULL,
-        description INTEGER NOT NULL,
-        trials BLOB,
-        failed_trials BLOB,
-        failure INTEGER,
-        detail TEXT,
-        PRIMARY KEY (model, at_ms, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE UNIQUE INDEX run_id ON run (id);
-    CREATE TABLE day (number INTEGER PRIMARY KEY, sum BLOB NOT NULL) STRICT;
-    CREATE TABLE unsummed (number INTEGER PRIMARY KEY) STRICT;
-    CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
-    CREATE TABLE last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
-    CREATE TABLE withdrawn (
-        id TEXT PRIMARY KEY,
-        at_ms INTEGER NOT NULL,
+        at INTEGER NOT NULL,
         actor TEXT NOT NULL,
-        reason TEXT NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER withdrawn_run BEFORE INSERT ON run
-        WHEN EXISTS (SELECT 1 FROM withdrawn WHERE id = NEW.id) BEGIN SELECT RAISE(IGNORE); END;
-    CREATE TABLE audit (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        at_ms INTEGER NOT NULL,
-        actor TEXT NOT NULL,
-        action TEXT NOT NULL,
-        run TEXT NOT NULL,
         reason TEXT NOT NULL,
-        before TEXT
+        run TEXT NOT NULL
     ) STRICT;
-    CREATE TRIGGER audit_update BEFORE UPDATE ON audit
-        BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-    CREATE TRIGGER audit_delete BEFORE DELETE ON audit
-        BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
     CREATE TABLE incident_record (
         incident TEXT NOT NULL,
         revision INTEGER NOT NULL,
         model TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        severity TEXT NOT NULL,
-        opened_ms INTEGER NOT NULL,
-        resolved_ms INTEGER,
-        baseline REAL,
-        mean REAL,
-        lowest REAL,
-        recorded_ms INTEGER NOT NULL,
-        last_run TEXT NOT NULL,
-        last_run_ms INTEGER NOT NULL,
-        retracted_by TEXT,
-        reason TEXT,
-        method TEXT,
+        opened INTEGER NOT NULL,
+        record TEXT NOT NULL,
         UNIQUE (incident, revision)
     ) STRICT;
-    CREATE INDEX incident_record_of ON incident_record (model, opened_ms);
-    CREATE TRIGGER incident_record_update BEFORE UPDATE ON incident_record
-        BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
-    CREATE TRIGGER incident_record_delete BEFORE DELETE ON incident_record
-        BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
+    CREATE INDEX incident_record_of ON incident_record (model, opened);
     CREATE TABLE incident_scan (
         model TEXT PRIMARY KEY,
-        round_ms INTEGER,
-        hour_ms INTEGER NOT NULL
+        round INTEGER,
+        hour INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ";
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
-pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> {
+pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -114,7 +73,7 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> 
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(32);
     if is_empty(&connection)? {
-        make(&mut connection, summed_by)?;
+        make(&mut connection)?;
     }
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let format = number("user_version")?;
@@ -132,7 +91,7 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> 
     if mode != "wal" {
         return Err(Trouble::Place);
     }
-    // An acknowledged batch is synced.
+    // An acknowledged import is synced.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
@@ -151,13 +110,13 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Several processes may find the same file missing: one of them creates it.
-fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
+fn make(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", 16_384)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     if is_empty(&transaction)? {
         transaction.execute_batch(LAYOUT)?;
-        transaction.execute("INSERT INTO summed_by (method) VALUES (?1)", [summed_by])?;
-        suites::add(&transaction)?;
+        let suites = SuiteTable::default().write();
+        transaction.execute("INSERT INTO state (suites) VALUES (?1)", [suites])?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", FORMAT)?;
     }

@@ -1,24 +1,19 @@
-//! The records of incidents, and the position of the scan of each model. Records only grow: the file's triggers reject
-//! changes of them.
+//! The records of incidents, and the position of the scan of each model. Records are only added.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Params, Row, params};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::writing::record_import;
-use super::{Archive, ArchiveError, RunInsertion, Trouble, query, rows};
-use crate::figures::Severity;
+use super::opened::begin;
+use super::{Archive, ArchiveError, Trouble, file, query, rows};
 use crate::hour::Hour;
 use crate::incident_scan::incident::{
-    Incident, IncidentHistory, IncidentKind, IncidentRecord, KnownIncident, RevisedIncident,
-    ScanPosition,
+    Incident, IncidentHistory, IncidentRecord, KnownIncident, RevisedIncident, ScanPosition,
 };
-use crate::run::{ChangeAuthor, ChangeReason, RunId};
-
-const COLUMNS: &str =
-    "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
-    last_run, last_run_ms, retracted_by, reason, method";
+use crate::run::{ChangeAuthor, RunId};
 
 /// The result of the scan of one model, to be recorded.
 #[derive(Clone, Debug)]
@@ -30,26 +25,15 @@ pub(crate) struct IncidentScanRecord {
     pub after: ScanPosition,
     pub revised: Vec<RevisedIncident>,
     /// The newest run of the model.
-    pub last_run: (RunId, Wall),
-}
-
-/// Why an incident was not retracted.
-#[derive(Debug, thiserror::Error)]
-pub enum IncidentRetractionError {
-    /// There is no such incident.
-    #[error("the incident {0} does not exist; `scoregate scoring incidents list` shows the ids")]
-    Unknown(String),
-    /// It is retracted already.
-    #[error("the incident {0} is retracted, which is final")]
-    Retracted(String),
-    /// The archive cannot be used.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    pub last_run: RunId,
+    /// Its time.
+    pub last_run_at: Wall,
 }
 
 impl Archive {
     /// Records the results of scans, dated `at`: all, or on an error none. A result whose model was scanned by another
-    /// process meanwhile is left out: that process has recorded it.
+    /// process meanwhile is left out: that process has recorded it. During an import nothing is recorded: the next
+    /// snapshot scans the same runs again.
     pub(crate) fn record_incidents(
         &self,
         scans: &[IncidentScanRecord],
@@ -61,70 +45,12 @@ impl Archive {
         if scans.is_empty() {
             return Ok(());
         }
-        self.transact(|file, _| {
-            scans
-                .into_iter()
-                .try_for_each(|scan| record_scan(file, scan, at))
-        })
-    }
-
-    /// Retracts an incident, which is then not published.
-    pub fn retract_incident(
-        &self,
-        id: &str,
-        author: &ChangeAuthor,
-        now: Wall,
-    ) -> Result<(), IncidentRetractionError> {
-        self.transact(|file, _| {
-            let mut known = records(file, "WHERE incident = ?1 ORDER BY revision", [id])?;
-            if known.iter().any(|record| record.retraction.is_some()) {
-                return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
-            }
-            let Some(newest) = known.pop() else {
-                return Ok(Err(IncidentRetractionError::Unknown(id.to_owned())));
-            };
-            let retraction = IncidentRecord {
-                revision: newest.revision + 1,
-                recorded: Wall::from_millis(now.millis()),
-                retraction: Some(author.clone()),
-                ..newest
-            };
-            insert(file, &retraction)?;
-            // Servers make a new snapshot, as after an import.
-            record_import(file, now)?;
-            Ok(Ok(()))
-        })?
-    }
-
-    /// Stores records of another archive, all or, on an error, none. New ones count as an import.
-    pub fn take_incidents(
-        &self,
-        records: &[IncidentRecord],
-        now: Wall,
-    ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.transact(|file, _| {
-            let taken: Result<Vec<_>, _> = records
-                .iter()
-                .map(|record| take_record(file, record))
-                .collect();
-            let taken = taken?;
-            if taken.contains(&RunInsertion::New) {
-                record_import(file, now)?;
-            }
-            Ok(taken)
-        })
-    }
-
-    /// Stores scan positions of another archive, all or, on an error, none. The newer position of a model counts.
-    pub fn take_scan_positions(
-        &self,
-        positions: &[(ModelId, ScanPosition)],
-    ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.transact(|file, _| {
-            positions
-                .iter()
-                .map(|(model, position)| advance(file, model, *position))
-                .collect()
+        self.with(|connection| {
+            // A snapshot must not wait for the end of an import.
+            connection.busy_timeout(Duration::ZERO)?;
+            let recorded = record_scans(connection, &scans, at);
+            connection.busy_timeout(file::PATIENCE)?;
+            recorded
         })
     }
 
@@ -133,93 +59,75 @@ impl Archive {
         &self,
         each: &mut dyn FnMut(IncidentRecord) -> bool,
     ) -> Result<(), ArchiveError> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
-        self.with(|inside| query::each(&inside.connection, &sql, [], |row| Ok(each(record(row)?))))
-    }
-
-    /// Passes the scan position of every model, by id, until the callback returns false.
-    pub fn each_scan_position(
-        &self,
-        each: &mut dyn FnMut(&ModelId, ScanPosition) -> bool,
-    ) -> Result<(), ArchiveError> {
-        let sql = "SELECT model, round_ms, hour_ms FROM incident_scan ORDER BY model";
-        let position = |row: &Row<'_>| {
-            let model: String = row.get(0)?;
-            let damage =
-                || Trouble::Damage(format!("the scan position of {model:?} cannot be decoded"));
-            let position = stored_position(row.get(1)?, row.get(2)?)?;
-            Ok(each(&ModelId::new(&model).ok_or_else(damage)?, position))
-        };
-        self.with(|inside| query::each(&inside.connection, sql, [], position))
+        let sql = "SELECT record FROM incident_record ORDER BY opened, incident, revision";
+        self.with(|file| query::each(file, sql, [], |row| Ok(each(record(row)?))))
     }
 }
 
 /// The records and the position of a model.
 pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
     let mut incidents: Vec<KnownIncident> = Vec::new();
-    for record in records(
-        file,
-        "WHERE model = ?1 ORDER BY opened_ms, kind, revision",
-        [model],
-    )? {
-        let IncidentRecord {
-            revision,
-            incident,
-            recorded,
-            retraction,
-            ..
-        } = record;
-        let is_same = |known: &&mut KnownIncident| {
-            (known.incident.kind, known.incident.opened) == (incident.kind, incident.opened)
+    let condition = "model = ?1 ORDER BY opened, incident, revision";
+    for record in records(file, condition, [model])? {
+        let newest = KnownIncident {
+            retracted: record.retraction.map(|_| record.recorded),
+            incident: record.incident,
+            revision: record.revision,
         };
-        let retracted = retraction.map(|_| recorded);
-        match incidents.last_mut().filter(is_same) {
-            // A retraction is final.
-            Some(known) => {
-                // An earlier program states no method in a later revision.
-                let method = incident.method.or(known.incident.method.take());
-                let incident = Incident { method, ..incident };
-                *known = KnownIncident {
-                    incident,
-                    revision,
-                    retracted: known.retracted.or(retracted),
-                };
-            }
-            None => incidents.push(KnownIncident {
-                incident,
-                revision,
-                retracted,
-            }),
+        match incidents.last_mut() {
+            Some(known) if is_same(&known.incident, &newest.incident) => *known = newest,
+            Some(_) | None => incidents.push(newest),
         }
     }
     Ok(IncidentHistory {
         incidents,
-        position: position(file, model)?.unwrap_or_default(),
+        position: position(file, model)?,
     })
 }
 
-fn position(file: &Connection, model: &str) -> Result<Option<ScanPosition>, Trouble> {
-    let mut known =
-        file.prepare_cached("SELECT round_ms, hour_ms FROM incident_scan WHERE model = ?1")?;
-    let known = known
-        .query_row([model], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    known
-        .map(|(round, hour)| stored_position(round, hour))
-        .transpose()
+/// Adds a last revision to an incident. Returns false if there is no such incident, or it has one.
+pub(super) fn retract(
+    file: &Connection,
+    id: &str,
+    author: &ChangeAuthor,
+    now: Wall,
+) -> Result<bool, Trouble> {
+    let newest = records(file, "incident = ?1 ORDER BY revision", [id])?.pop();
+    let Some(newest) = newest.filter(|newest| newest.retraction.is_none()) else {
+        return Ok(false);
+    };
+    let retraction = IncidentRecord {
+        revision: newest.revision + 1,
+        recorded: Wall::from_millis(now.millis()),
+        retraction: Some(author.clone()),
+        ..newest
+    };
+    insert(file, &retraction)?;
+    Ok(true)
 }
 
-fn stored_position(round: Option<i64>, hour: i64) -> Result<ScanPosition, Trouble> {
-    let hour_of = |at: i64| Ok::<Hour, Trouble>(Hour::of(instant(at)?));
-    Ok(ScanPosition {
-        round: round.map(hour_of).transpose()?,
-        hour: Some(hour_of(hour)?),
-    })
+fn is_same(one: &Incident, other: &Incident) -> bool {
+    one.kind == other.kind && one.opened == other.opened
+}
+
+fn record_scans(
+    connection: &mut Connection,
+    scans: &[&IncidentScanRecord],
+    at: Wall,
+) -> Result<(), Trouble> {
+    let transaction = match begin(connection) {
+        // An import is running. Its end causes another snapshot.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(()),
+        begun => begun?,
+    };
+    for scan in scans {
+        record_scan(&transaction, scan, at)?;
+    }
+    Ok(transaction.commit()?)
 }
 
 fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result<(), Trouble> {
-    if position(file, scan.model.as_str())?.unwrap_or_default() != scan.before {
+    if position(file, scan.model.as_str())? != scan.before {
         return Ok(());
     }
     for RevisedIncident { incident, revision } in &scan.revised {
@@ -229,148 +137,64 @@ fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result
             incident: incident.clone(),
             recorded: at,
             last_run: scan.last_run.clone(),
+            last_run_at: scan.last_run_at,
             retraction: None,
         };
         insert(file, &record)?;
     }
-    advance(file, &scan.model, scan.after)?;
+    let at = |hour: Hour| rows::milliseconds(hour.start());
+    let Some(hour) = scan.after.hour.map(at) else {
+        return Ok(());
+    };
+    let mut replace = file.prepare_cached(
+        "INSERT OR REPLACE INTO incident_scan (model, round, hour) VALUES (?1, ?2, ?3)",
+    )?;
+    replace.execute(params![scan.model.as_str(), scan.after.round.map(at), hour])?;
     Ok(())
 }
 
-/// Inserts a record; returns false if the revision exists.
-fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> {
-    let IncidentRecord {
-        model,
-        revision,
-        incident,
-        recorded,
-        last_run: (last_run, last_run_at),
-        retraction,
-    } = record;
-    let Incident {
-        kind,
-        severity,
-        opened,
-        resolved,
-        lowest,
-        mean,
-        baseline,
-        method,
-    } = incident;
-    let mut insert = file.prepare_cached(&format!(
-        "INSERT OR IGNORE INTO incident_record (incident, {COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-    ))?;
-    let inserted = insert.execute(params![
+/// A revision that exists stays: a snapshot that was begun before a deletion has the same number for its own.
+fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<()> {
+    let text = serde_json::to_string(record).expect("it is text and finite numbers");
+    let mut insert = file.prepare_cached(
+        "INSERT OR IGNORE INTO incident_record (incident, revision, model, opened, record) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    insert.execute(params![
         record.id(),
-        model.as_str(),
-        revision,
-        kind.word(),
-        severity.word(),
-        rows::milliseconds(*opened),
-        resolved.map(rows::milliseconds),
-        baseline,
-        mean,
-        lowest,
-        rows::milliseconds(*recorded),
-        last_run.as_str(),
-        rows::milliseconds(*last_run_at),
-        retraction
-            .as_ref()
-            .map(|retraction| retraction.actor.as_str()),
-        retraction
-            .as_ref()
-            .map(|retraction| retraction.reason.as_str()),
-        method,
+        record.revision,
+        record.model.as_str(),
+        rows::milliseconds(record.incident.opened),
+        text
     ])?;
-    Ok(inserted == 1)
+    Ok(())
 }
 
-fn take_record(file: &Connection, new: &IncidentRecord) -> Result<RunInsertion, Trouble> {
-    if insert(file, new)? {
-        return Ok(RunInsertion::New);
-    }
-    let known = records(
-        file,
-        "WHERE incident = ?1 AND revision = ?2",
-        params![new.id(), new.revision],
-    )?;
-    Ok(if known.contains(new) {
-        RunInsertion::AlreadyThere
-    } else {
-        RunInsertion::OtherContent
+pub(super) fn position(file: &Connection, model: &str) -> Result<ScanPosition, Trouble> {
+    let stored: Option<(Option<i64>, i64)> = file
+        .prepare_cached("SELECT round, hour FROM incident_scan WHERE model = ?1")?
+        .query_row([model], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((round, hour)) = stored else {
+        return Ok(ScanPosition::default());
+    };
+    let hour_at = |at: i64| Ok::<_, Trouble>(Hour::of(rows::instant(at)?));
+    Ok(ScanPosition {
+        round: round.map(hour_at).transpose()?,
+        hour: Some(hour_at(hour)?),
     })
 }
 
-/// Moves the position of a model forwards.
-fn advance(file: &Connection, model: &ModelId, to: ScanPosition) -> Result<RunInsertion, Trouble> {
-    let known = position(file, model.as_str())?;
-    let newest = known.map_or(to, |known| known.newest(to));
-    let Some(hour) = newest.hour.filter(|_| known != Some(newest)) else {
-        return Ok(RunInsertion::AlreadyThere);
-    };
-    let mut replace = file.prepare_cached(
-        "INSERT OR REPLACE INTO incident_scan (model, round_ms, hour_ms) VALUES (?1, ?2, ?3)",
-    )?;
-    let at = |hour: Hour| rows::milliseconds(hour.start());
-    replace.execute(params![model.as_str(), newest.round.map(at), at(hour)])?;
-    Ok(RunInsertion::New)
-}
-
-fn instant(at: i64) -> Result<Wall, Trouble> {
-    rows::instant(at).ok_or_else(|| Trouble::Damage("an instant cannot be decoded".into()))
-}
-
-/// The records that a clause selects.
+/// The records that a condition selects.
 fn records(
     file: &Connection,
-    clause: &str,
+    condition: &str,
     of: impl Params,
 ) -> Result<Vec<IncidentRecord>, Trouble> {
-    query::all(
-        file,
-        &format!("SELECT {COLUMNS} FROM incident_record {clause}"),
-        of,
-        record,
-    )
+    let sql = format!("SELECT record FROM incident_record WHERE {condition}");
+    query::all(file, &sql, of, record)
 }
 
-/// Decodes the columns.
 fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
-    let model: String = row.get(0)?;
-    let kind: String = row.get(2)?;
-    let severity: String = row.get(3)?;
-    let last_run: String = row.get(10)?;
-    let last_run_at: i64 = row.get(11)?;
-    let damage = || Trouble::Damage("a record of an incident cannot be decoded".into());
-    let kind = IncidentKind::parse(&kind);
-    let severity = Severity::parse(&severity);
-    let retraction = match (row.get(12)?, row.get::<_, Option<String>>(13)?) {
-        (Some(actor), Some(reason)) => {
-            let reason = ChangeReason::new(&reason).map_err(|_| damage())?;
-            Some(ChangeAuthor { actor, reason })
-        }
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return Err(damage()),
-    };
-    Ok(IncidentRecord {
-        model: ModelId::new(&model).ok_or_else(damage)?,
-        revision: row.get(1)?,
-        incident: Incident {
-            kind: kind.ok_or_else(damage)?,
-            severity: severity.ok_or_else(damage)?,
-            opened: instant(row.get(4)?)?,
-            resolved: row.get::<_, Option<i64>>(5)?.map(instant).transpose()?,
-            lowest: row.get(8)?,
-            mean: row.get(7)?,
-            baseline: row.get(6)?,
-            method: row.get(14)?,
-        },
-        recorded: instant(row.get(9)?)?,
-        last_run: (
-            RunId::new(&last_run).ok_or_else(damage)?,
-            instant(last_run_at)?,
-        ),
-        retraction,
-    })
+    serde_json::from_str(row.get_ref(0)?.as_str()?)
+        .map_err(|_| Trouble::Damage("a record of an incident cannot be decoded".into()))
 }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use scoregate_base::clock::Wall;
 
-use super::rows::{self, StoredRun};
-use super::suites::StoredSuites;
-use super::{Archive, ArchiveError, Trouble, day_number, incident_records, query, summed_by, sums};
+use super::{Archive, ArchiveError, Trouble, incident_records, query, rows};
 use crate::hour::HourRange;
 use crate::incident_scan::incident::IncidentHistory;
-use crate::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
+use crate::run::{IdentifiedRun, SuiteTable};
 use crate::series::ScoreSeries;
 
 /// The newest entries of an archive.
@@ -25,19 +23,30 @@ pub(crate) struct NewestRuns {
 
 /// A model of an archive, with its series in a window.
 pub(crate) struct ArchivedModel<'s> {
-    pub model: Arc<TestedModel>,
     pub series: &'s ScoreSeries,
     pub window: HourRange,
     /// Its recorded incidents.
     pub incidents: IncidentHistory,
-    /// Its newest run in the window.
-    pub last_run: Option<(RunId, Wall)>,
+    /// Its newest run in the window, which sets its name and prices.
+    pub newest: IdentifiedRun,
+}
+
+/// A model with its first and its newest run, which may be outside the window.
+struct ModelSpan {
+    id: String,
+    first: Wall,
+    newest: Wall,
 }
 
 impl Archive {
+    /// Whether it contains no runs.
+    pub fn is_empty(&self) -> Result<bool, ArchiveError> {
+        self.with(|file| Ok(!has_runs(file)?))
+    }
+
     /// The suite table.
     pub fn suites(&self) -> Result<Arc<SuiteTable>, ArchiveError> {
-        self.with(|inside| Ok(StoredSuites::load(&inside.connection)?.table))
+        self.with(|file| suites(file))
     }
 
     /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
@@ -47,71 +56,36 @@ impl Archive {
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(ArchivedModel<'_>),
     ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
-        self.with(|inside| {
+        self.with(|file| {
             // A consistent view: an import that ends meanwhile is seen by the next refresh.
-            let view = inside.connection.transaction()?;
+            let view = file.transaction()?;
+            let models = models(&view)?;
             let newest = NewestRuns {
                 import: last_import(&view)?,
-                run: newest_run(&view)?,
+                run: models.iter().map(|model| model.newest).max(),
             };
             let window = window(newest);
-            let by: String =
-                view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
-            let suites = StoredSuites::load(&view)?;
-            if by != summed_by(&suites.table) {
-                return Err(Trouble::OtherMethod);
-            }
-            let sql = "SELECT number, id FROM model ORDER BY id";
-            let models: Vec<(i64, String)> =
-                query::all(&view, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let sql = "SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number";
-            let mut first_run =
-                view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
-            let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
-            for (number, id) in models {
-                let days = [window.from, window.to].map(|hour| day_number(number, hour));
-                let mut described = None;
-                query::each(&view, sql, days, |row| {
-                    let sum = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
-                    sums::read(sum, &mut |summed| {
-                        if window.has(summed.hour) {
-                            // Names and prices change; the newest run is authoritative. Hours are read in order.
-                            described = Some(summed.description);
-                            if let Some(suite) = suites.index(summed.suite)? {
-                                series.put(summed.hour, suite, &summed.count, &summed.latencies);
-                            }
-                        }
-                        Ok(())
-                    })?;
-                    Ok(true)
-                })?;
-                if let Some(description) = described {
-                    let model =
-                        rows::described_model(&view, "description.number = ?1", description)?;
-                    let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
-                    first
-                        .and_then(rows::instant)
-                        .iter()
-                        .for_each(|at| series.record_time(*at));
-                    let incidents = incident_records::history(&view, &id)?;
-                    let last_run = last_run(&view, number, window)?;
+            let suites = suites(&view)?;
+            // One series for all models, so that its memory is allocated once.
+            let mut series = ScoreSeries::new(Arc::clone(&suites), window);
+            for model in models {
+                if let Some(newest) = fill(&view, &model, window, &mut series)? {
                     each(ArchivedModel {
-                        model,
                         series: &series,
                         window,
-                        incidents,
-                        last_run,
+                        incidents: incident_records::history(&view, &model.id)?,
+                        newest,
                     });
                     series.clear();
                 }
             }
-            Ok((suites.table, newest))
+            Ok((suites, newest))
         })
     }
 
     /// The time of the last import. Cheap: one row is read.
     pub(crate) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
-        self.with(|inside| Ok(last_import(&inside.connection)?))
+        self.with(|file| last_import(file))
     }
 
     /// Passes every run, by model and time, until the callback returns false.
@@ -119,42 +93,69 @@ impl Archive {
         &self,
         each: &mut dyn FnMut(IdentifiedRun) -> bool,
     ) -> Result<(), ArchiveError> {
-        let sql = StoredRun::with_model() + " ORDER BY run.model, at_ms, run.id";
-        self.with(|inside| {
-            let suites = StoredSuites::load(&inside.connection)?;
-            query::each(&inside.connection, &sql, [], |row| {
-                let id: String = row.get(0)?;
-                let model = rows::model(row, 2)?;
-                Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
-            })
-        })
+        let columns = rows::COLUMNS;
+        let sql = format!("SELECT {columns} FROM run ORDER BY model, at, id");
+        self.with(|file| query::each(file, &sql, [], |row| Ok(each(rows::record(row)?))))
     }
 }
 
-fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
-    let at: Option<i64> =
-        file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
-    Ok(at.and_then(rows::instant))
+pub(super) fn has_runs(file: &Connection) -> rusqlite::Result<bool> {
+    file.prepare_cached("SELECT 1 FROM run")?.exists([])
 }
 
-/// Each model's newest run is at the end of its part of the table.
-fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
-    let sql = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
-    let at: Option<i64> = file.query_row(sql, [], |row| row.get(0))?;
-    Ok(at.and_then(rows::instant))
+pub(super) fn suites(file: &Connection) -> Result<Arc<SuiteTable>, Trouble> {
+    let text: String = file.query_row("SELECT suites FROM state", [], |row| row.get(0))?;
+    SuiteTable::read(&text)
+        .map(Arc::new)
+        .map_err(|bad| Trouble::Damage(format!("the suite table cannot be decoded: {bad}")))
 }
 
-fn last_run(
+/// Reads the runs of a model in the window into its series, in the order of time and id; returns the newest.
+fn fill(
     file: &Connection,
-    model: i64,
+    model: &ModelSpan,
     window: HourRange,
-) -> rusqlite::Result<Option<(RunId, Wall)>> {
-    let mut newest = file.prepare_cached(
-        "SELECT id, at_ms FROM run WHERE model = ?1 AND at_ms < ?2 ORDER BY at_ms DESC, id DESC LIMIT 1",
-    )?;
-    let end = rows::milliseconds(window.to.start());
-    let run: Option<(String, i64)> = newest
-        .query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(run.and_then(|(id, at)| RunId::new(&id).zip(rows::instant(at))))
+    series: &mut ScoreSeries,
+) -> Result<Option<IdentifiedRun>, Trouble> {
+    let [from, to] = [window.from, window.to].map(|hour| rows::milliseconds(hour.start()));
+    let range = params![model.id, from, to];
+    let columns = rows::COLUMNS;
+    let condition = "FROM run WHERE model = ?1 AND at >= ?2 AND at < ?3 ORDER BY";
+    let sql = format!("SELECT {columns} {condition} at DESC, id DESC LIMIT 1");
+    let Some(newest) = query::all(file, &sql, range, rows::record)?.pop() else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT at, suite, trials, failures {condition} at, id");
+    query::each(file, &sql, range, |row| {
+        series.add(&rows::run(row, newest.run.model())?);
+        Ok(true)
+    })?;
+    series.record_time(model.first);
+    Ok(Some(newest))
+}
+
+/// All models, by id. Each step is a search in the primary key, however many runs there are.
+fn models(file: &Connection) -> Result<Vec<ModelSpan>, Trouble> {
+    let sql = "SELECT model, at, (SELECT max(at) FROM run AS newest WHERE newest.model = run.model)
+        FROM run WHERE model > ?1 ORDER BY model, at LIMIT 1";
+    let mut models: Vec<ModelSpan> = Vec::new();
+    loop {
+        let after = models.last().map_or("", |model| model.id.as_str());
+        let next = query::all(file, sql, [after], |row| {
+            Ok(ModelSpan {
+                id: row.get(0)?,
+                first: rows::instant(row.get(1)?)?,
+                newest: rows::instant(row.get(2)?)?,
+            })
+        })?;
+        if next.is_empty() {
+            return Ok(models);
+        }
+        models.extend(next);
+    }
+}
+
+fn last_import(file: &Connection) -> Result<Option<Wall>, Trouble> {
+    let at: Option<i64> = file.query_row("SELECT imported FROM state", [], |row| row.get(0))?;
+    at.map(rows::instant).transpose()
 }

@@ -1,151 +1,115 @@
 //! A run as a row of the archive.
 //!
 //! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored. A missing
-//! one is stored as not-a-number.
-//! Aggregates are in `sums`.
+//! one is stored as not-a-number. A refresh reads hundreds of thousands of runs: JSON would take several seconds.
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, ToSql};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
 use super::Trouble;
-use super::suites::StoredSuites;
 use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
+use crate::suite::Suite;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
-/// A stored run without its model, description and id.
-#[derive(Debug, PartialEq)]
-pub(super) struct StoredRun {
-    pub(super) at_ms: i64,
-    pub(super) suite: i64,
-    pub(super) trials: Option<Vec<u8>>,
-    pub(super) failed_trials: Option<Vec<u8>>,
-    pub(super) failure: Option<i64>,
-    pub(super) detail: Option<String>,
+/// The result for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunInsertion {
+    /// New, and stored.
+    New,
+    /// Already present, equal in every field.
+    AlreadyThere,
+    /// Another run has its id, and stays.
+    OtherContent,
 }
 
-impl StoredRun {
-    /// The columns that [`StoredRun::read`] reads.
-    pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
+/// The columns that [`record`] reads; [`run`] reads the first four.
+pub(super) const COLUMNS: &str =
+    "at, suite, trials, failures, id, model, name, provider, price_input, price_output, detail";
 
-    /// The query of the id and the number of the model of runs, the columns that [`model`] reads, and these columns.
-    pub(super) fn with_model() -> String {
-        format!(
-            "SELECT run.id, run.model, model.id, name, provider, price_input, price_output, {}
-             FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description",
-            Self::COLUMNS
-        )
-    }
+/// The parameters for them.
+const VALUES: &str = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
-    /// Encodes a run of the suite with this number.
-    pub(super) fn of(record: &IdentifiedRun, suite: i64) -> Self {
-        let run = &record.run;
-        let (trials, failure) = match run.outcome() {
-            RunOutcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
-            RunOutcome::Failed(failure) => (None, Some(i64::from(number(*failure)))),
-        };
-        let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
-        Self {
-            at_ms: milliseconds(run.at()),
-            suite,
-            trials,
-            failed_trials: Some(failed).filter(|failed| !failed.is_empty()),
-            failure,
-            detail: record.detail.clone(),
-        }
-    }
-
-    /// Reads its columns, the first of which has the index `first`.
-    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
-        Ok(Self {
-            at_ms: row.get(first)?,
-            suite: row.get(first + 1)?,
-            trials: row.get(first + 2)?,
-            failed_trials: row.get(first + 3)?,
-            failure: row.get(first + 4)?,
-            detail: row.get(first + 5)?,
-        })
-    }
-
-    /// Decodes the run.
-    pub(super) fn run(
-        &self,
-        model: &Arc<TestedModel>,
-        suites: &StoredSuites,
-    ) -> Result<Run, Trouble> {
-        let damage = || Trouble::Damage("a stored run cannot be decoded".into());
-        let failure = |number: u8| {
-            RunFailure::ALL
-                .get(usize::from(number))
-                .copied()
-                .ok_or_else(damage)
-        };
-        let at = instant(self.at_ms).ok_or_else(damage)?;
-        let outcome = match (&self.trials, self.failure) {
-            (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
-            (None, Some(number)) => RunOutcome::Failed(
-                u8::try_from(number)
-                    .map_err(|_| damage())
-                    .and_then(failure)?,
-            ),
-            (Some(_), Some(_)) | (None, None) => return Err(damage()),
-        };
-        let failed: Result<Vec<RunFailure>, Trouble> = self
-            .failed_trials
-            .iter()
-            .flatten()
-            .map(|number| failure(*number))
-            .collect();
-        let suite = suites.suite(self.suite)?;
-        Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?)
-            .map_err(|_| damage())
-    }
-
-    /// Decodes the run with its id.
-    pub(super) fn record(
-        &self,
-        id: &str,
-        model: &Arc<TestedModel>,
-        suites: &StoredSuites,
-    ) -> Result<IdentifiedRun, Trouble> {
-        let id = RunId::new(id)
-            .ok_or_else(|| Trouble::Damage("a run has an invalid identifier".into()))?;
-        Ok(IdentifiedRun {
-            id,
-            run: self.run(model, suites)?,
-            detail: self.detail.clone(),
-        })
-    }
-}
-
-/// Reads a model from the columns `model.id, name, provider, price_input, price_output`.
-pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
-    let [id, name, provider]: [String; 3] =
-        [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
-    let input = row.get(first + 3)?;
-    let output = row.get(first + 4)?;
-    let model =
-        ModelId::new(&id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
-    model
-        .map(Arc::new)
-        .ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
-}
-
-/// The model of the description, or of one of the descriptions, that a condition on one number selects.
-pub(super) fn described_model(
-    file: &Connection,
-    condition: &str,
-    number: i64,
-) -> Result<Arc<TestedModel>, Trouble> {
-    let mut one = file.prepare_cached(&format!(
-        "SELECT id, name, provider, price_input, price_output
-         FROM model JOIN description ON description.model = model.number WHERE {condition} LIMIT 1"
+/// Inserts a run, unless there is one with its id.
+pub(super) fn insert(file: &Connection, record: &IdentifiedRun) -> rusqlite::Result<RunInsertion> {
+    let run = &record.run;
+    let model = run.model();
+    let trials = match run.outcome() {
+        RunOutcome::Scored(trials) => Some(trials.iter().flat_map(bytes).collect::<Vec<u8>>()),
+        RunOutcome::Failed(_) => None,
+    };
+    let failures: Vec<&str> = run
+        .failures()
+        .iter()
+        .map(|failure| failure.word())
+        .collect();
+    let values: [&dyn ToSql; 11] = [
+        &milliseconds(run.at()),
+        &run.suite().to_string(),
+        &trials,
+        &failures.join(" "),
+        &record.id.as_str(),
+        &model.id().as_str(),
+        &model.name(),
+        &model.provider(),
+        &model.price_input(),
+        &model.price_output(),
+        &record.detail,
+    ];
+    let mut insert = file.prepare_cached(&format!(
+        "INSERT OR IGNORE INTO run ({COLUMNS}) VALUES {VALUES}"
     ))?;
-    one.query_row([number], |row| Ok(model(row, 0)))?
+    if insert.execute(&values[..])? == 1 {
+        return Ok(RunInsertion::New);
+    }
+    let mut compare = file.prepare_cached(&format!(
+        "SELECT ({COLUMNS}) IS {VALUES} FROM run WHERE id = ?5"
+    ))?;
+    Ok(if compare.query_row(&values[..], |row| row.get(0))? {
+        RunInsertion::AlreadyThere
+    } else {
+        RunInsertion::OtherContent
+    })
+}
+
+/// Decodes a run with its id and model.
+pub(super) fn record(row: &Row<'_>) -> Result<IdentifiedRun, Trouble> {
+    let id: String = row.get(4)?;
+    let model: String = row.get(5)?;
+    let name: String = row.get(6)?;
+    let provider: String = row.get(7)?;
+    let input = row.get(8)?;
+    let output = row.get(9)?;
+    let model = ModelId::new(&model)
+        .and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok())
+        .ok_or_else(undecodable)?;
+    Ok(IdentifiedRun {
+        id: RunId::new(&id).ok_or_else(undecodable)?,
+        run: run(row, &Arc::new(model))?,
+        detail: row.get(10)?,
+    })
+}
+
+/// Decodes a run of this model.
+pub(super) fn run(row: &Row<'_>, model: &Arc<TestedModel>) -> Result<Run, Trouble> {
+    let at = instant(row.get(0)?)?;
+    let suite = Suite::new(row.get_ref(1)?.as_str()?).ok_or_else(undecodable)?;
+    let words = row.get_ref(3)?.as_str()?.split_ascii_whitespace();
+    let mut failures: Vec<RunFailure> = words
+        .map(RunFailure::parse)
+        .collect::<Option<_>>()
+        .ok_or_else(undecodable)?;
+    let outcome = match row.get_ref(2)?.as_blob_or_null()? {
+        Some(bytes) => trials(bytes).map(RunOutcome::Scored),
+        None => failures.pop().map(RunOutcome::Failed),
+    };
+    let outcome = outcome.ok_or_else(undecodable)?;
+    Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failures)
+        .map_err(|_| undecodable())
 }
 
 /// A time as stored.
@@ -154,43 +118,35 @@ pub(super) fn milliseconds(at: Wall) -> i64 {
 }
 
 /// A stored time.
-pub(super) fn instant(at: i64) -> Option<Wall> {
-    u64::try_from(at).map(Wall::from_millis).ok()
+pub(super) fn instant(at: i64) -> Result<Wall, Trouble> {
+    u64::try_from(at)
+        .map(Wall::from_millis)
+        .map_err(|_| Trouble::Damage("an instant cannot be decoded".into()))
 }
 
-fn number(failure: RunFailure) -> u8 {
-    RunFailure::ALL
-        .iter()
-        .zip(0..)
-        .find(|(one, _)| **one == failure)
-        .map_or(0, |(_, number)| number)
+fn undecodable() -> Trouble {
+    Trouble::Damage("a stored run cannot be decoded".into())
 }
 
-fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
-    let numbers = trial
-        .scores()
-        .iter()
-        .copied()
-        .chain([trial.latency_ms(), trial.cost()]);
-    let numbers = numbers.map(|number| number.unwrap_or(f64::NAN));
+fn bytes(trial: &Trial) -> Vec<u8> {
+    let numbers = trial.scores().iter().copied();
     numbers
-        .flat_map(f64::to_le_bytes)
-        .collect::<Vec<u8>>()
-        .into_iter()
+        .chain([trial.latency_ms(), trial.cost()])
+        .flat_map(|number| number.unwrap_or(f64::NAN).to_le_bytes())
+        .collect()
 }
 
 fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
     let (numbers, rest) = bytes.as_chunks::<8>();
-    if !rest.is_empty() || numbers.len() % NUMBERS_OF_A_TRIAL != 0 {
+    let (trials, more) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
+    if !rest.is_empty() || !more.is_empty() {
         return None;
     }
-    let (trials, _) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
-    let number =
-        |bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan());
-    let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
-        let (scores, rest) = numbers.split_first_chunk::<7>()?;
-        let [latency, cost] = rest.as_array()?;
-        Trial::on_axes(scores.each_ref().map(number), number(latency), number(cost)).ok()
-    };
     trials.iter().map(trial).collect()
+}
+
+fn trial(numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]) -> Option<Trial> {
+    let [scores @ .., latency, cost] =
+        numbers.map(|bytes| Some(f64::from_le_bytes(bytes)).filter(|number| !number.is_nan()));
+    Trial::on_axes(scores, latency, cost).ok()
 }

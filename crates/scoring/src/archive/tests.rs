@@ -9,14 +9,14 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::SuiteTable;
-use scoregate_base::clock::Wall;
+use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
 
 use super::*;
-use crate::hour::{Hour, HourRange};
-use crate::run::IdentifiedRun;
-use crate::run::{Run, RunFailure, RunId, RunOutcome, Trial};
+use crate::hour::Hour;
+use crate::run::{
+    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Trial,
+};
 use crate::simulate;
 use crate::suite::Suite;
 use crate::{Change, RunSource, Scoring};
@@ -47,7 +47,7 @@ pub(super) fn record(id: &str, run: Run) -> IdentifiedRun {
 }
 
 pub(super) fn in_(place: &TempDir) -> Archive {
-    Archive::open(&place.path().join("runs.db"), now()).unwrap()
+    Archive::open(&place.path().join("runs.db")).unwrap()
 }
 
 pub(super) fn models(archive: Archive, now: Wall) -> String {
@@ -87,14 +87,14 @@ fn imported_runs_are_read_back_exactly_and_once() {
     let archive = in_(&place);
     assert!(
         archive
-            .take(&records)
+            .import(&records, now())
             .unwrap()
             .iter()
             .all(|taken| *taken == RunInsertion::New)
     );
     assert!(
         archive
-            .take(&records)
+            .import(&records, now())
             .unwrap()
             .iter()
             .all(|taken| *taken == RunInsertion::AlreadyThere)
@@ -118,7 +118,7 @@ fn another_run_under_a_known_identifier_is_rejected_and_changes_nothing() {
     let place = TempDir::new().unwrap();
     let records = records(2);
     let archive = in_(&place);
-    archive.take(&records).unwrap();
+    archive.import(&records, now()).unwrap();
     let [first, second, ..] = records.as_slice() else {
         panic!("too few")
     };
@@ -144,7 +144,7 @@ fn another_run_under_a_known_identifier_is_rejected_and_changes_nothing() {
     );
     let other = record("run-0", second.run.clone());
     assert_eq!(
-        archive.take(&[moved, failed, other]).unwrap(),
+        archive.import(&[moved, failed, other], now()).unwrap(),
         [RunInsertion::OtherContent; 3]
     );
     let mut count = 0;
@@ -162,8 +162,7 @@ fn scores_are_independent_of_import_order_and_batches() {
     let records = records(72);
     let whole = TempDir::new().unwrap();
     let archive = in_(&whole);
-    archive.take(&records).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(&records, now()).unwrap();
     let expected = models(archive, now());
     assert!(expected.contains("\"currentScore\":8"), "{expected}");
 
@@ -172,8 +171,7 @@ fn scores_are_independent_of_import_order_and_batches() {
     mixed.sort_by_key(|record| (record.run.at().seconds() * 7_919) % 10_007);
     for piece in mixed.chunks(100) {
         let archive = in_(&pieces);
-        archive.take(piece).unwrap();
-        archive.sum_up(now()).unwrap();
+        archive.import(piece, now()).unwrap();
     }
     assert_eq!(models(in_(&pieces), now()), expected);
 }
@@ -183,8 +181,7 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let records = records(24 * 20);
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
-    archive.take(&records).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(&records, now()).unwrap();
     let archived = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let runs: Vec<_> = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
@@ -214,8 +211,7 @@ fn runs_of_the_current_hour_count_once_imported() {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
     let all = records(24);
-    archive.take(&all).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(&all, now()).unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let id = scoring.model_ids().remove(0);
     let runs = || {
@@ -243,8 +239,7 @@ fn runs_of_the_current_hour_count_once_imported() {
         RunOutcome::Failed(RunFailure::Timeout),
     )
     .unwrap();
-    archive.take(&[record("late", late)]).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(&[record("late", late)], now()).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     assert_eq!(
         runs(),
@@ -254,22 +249,40 @@ fn runs_of_the_current_hour_count_once_imported() {
 }
 
 #[test]
-fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
+fn an_import_counts_at_its_end_and_leaves_nothing_if_it_is_dropped() {
     let place = TempDir::new().unwrap();
     let records = records(48);
     let archive = in_(&place);
-    let (half, rest) = records.split_at(records.len() / 2);
-    let import = archive.begin_import().unwrap();
-    archive.take(half).unwrap();
+    let mut import = archive.begin_import().unwrap();
+    for record in &records {
+        import.store(record).unwrap();
+    }
     assert_eq!(models(in_(&place), now()), "[]", "half an import");
+    drop(import);
     assert!(archive.is_empty().unwrap());
-    archive.take(rest).unwrap();
-    assert_eq!(
-        archive.end_import(import, now()).unwrap(),
-        ImportEnd::Counted
-    );
-    assert!(!archive.is_empty().unwrap());
+    let mut import = archive.begin_import().unwrap();
+    for record in &records {
+        assert_eq!(import.store(record).unwrap(), RunInsertion::New);
+    }
+    import.commit(now()).unwrap();
     assert!(models(in_(&place), now()).contains("atlas"));
+}
+
+#[test]
+fn a_snapshot_during_an_import_does_not_wait_and_records_incidents_after_it() {
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    archive.import(&records(48), now()).unwrap();
+    let importing = in_(&place);
+    let import = importing.begin_import().unwrap();
+    let clock = Clock::system();
+    let began = clock.mono();
+    assert!(models(in_(&place), now()).contains("atlas"));
+    assert!(clock.mono().since(began) < file::PATIENCE / 2, "it waited");
+    assert_eq!(archive.scan_positions(), []);
+    drop(import);
+    models(in_(&place), now());
+    assert_eq!(archive.scan_positions().len(), 2);
 }
 
 #[test]
@@ -277,21 +290,13 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     let place = TempDir::new().unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
-    let import = importing.begin_import().unwrap();
-    importing.take(&records(48)).unwrap();
-    assert_eq!(
-        scoring.check(now()).unwrap(),
-        Change::Nothing,
-        "they count at the end of the import"
-    );
-    importing.end_import(import, now()).unwrap();
+    importing.import(&records(48), now()).unwrap();
     assert!(!scoring.refresh(now()).unwrap());
     assert!(scoring.model_ids().is_empty());
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     assert_eq!(scoring.model_ids().len(), 2);
     // Existing runs are not an import.
-    importing.take(&records(48)).unwrap();
-    importing.sum_up(now()).unwrap();
+    importing.import(&records(48), now()).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing);
     // Its date is that of the import; the next refresh is due at the full hour, as before.
     let index = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
@@ -316,32 +321,52 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     );
 }
 
+fn author() -> ChangeAuthor {
+    ChangeAuthor {
+        actor: "cli:anna".into(),
+        reason: ChangeReason::new("wrong key").unwrap(),
+    }
+}
+
 #[test]
-fn sums_of_another_method_are_recomputed_at_opening() {
+fn a_deleted_run_counts_nowhere_is_kept_with_the_reason_and_can_be_imported_again() {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
-    archive.take(&records(48)).unwrap();
-    archive.sum_up(now()).unwrap();
-    let expected = models(in_(&place), now());
-    {
-        let inside = archive.inside();
-        let file = &inside.connection;
-        file.execute_batch("UPDATE summed_by SET method = 'older'; UPDATE day SET sum = x'00'")
-            .unwrap();
-    }
-    let window = HourRange {
-        from: Hour::of(now()),
-        to: Hour::of(now()).plus(1),
-    };
-    assert!(matches!(
-        archive.each_series(&|_| window, &mut |_| {}),
-        Err(ArchiveError {
-            trouble: Trouble::OtherMethod,
-            ..
+    let records = records(48);
+    archive.import(&records, now()).unwrap();
+    let all = models(in_(&place), now());
+    let (gone, rest) = records.split_at(40);
+    let ids: Vec<String> = gone.iter().map(|one| one.id.to_string()).collect();
+    let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
+    assert_eq!(archive.delete(&ids, &author(), now()).unwrap(), [""; 0]);
+    assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
+    let elsewhere = TempDir::new().unwrap();
+    in_(&elsewhere).import(rest, now()).unwrap();
+    assert_eq!(models(in_(&place), now()), models(in_(&elsewhere), now()));
+    let kept: String = archive
+        .with(|file| {
+            let sql = "SELECT concat_ws(' ', actor, reason, at, run) FROM deleted WHERE id = ?1";
+            Ok(file.query_row(sql, [&ids[0]], |row| row.get(0))?)
         })
-    ));
-    drop(archive);
-    assert_eq!(models(in_(&place), now()), expected);
+        .unwrap();
+    let expected = format!("cli:anna wrong key {} {}", now().millis(), gone[0].write());
+    assert_eq!(kept, expected);
+    assert_eq!(
+        archive.import(gone, now()).unwrap(),
+        [RunInsertion::New; 40]
+    );
+    assert_eq!(models(in_(&place), now()), all);
+}
+
+#[test]
+fn nothing_is_deleted_if_one_of_the_ids_is_unknown() {
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    archive.import(&records(24), now()).unwrap();
+    let before = models(in_(&place), now());
+    let ids = ["run-1", "none", "run-2"].map(str::to_owned);
+    assert_eq!(archive.delete(&ids, &author(), now()).unwrap(), ["none"]);
+    assert_eq!(models(in_(&place), now()), before);
 }
 
 #[test]
@@ -350,7 +375,7 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     let path = place.path().join("file");
     let refused = |what: &str| {
         let before = std::fs::read(&path).unwrap();
-        let error = Archive::open(&path, now()).unwrap_err().to_string();
+        let error = Archive::open(&path).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("file"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{what}");
     };
@@ -363,7 +388,7 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
         .unwrap();
     refused("not an archive of runs");
     std::fs::remove_file(&path).unwrap();
-    drop(Archive::open(&path, now()).unwrap());
+    drop(Archive::open(&path).unwrap());
     Connection::open(&path)
         .unwrap()
         .pragma_update(None, "user_version", 2)
@@ -371,7 +396,7 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     refused("has format 2, but this version supports 1; use a newer version");
     let nowhere = place.path().join("no/such/file");
     assert!(
-        Archive::open(&nowhere, now())
+        Archive::open(&nowhere)
             .unwrap_err()
             .to_string()
             .contains("directory exist")
@@ -379,23 +404,17 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
 }
 
 #[test]
-fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
+fn a_damaged_run_fails_a_refresh_and_the_previous_snapshot_stays() {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
-    archive.take(&records(48)).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(&records(48), now()).unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     archive
-        .inside()
-        .connection
-        .execute_batch("UPDATE day SET sum = x'0102'")
+        .with(|file| Ok(file.execute_batch("UPDATE run SET trials = x'0102'")?))
         .unwrap();
     let later = now().plus(Duration::from_hours(1));
     let error = scoring.refresh(later).unwrap_err().to_string();
-    assert!(
-        error.contains("is damaged (the stored sum of a day"),
-        "{error}"
-    );
+    assert!(error.contains("is damaged (a stored run cannot"), "{error}");
     assert_eq!(scoring.model_ids().len(), 2);
     assert!(
         !scoring
@@ -408,45 +427,4 @@ fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
             .refresh(later.plus(Duration::from_secs(31)))
             .is_err()
     );
-}
-
-#[test]
-fn day_sums_equal_run_counts() {
-    let table = SuiteTable::default();
-    let mut summing = sums::DaySummation::default();
-    let mut series = crate::series::ScoreSeries::new(Arc::default(), Hour::of(now()).last(24));
-    for record in records(24)
-        .iter()
-        .filter(|record| record.run.model().id().as_str() == "atlas-4-large")
-    {
-        let number = Suite::DEFAULT
-            .iter()
-            .position(|suite| *suite == record.run.suite())
-            .unwrap();
-        summing.add(
-            &record.run,
-            (
-                i64::try_from(number).unwrap(),
-                table.entry(record.run.suite()),
-            ),
-            3,
-        );
-        series.add(&record.run);
-    }
-    let mut seen = 0;
-    sums::read(&summing.stored(), &mut |summed| {
-        let count = &series.at(summed.hour).unwrap()[usize::try_from(summed.suite).unwrap()];
-        assert_eq!((&summed.count, summed.description), (count, 3));
-        assert_eq!(
-            summed.latencies.len(),
-            usize::try_from(count.trials).unwrap()
-        );
-        seen += 1;
-        Ok(())
-    })
-    .unwrap();
-    assert_eq!(seen, 24 * Suite::DEFAULT.len());
-    let stored = summing.stored();
-    let cut = stored.get(..stored.len() - 3).unwrap();
-    assert!(sums::read(cut, &mut |_| Ok(())).is_err());
 }

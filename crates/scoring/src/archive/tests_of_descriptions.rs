@@ -51,8 +51,7 @@ fn published(scoring: &Scoring) -> (String, f64) {
 fn archived(runs: &[IdentifiedRun]) -> (String, f64) {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
-    archive.take(runs).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive.import(runs, now()).unwrap();
     published(&Scoring::open(RunSource::Archive(archive), now()).unwrap())
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters};
 use crate::hour::Hour;
-use crate::levels::{LevelChange, LevelComparison, ScoreLevels, ShiftDirection};
+use crate::levels::{LevelChange, ScoreLevels, ShiftDirection};
 use crate::method;
 use crate::period_scores::ScoreRound;
 use crate::round_length::RoundLength;
@@ -62,56 +62,70 @@ pub(crate) fn watch(
     rounds: &[ScoreRound],
     length: RoundLength,
 ) -> DriftResult {
-    let minimum = u32::try_from(length.rounds(method::DRIFT_LEAST)).unwrap_or(u32::MAX);
+    let least = length.rounds(method::DRIFT_LEAST);
+    let minimum = u32::try_from(least).unwrap_or(u32::MAX);
+    let noise = levels.deviations();
+    let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
+    // Limits the effect of an outlier on the statistic.
+    let reach = method::NOISE_LIMIT * single / unit;
+    let newest = levels.changes.last();
+    let change = newest.filter(|change| is_in_force(change, rounds, length));
     let rule = PageHinkleyParameters {
         minimum,
         delta: method::DRIFT_DELTA,
         lambda: method::DRIFT_LAMBDA,
     };
-    let noise = levels.deviations();
-    let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
-    // Limits the effect of an outlier on the statistic.
-    let reach = method::NOISE_LIMIT * single / unit;
-    let is_active = |change: &&LevelChange| {
-        let since = rounds.partition_point(|round| round.hour < change.found_with);
-        let is_old = rounds
-            .first()
-            .is_none_or(|first| change.found_with < first.hour);
-        !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
-    };
-    let change = levels.changes.last().filter(is_active);
-    let mut test = PageHinkley::new(rule);
-    let mut at_change = 0.0;
-    for round in rounds {
-        let sample = round.score / unit;
-        test.feed(
-            test.mean()
-                .map_or(sample, |mean| sample.clamp(mean - reach, mean + reach)),
-        );
-        if change.is_some_and(|change| change.found_with == round.hour) {
-            at_change = test.larger();
-        }
-    }
-    let tested = |levels: LevelComparison| chance_of_change(levels.before, levels.now);
+    let found_with = change.map(|change| change.found_with);
+    let (test, at_change) = tested(rule, rounds, unit, reach, found_with);
     let signal = change.map(|change| DriftSignal {
         direction: change.direction,
         hour: change.found_with,
         statistic: at_change,
-        chance: levels.since(change.found_with).map_or(1.0, tested),
+        chance: levels
+            .since(change.found_with)
+            .map_or(1.0, |levels| chance_of_change(levels.before, levels.now)),
     });
-    let state = match signal {
-        Some(_) => DriftState::Signalled,
-        None if rounds.len() < length.rounds(method::DRIFT_LEAST) => DriftState::Warming,
-        None => DriftState::Quiet,
-    };
-    let statistic = (!rounds.is_empty()).then(|| test.larger());
-    let noise = noise.map(|_| unit);
     DriftResult {
-        state,
-        statistic,
+        state: match signal {
+            Some(_) => DriftState::Signalled,
+            None if rounds.len() < least => DriftState::Warming,
+            None => DriftState::Quiet,
+        },
+        statistic: (!rounds.is_empty()).then(|| test.larger()),
         samples: test.samples,
         minimum,
-        noise,
+        noise: noise.map(|_| unit),
         signal,
     }
+}
+
+fn is_in_force(change: &LevelChange, rounds: &[ScoreRound], length: RoundLength) -> bool {
+    let since = rounds.partition_point(|round| round.hour < change.found_with);
+    let is_old = rounds
+        .first()
+        .is_none_or(|first| change.found_with < first.hour);
+    !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
+}
+
+/// The test of all rounds in this unit, and its statistic at an hour. A round counts as at most `reach` from their mean.
+fn tested(
+    rule: PageHinkleyParameters,
+    rounds: &[ScoreRound],
+    unit: f64,
+    reach: f64,
+    hour: Option<Hour>,
+) -> (PageHinkley, f64) {
+    let mut test = PageHinkley::new(rule);
+    let mut statistic = 0.0;
+    for round in rounds {
+        let sample = round.score / unit;
+        test.feed(match test.mean() {
+            Some(mean) => sample.clamp(mean - reach, mean + reach),
+            None => sample,
+        });
+        if hour == Some(round.hour) {
+            statistic = test.larger();
+        }
+    }
+    (test, statistic)
 }

@@ -51,7 +51,7 @@ fn item(id: String, model_state: &ModelState, found: &Found) -> Item {
         .maybe("resolvedAt", found.resolved.map(Wall::rfc3339))
         .maybe("lowestScore", found.lowest.map(points))
         .maybe("baselineScore", found.baseline.map(points))
-        .maybe("methodVersion", found.method.as_deref())
+        .with("methodVersion", found.method.as_str())
         .with("message", message(model_state.model.name(), found))
 }
 

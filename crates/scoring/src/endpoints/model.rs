@@ -93,7 +93,10 @@ fn comparison(
         Item::default()
             .with("modelId", neighbour.id())
             .with("difference", points(score?.score - other?.score))
-            .bounds("difference", bounds.map(outwards))
+            .bounds(
+                "difference",
+                bounds.map(|(lower, upper)| outwards(lower, upper)),
+            )
             .maybe("probabilityBetter", probability.map(share)),
     )
 }

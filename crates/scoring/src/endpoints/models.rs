@@ -8,7 +8,7 @@ use super::Item;
 use crate::figures::Status;
 use crate::hour::of_period;
 use crate::measure::Measure;
-use crate::model_state::{ModelState, PeriodSummary};
+use crate::model_state::{ModelState, PeriodSummary, RankBounds};
 use crate::ranks::differences::is_above;
 use crate::snapshot::Snapshot;
 
@@ -18,7 +18,13 @@ pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec
     let nexts = ranked.iter().copied().skip(1).map(Some).chain([None]);
     let pairs = ranked.iter().zip(nexts);
     pairs
-        .map(|(model_state, next)| item(snapshot, (model_state, next), period, sort_by))
+        .map(|(model_state, next)| {
+            let item = item(model_state, period, sort_by);
+            item.maybe(
+                "tiedWithNext",
+                tied(snapshot, model_state, next, period, sort_by),
+            )
+        })
         .collect()
 }
 
@@ -76,12 +82,39 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(
+/// The bounds of the rank of a model, in rankings by a score.
+fn rank_bounds(model_state: &ModelState, period: Period, sort_by: SortBy) -> Option<RankBounds> {
+    match sort_by {
+        SortBy::Speed | SortBy::Price => None,
+        SortBy::Combined
+        | SortBy::Coding
+        | SortBy::Reasoning
+        | SortBy::Tooling
+        | SortBy::SevenAxis => *of_period(period, shown(sort_by).of(&model_state.ranks)),
+    }
+}
+
+/// Whether a model and the next one may have the same rank.
+fn tied(
     snapshot: &Snapshot,
-    (model_state, next): (&ModelState, Option<&ModelState>),
+    model_state: &ModelState,
+    next: Option<&ModelState>,
     period: Period,
     sort_by: SortBy,
-) -> Item {
+) -> Option<bool> {
+    let measure = shown(sort_by);
+    rank_bounds(model_state, period, sort_by)?;
+    let next = next.filter(|next| next.over(period).published(measure).is_some())?;
+    Some(!is_above(
+        model_state,
+        next,
+        period,
+        measure,
+        &snapshot.quantiles,
+    ))
+}
+
+fn item(model_state: &ModelState, period: Period, sort_by: SortBy) -> Item {
     let summary = model_state.over(period);
     let measure = shown(sort_by);
     let score = summary.published(measure);
@@ -90,12 +123,7 @@ fn item(
         (SortBy::Price, summary.cost_usd()),
     ]
     .map(|(shown, number)| number.filter(|_| shown == sort_by && score.is_some()));
-    let bounds = *of_period(period, measure.of(&model_state.ranks));
-    let bounds = bounds.filter(|_| !matches!(sort_by, SortBy::Speed | SortBy::Price));
-    let next = next.filter(|next| next.over(period).published(measure).is_some());
-    let tied = bounds
-        .and(next)
-        .map(|next| !is_above(model_state, next, (period, measure), &snapshot.quantiles));
+    let bounds = rank_bounds(model_state, period, sort_by);
     Item::default()
         .with("id", model_state.id())
         .with("name", model_state.model.name())
@@ -109,5 +137,4 @@ fn item(
         .maybe("costUsd", cost)
         .maybe("rankLower", bounds.map(|bounds| bounds.lower))
         .maybe("rankUpper", bounds.map(|bounds| bounds.upper))
-        .maybe("tiedWithNext", tied)
 }

@@ -41,7 +41,7 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
     let tied = |measure| {
         // They may be as good.
         let is_tied =
-            |other: &&&ModelState| !is_above(first, other, (period, measure), &snapshot.quantiles);
+            |other: &&&ModelState| !is_above(first, other, period, measure, &snapshot.quantiles);
         alternatives
             .iter()
             .filter(is_tied)

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::answer::Answer;
 use crate::hour::{Hour, of_period};
+use crate::losses::SureLoss;
 use crate::method;
 use crate::model_state::ModelState;
 use crate::ranks::parallel;
@@ -55,76 +56,87 @@ impl SnapshotAnswers {
             incidents: Period::ALL.map(|period| incidents::items(snapshot, period)),
         };
         for period in Period::ALL {
-            for sort_by in SortBy::ALL {
-                let key = DocumentKey {
-                    sort_by: Some(sort_by),
-                    ..DocumentKey::over(Route::Models, period)
-                };
-                answers.put(key, &models::items(snapshot, period, sort_by));
-            }
-            let mut put =
-                |route, items: &[Item]| answers.put(DocumentKey::over(route, period), items);
-            put(Route::Degradations, &degradations::items(snapshot, period));
-            put(
-                Route::Recommendations,
-                &recommendations::items(snapshot, period),
-            );
-            put(
-                Route::ProviderReliability,
-                &reliability::items(snapshot, period),
-            );
-            put(Route::Transparency, &transparency::items(snapshot, period));
+            answers.put_period(snapshot, period);
         }
-        let hour = snapshot.hour;
         let ranked = models::of_day(snapshot);
         let alerts = alerts::find(snapshot);
-        let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
-        let documents = parallel::map(&parts, |part| {
-            let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
-            let of_model = |model_state: &ModelState| {
-                let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-                let history = |period| {
-                    (
-                        Some(period),
-                        Route::History,
-                        history::items(model_state, period),
-                    )
-                };
-                let [latest, day, week, month] = Period::ALL.map(history);
-                let detail = vec![model::item(model_state, &ranked, &quantiles)];
-                let drift = vec![drift::item(model_state, &alerts, hour)];
-                [
-                    (None, Route::Model, detail),
-                    (None, Route::Drift, drift),
-                    latest,
-                    day,
-                    week,
-                    month,
-                ]
-                .map(|(period, route, items)| {
-                    (
-                        DocumentKey {
-                            period,
-                            ..of(route)
-                        },
-                        answers.rendered(&items),
-                    )
-                })
-            };
-            part.iter().flat_map(of_model).collect::<Vec<_>>()
-        });
-        answers.documents.extend(documents.into_iter().flatten());
+        let of_models = answers.of_models(snapshot, &ranked, &alerts);
+        answers.documents.extend(of_models.into_iter().flatten());
         let best = ranked.first().map(|best| best.id());
-        answers.put(
-            DocumentKey::plain(Route::Index),
-            &[index::item(snapshot, best)],
-        );
+        let index = [index::item(snapshot, best)];
+        answers.put(DocumentKey::plain(Route::Index), &index);
         answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
-        answers.put(
-            DocumentKey::plain(Route::Providers),
-            &providers::items(snapshot),
-        );
+        let providers = providers::items(snapshot);
+        answers.put(DocumentKey::plain(Route::Providers), &providers);
         answers
+    }
+
+    /// Renders what all models have together over a period.
+    fn put_period(&mut self, snapshot: &Snapshot, period: Period) {
+        for sort_by in SortBy::ALL {
+            let key = DocumentKey {
+                sort_by: Some(sort_by),
+                ..DocumentKey::over(Route::Models, period)
+            };
+            self.put(key, &models::items(snapshot, period, sort_by));
+        }
+        for (route, items) in [
+            (Route::Degradations, degradations::items(snapshot, period)),
+            (
+                Route::Recommendations,
+                recommendations::items(snapshot, period),
+            ),
+            (
+                Route::ProviderReliability,
+                reliability::items(snapshot, period),
+            ),
+            (Route::Transparency, transparency::items(snapshot, period)),
+        ] {
+            self.put(DocumentKey::over(route, period), &items);
+        }
+    }
+
+    /// Renders the documents of each model, on all processors.
+    fn of_models(
+        &self,
+        snapshot: &Snapshot,
+        ranked: &[&ModelState],
+        alerts: &[SureLoss<'_>],
+    ) -> Vec<Vec<(DocumentKey, Answer)>> {
+        let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
+        let hour = snapshot.hour;
+        parallel::map(&parts, |part| {
+            let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
+            let mut documents = Vec::new();
+            for model_state in *part {
+                let detail = model::item(model_state, ranked, &quantiles);
+                let drift = drift::item(model_state, alerts, hour);
+                documents.extend(self.of_model(model_state, detail, drift));
+            }
+            documents
+        })
+    }
+
+    /// Renders the documents of a model.
+    fn of_model(
+        &self,
+        model_state: &ModelState,
+        detail: Item,
+        drift: Item,
+    ) -> impl Iterator<Item = (DocumentKey, Answer)> {
+        let key = |route| DocumentKey::of_model(route, model_state.model.id().clone());
+        let histories = Period::ALL.map(|period| {
+            let key = DocumentKey {
+                period: Some(period),
+                ..key(Route::History)
+            };
+            (key, self.rendered(&history::items(model_state, period)))
+        });
+        let items = [(Route::Model, detail), (Route::Drift, drift)];
+        items
+            .map(|(route, item)| (key(route), self.rendered(&[item])))
+            .into_iter()
+            .chain(histories)
     }
 
     /// The data of a document; `None` if its model does not exist.

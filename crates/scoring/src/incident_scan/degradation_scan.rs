@@ -38,7 +38,8 @@ impl<'l> DegradationScan<'l> {
         history: &IncidentHistory,
         length: RoundLength,
         levels: &'l ScoreLevels,
-        (rounds, scanned): (&'l [ScoreRound], usize),
+        rounds: &'l [ScoreRound],
+        scanned: usize,
     ) -> Self {
         let (retracted, standing): (Vec<_>, Vec<_>) = history
             .of(IncidentKind::Degradation)
@@ -245,7 +246,7 @@ mod tests {
                 .iter()
                 .any(|change| change.incident.is_some());
             let mut scan =
-                DegradationScan::after(history, RoundLength::HOUR, &levels, (past, known - 1));
+                DegradationScan::after(history, RoundLength::HOUR, &levels, past, known - 1);
             scan.observe_until(past[known - 1].hour);
             let found = scan.found().next();
             found.map(|incident| (known, incident))

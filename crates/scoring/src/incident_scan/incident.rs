@@ -2,6 +2,9 @@
 //!
 //! A record is one revision of an incident. Records are never changed: a later state is a new revision.
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 use scoregate_base::words;
@@ -20,41 +23,53 @@ words! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Incident {
     pub kind: IncidentKind,
     pub severity: Severity,
     /// When it began.
+    #[serde(rename = "openedAt")]
     pub opened: Wall,
     /// When it ended; `None` while it lasts.
+    #[serde(rename = "resolvedAt", skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Wall>,
     /// The lowest round during it, in points; `None` for an outage.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest: Option<f64>,
     /// The mean of its rounds, in points; `None` for an outage.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// The level before it, in points, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<f64>,
-    /// The version of the method that found it; `None` before 4.0.
-    pub method: Option<String>,
+    /// The version of the method that found it.
+    pub method: String,
 }
 
 /// A recorded revision of an incident.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct IncidentRecord {
     pub(crate) model: ModelId,
     /// From 1.
     pub(crate) revision: u32,
+    #[serde(flatten)]
     pub(crate) incident: Incident,
     /// The date of the snapshot, or of the retraction.
+    #[serde(rename = "recordedAt")]
     pub(crate) recorded: Wall,
     /// The newest run of the model in the snapshot.
-    pub(crate) last_run: (RunId, Wall),
+    pub(crate) last_run: RunId,
+    /// Its time.
+    pub(crate) last_run_at: Wall,
+    /// The operator who deleted the incident, in the last revision.
+    #[serde(flatten)]
     pub(crate) retraction: Option<ChangeAuthor>,
 }
 
 /// The newest round and hour of a model that were scanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScanPosition {
+pub(crate) struct ScanPosition {
     /// The newest complete round.
     pub(crate) round: Option<Hour>,
     /// The newest hour with a run.
@@ -99,7 +114,7 @@ impl Incident {
     /// An incident that begins, as found by this version of the method.
     pub(crate) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
         let severity = Severity::Warning;
-        let method = Some(METHOD_VERSION.into());
+        let method = METHOD_VERSION.into();
         Self {
             kind,
             severity,
@@ -215,6 +230,15 @@ impl IncidentRecord {
     /// The id of the incident.
     pub fn id(&self) -> String {
         self.incident.id(self.model.as_str())
+    }
+
+    /// All its fields, with the id.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!(self);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("id".into(), self.id().into());
+        }
+        json
     }
 
     /// The revision, from 1.

@@ -30,19 +30,19 @@ pub(crate) fn scan(
         .unwrap_or(window.from)
         .clamp(window.from, window.to);
     let old = rounds.partition_point(|round| round.hour < first_round);
-    let mut degradations = DegradationScan::after(history, length, levels, (rounds, old));
+    let mut degradations = DegradationScan::after(history, length, levels, rounds, old);
     let mut newest_hour = None;
     for hour in window.hours() {
-        let runs = series.at(hour).map(runs).unwrap_or_default();
+        let (runs, failed) = series.at(hour).map(runs).unwrap_or_default();
         if hour < first_hour {
-            outages.recall_hour(hour, runs);
+            outages.recall_hour(hour, runs, failed);
             continue;
         }
         // A record is made from what was known then.
         degradations.observe_until(hour);
         let level = |since: Hour| degradations.baseline_at(since);
-        outages.observe_hour(hour, runs, level);
-        newest_hour = newest_hour.max(Some(hour).filter(|_| runs.0 > 0));
+        outages.observe_hour(hour, runs, failed, level);
+        newest_hour = newest_hour.max(Some(hour).filter(|_| runs > 0));
     }
     degradations.observe_until(window.to);
     let newest = ScanPosition {

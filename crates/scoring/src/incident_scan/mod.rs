@@ -2,6 +2,5 @@
 
 pub(super) mod degradation_scan;
 pub(super) mod incident;
-pub(super) mod incident_line;
 pub(super) mod incidents;
 pub(super) mod outage_scan;

@@ -40,7 +40,7 @@ impl OutageScan {
     }
 
     /// Adds the next hour, which was scanned before: nothing opens or ends.
-    pub(crate) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
+    pub(crate) fn recall_hour(&mut self, hour: Hour, runs: u32, failed: u32) {
         if runs > failed {
             self.sequence = None;
         } else if runs > 0 {
@@ -52,10 +52,11 @@ impl OutageScan {
     pub(crate) fn observe_hour(
         &mut self,
         hour: Hour,
-        (runs, failed): (u32, u32),
+        runs: u32,
+        failed: u32,
         baseline: impl FnOnce(Hour) -> Option<f64>,
     ) {
-        self.recall_hour(hour, (runs, failed));
+        self.recall_hour(hour, runs, failed);
         if runs > failed {
             self.resolved
                 .extend(self.open.drain(..).map(|(incident, _)| {

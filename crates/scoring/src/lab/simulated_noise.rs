@@ -90,55 +90,66 @@ impl NoiseGenerator {
         let sine = |hours: f64| (TAU * self.cycle / hours).sin();
         match self.kind {
             NoiseKind::White => self.deviation * normal,
-            NoiseKind::HeavyTailed => {
-                let squares: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
-                // Its variance is 3.
-                self.deviation * normal / (squares / 3.0).sqrt() / 3.0_f64.sqrt()
-            }
-            NoiseKind::Autoregressive(coefficient) => {
-                let innovation = (1.0 - coefficient * coefficient).sqrt() * normal;
-                let value = self
-                    .state
-                    .map_or(normal, |state| coefficient * state + innovation);
-                self.state = Some(value);
-                self.deviation * value
-            }
+            NoiseKind::HeavyTailed => self.heavy_tailed(normal),
+            NoiseKind::Autoregressive(coefficient) => self.autoregressive(coefficient, normal),
             NoiseKind::WeeklyCycle(amplitude) => amplitude * sine(168.0) + self.deviation * normal,
             NoiseKind::DailyCycle(amplitude) => amplitude * sine(24.0) + self.deviation * normal,
             NoiseKind::Weekend(amount) => {
                 let is_weekend = (self.cycle / 24.0).floor() % 7.0 < 2.0;
-                amount * (2.0 / 7.0 - f64::from(u8::from(is_weekend))) + self.deviation * normal
+                lowered(amount, 2.0 / 7.0, is_weekend) + self.deviation * normal
             }
             NoiseKind::Outliers(amount) => {
                 let is_outlier = self.random.uniform() < OUTLIERS;
-                amount * (OUTLIERS - f64::from(u8::from(is_outlier))) + self.deviation * normal
+                lowered(amount, OUTLIERS, is_outlier) + self.deviation * normal
             }
-            NoiseKind::ChangingByDay => {
-                let day = (hour / 24.0).floor();
-                if day > self.today.1 {
-                    self.today = (
-                        2.0_f64.powf((self.random.uniform() * 3.0).floor() - 1.0),
-                        day,
-                    );
-                }
-                self.today.0 * self.deviation * normal
-            }
+            NoiseKind::ChangingByDay => self.factor_of_day(hour) * self.deviation * normal,
             NoiseKind::Changed(factor, from) => {
                 let factor = if hour < f64::from(from) { 1.0 } else { factor };
                 factor * self.deviation * normal
             }
-            NoiseKind::PassRate(share, trials) => {
-                let mut passed = || {
-                    (0..trials)
-                        .filter(|_| self.random.uniform() < share)
-                        .count()
-                };
-                let points = WEIGHTS
-                    .map(|weight| weight * f64::from(u32::try_from(passed()).unwrap_or_default()));
-                100.0 * (points.iter().sum::<f64>() / f64::from(trials) - share)
-            }
+            NoiseKind::PassRate(share, trials) => self.pass_rate(share, trials),
         }
     }
+
+    fn autoregressive(&mut self, coefficient: f64, normal: f64) -> f64 {
+        let innovation = (1.0 - coefficient * coefficient).sqrt() * normal;
+        let value = self
+            .state
+            .map_or(normal, |state| coefficient * state + innovation);
+        self.state = Some(value);
+        self.deviation * value
+    }
+
+    fn heavy_tailed(&mut self, normal: f64) -> f64 {
+        let squares: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
+        // Its variance is 3.
+        self.deviation * normal / (squares / 3.0).sqrt() / 3.0_f64.sqrt()
+    }
+
+    fn factor_of_day(&mut self, hour: f64) -> f64 {
+        let day = (hour / 24.0).floor();
+        if day > self.today.1 {
+            self.today.0 = 2.0_f64.powf((self.random.uniform() * 3.0).floor() - 1.0);
+            self.today.1 = day;
+        }
+        self.today.0
+    }
+
+    fn pass_rate(&mut self, share: f64, trials: u32) -> f64 {
+        let mut points = 0.0;
+        for weight in WEIGHTS {
+            let passed = (0..trials)
+                .filter(|_| self.random.uniform() < share)
+                .count();
+            points += weight * f64::from(u32::try_from(passed).unwrap_or_default());
+        }
+        100.0 * (points / f64::from(trials) - share)
+    }
+}
+
+/// Minus the amount for this share of the values, with a mean of zero.
+fn lowered(amount: f64, share: f64, is_lower: bool) -> f64 {
+    amount * (share - f64::from(u8::from(is_lower)))
 }
 
 impl SeededNormal {

@@ -45,7 +45,8 @@ impl ScoreResiduals {
         month: HourRange,
         length: RoundLength,
         rounds: impl Iterator<Item = (Hour, f64)>,
-        (levels, fitted): (usize, usize),
+        levels: usize,
+        fitted: usize,
     ) -> Self {
         let all = length.rounds_in(month);
         let first = length.round_of(month.from).from;

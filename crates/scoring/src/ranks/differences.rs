@@ -188,7 +188,8 @@ impl ScoreDifference {
 pub(crate) fn is_above(
     one: &ModelState,
     other: &ModelState,
-    (period, measure): (Period, Measure),
+    period: Period,
+    measure: Measure,
     quantiles: &TailQuantiles,
 ) -> bool {
     let [one, other] = [one, other].map(|model| ComparedScore::of(model, period, measure));

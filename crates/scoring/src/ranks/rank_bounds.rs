@@ -23,6 +23,9 @@ struct RankedScore<'a> {
     below: Cell<usize>,
 }
 
+/// The scores of a model over each period.
+type RankedModel<'a> = [Option<RankedScore<'a>>; 4];
+
 /// Determines the ranks that every model may have.
 pub(crate) fn determine(model_states: &mut [ModelState]) {
     let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
@@ -50,21 +53,12 @@ fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBound
             .max(1);
         TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons))
     });
-    let ranked = |model| Period::ALL.map(|period| RankedScore::of(model, (period, measure)));
-    let ranked: Vec<[Option<RankedScore<'_>>; 4]> = models.iter().map(ranked).collect();
-    for (start, tile) in (0..).step_by(TILE).zip(ranked.chunks(TILE)) {
-        for (at, other) in ranked.iter().enumerate().skip(start) {
-            for one in tile.iter().take(at - start) {
-                let noise = NoiseOfPair::default();
-                for ((one, other), quantiles) in one.iter().zip(other).zip(&shared) {
-                    if let Some((one, other)) = one.as_ref().zip(other.as_ref()) {
-                        one.compare(other, quantiles, &noise);
-                    }
-                }
-            }
-        }
-    }
-    let bounds = |scores: &[Option<RankedScore<'_>>; 4]| {
+    let ranked: Vec<RankedModel<'_>> = models
+        .iter()
+        .map(|model| Period::ALL.map(|period| RankedScore::of(model, period, measure)))
+        .collect();
+    compare(&ranked, &shared);
+    let bounds = |scores: &RankedModel<'_>| {
         Period::ALL.map(|period| {
             let score = of_period(period, scores).as_ref()?;
             let upper = of_period(period, &listed) - score.below.get();
@@ -77,8 +71,24 @@ fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBound
     ranked.iter().map(bounds).collect()
 }
 
+/// Compares each model with all before it, over each period with its quantiles.
+fn compare(ranked: &[RankedModel<'_>], quantiles: &[TailQuantiles; 4]) {
+    for (start, tile) in (0..).step_by(TILE).zip(ranked.chunks(TILE)) {
+        for (at, other) in ranked.iter().enumerate().skip(start) {
+            for one in tile.iter().take(at - start) {
+                let noise = NoiseOfPair::default();
+                for ((one, other), quantiles) in one.iter().zip(other).zip(quantiles) {
+                    if let Some((one, other)) = one.as_ref().zip(other.as_ref()) {
+                        one.compare(other, quantiles, &noise);
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl<'a> RankedScore<'a> {
-    fn of(model: &'a ModelState, (period, measure): (Period, Measure)) -> Option<Self> {
+    fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
         let score = ComparedScore::of(model, period, measure)?;
         let published = model.over(period).published(measure)?.score;
         Some(Self {

@@ -3,9 +3,8 @@
 use scoregate_base::words;
 
 words! {
-    /// Why a run, or one of its trials, failed. The archive stores their index: new ones are appended.
-    #[derive(PartialOrd, Ord, Hash, serde::Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    /// Why a run, or one of its trials, failed. In the order in which one of several counts.
+    #[derive(PartialOrd, Ord, Hash)]
     pub enum RunFailure: word {
         /// The model did not respond in time. Counts as zero on every axis.
         Timeout = "timeout",

@@ -25,7 +25,8 @@ pub const LONGEST_RUN: usize = 1 << 20;
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
 /// The permanent id of a run: 1 to 128 visible ASCII characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 
 /// A run with its id.
@@ -83,6 +84,20 @@ impl RunId {
     /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::new(&text).ok_or("write 1 to 128 visible ASCII characters")
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.0
     }
 }
 
@@ -184,7 +199,7 @@ impl<'a> WrittenModel<'a> {
 }
 
 /// Parses an instant that is not after `now`.
-pub(crate) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
+fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
         BadRun::new(
             "time",

@@ -14,6 +14,7 @@ use scoregate_base::routes::{Period, SortBy};
 
 use super::fixtures::{HOUR, asked, every_question};
 use crate::drift::DriftResult;
+use crate::hour::Hour;
 use crate::levels::LevelComparison;
 use crate::measure::Measure;
 use crate::model_state::{ModelState, PeriodSummary};
@@ -61,14 +62,14 @@ fn scores_of_the_scenarios_are_written_for_the_reference() {
         let path = place.path().join("runs.db");
         let steps = [700, 400, 220, 150, 100].map(|hours| now.minus(HOUR * hours));
         fill(&path, runs, now, &[&steps[..], &[now]].concat());
-        write("-recorded.jsonl", &export(&path, now));
+        write("-recorded.jsonl", &export(&path));
         write("-recorded.json", &scored(&path, now).to_string());
     }
 }
 
 /// Imports the runs in steps, with a snapshot before each step but the first.
 fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[Wall]) {
-    let archive = Archive::open(path, now).unwrap();
+    let archive = Archive::open(path).unwrap();
     let mut table = SuiteTable::default();
     if let Some(suites) = suites {
         let text = std::fs::read_to_string(Path::new(SCENARIOS).join(suites)).unwrap();
@@ -83,7 +84,7 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
     let mut previous = None;
     for step in steps {
         if let Some(previous) = previous.replace(*step) {
-            RunSource::Archive(Archive::open(path, previous).unwrap())
+            RunSource::Archive(Archive::open(path).unwrap())
                 .snapshot(previous)
                 .unwrap();
         }
@@ -91,29 +92,39 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
             records.into_iter().partition(|one| one.run.at() <= *step);
         assert!(
             archive
-                .take(&known)
+                .import(&known, *step)
                 .unwrap()
                 .iter()
                 .all(|taken| *taken == RunInsertion::New)
         );
-        archive.sum_up(*step).unwrap();
         records = later;
     }
     assert_eq!(records, [], "every run is imported");
 }
 
-fn export(path: &Path, now: Wall) -> String {
-    let archive = Archive::open(path, now).unwrap();
+/// The runs, and what the reference needs to continue the scans: the records of incidents, and the positions.
+fn export(path: &Path) -> String {
+    let archive = Archive::open(path).unwrap();
     let mut lines = Vec::new();
     archive
         .each_run(&mut |run| push(&mut lines, run.write()))
         .unwrap();
     archive
-        .each_incident_record(&mut |record| push(&mut lines, record.write()))
+        .each_incident_record(&mut |record| {
+            push(
+                &mut lines,
+                json!({ "incident": record.to_json() }).to_string(),
+            )
+        })
         .unwrap();
-    archive
-        .each_scan_position(&mut |model, position| push(&mut lines, position.write(model)))
-        .unwrap();
+    for (model, position) in archive.scan_positions() {
+        let [round, hour] = [position.round, position.hour].map(|hour| hour.map(Hour::start));
+        let mut line = json!({ "model": model, "hourAt": hour });
+        if let (Some(fields), Some(round)) = (line.as_object_mut(), round) {
+            fields.insert("roundAt".into(), json!(round));
+        }
+        push(&mut lines, json!({ "incidentScan": line }).to_string());
+    }
     lines.concat()
 }
 
@@ -123,7 +134,7 @@ fn push(lines: &mut Vec<String>, line: String) -> bool {
 }
 
 fn scored(archive: &Path, now: Wall) -> Value {
-    let open = || RunSource::Archive(Archive::open(archive, now).unwrap());
+    let open = || RunSource::Archive(Archive::open(archive).unwrap());
     let scoring = Scoring::open(open(), now).unwrap();
     let documents = every_question(&scoring).into_iter().map(|(key, _)| {
         let items = asked(&scoring, &key);

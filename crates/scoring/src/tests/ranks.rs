@@ -37,14 +37,14 @@ fn shortcuts_find_the_ranks_of_a_comparison_of_all_pairs() {
         let models = source.snapshot(end).unwrap().model_states;
         for period in Period::ALL {
             for model in &models {
-                let of = (period, Measure::Combined);
+                let measure = Measure::Combined;
                 let above = models
                     .iter()
-                    .filter(|other| is_above(other, model, of, &quantiles))
+                    .filter(|other| is_above(other, model, period, measure, &quantiles))
                     .count();
                 let below = models
                     .iter()
-                    .filter(|other| is_above(model, other, of, &quantiles))
+                    .filter(|other| is_above(model, other, period, measure, &quantiles))
                     .count();
                 let bounds = RankBounds {
                     lower: above + 1,

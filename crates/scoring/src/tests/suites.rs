@@ -26,7 +26,7 @@ feeds = ["combined", "reasoning", "7axis"]
 "#;
 
 fn archive(place: &TempDir) -> Archive {
-    Archive::open(&place.path().join("runs.db"), now()).unwrap()
+    Archive::open(&place.path().join("runs.db")).unwrap()
 }
 
 fn opened(place: &TempDir) -> Scoring {
@@ -55,9 +55,7 @@ fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
 }
 
 fn import(place: &TempDir, runs: &[IdentifiedRun]) {
-    let archive = archive(place);
-    archive.take(runs).unwrap();
-    archive.sum_up(now()).unwrap();
+    archive(place).import(runs, now()).unwrap();
 }
 
 fn set(place: &TempDir, table: &SuiteTable) {

@@ -76,14 +76,11 @@ macro_rules! run_with {
             the_feed_names_each_changed_application_once_in_order
             a_reader_of_the_feed_misses_no_concurrent_change
             a_position_ahead_of_the_feed_requires_a_reload
-            usage_is_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
-            usage_of_days_is_listed_newest_day_first
-            merged_days_keep_their_totals_and_take_no_reports
-            usage_is_kept_for_400_days
             requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
             requests_are_read_by_day_oldest_first_within_the_bounds
             requests_of_closed_days_are_merged_and_take_no_reports
             requests_are_kept_for_92_days
+            usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes
             a_node_is_listed_with_its_last_report_until_it_is_removed
             a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated
             minutes_are_added_up_by_day_within_the_bounds

@@ -97,12 +97,14 @@ async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u6
 
 async fn record_usage(store: &dyn Store, node: u64, application: ApplicationId, units: u64) {
     store
-        .record_usage(
+        .record_requests(
             node,
-            vec![UsageTotal {
+            vec![RequestTotal {
                 day: NOON.day(),
                 application,
-                units,
+                endpoint: "models".into(),
+                outcome: RequestOutcome::Ok,
+                requests: units,
             }],
         )
         .await

@@ -22,6 +22,7 @@ fn total(
 
 const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
 const LIMITED: (&str, RequestOutcome) = ("models", RequestOutcome::RateLimited);
+const ME: (&str, RequestOutcome) = ("me", RequestOutcome::Ok);
 const OTHER: (&str, RequestOutcome) = ("none", RequestOutcome::ClientError);
 
 fn before(days: u32) -> Day {
@@ -206,5 +207,54 @@ pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
     assert_eq!(
         list(store, one, before(91), before(91)).await.sum().ok,
         1_100
+    );
+}
+
+pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes(
+    store: &dyn Store,
+) {
+    let one = an_id();
+    let two = an_id();
+    let none = an_id();
+    let day = before(3);
+    open_on(store, day).await;
+    for (node, application, of, requests) in [
+        (1, one, MODELS, 5),
+        (2, one, MODELS, 7),
+        (2, one, ("index", RequestOutcome::Ok), 1),
+        (1, one, LIMITED, 20),
+        (1, one, ME, 30),
+        (u64::MAX, two, MODELS, 3),
+        (1, none, ME, 40),
+        (1, none, OTHER, 50),
+    ] {
+        store
+            .record_requests(node, vec![total(application, day, of, requests)])
+            .await
+            .unwrap();
+    }
+    store
+        .record_requests(1, vec![total(one, before(2), MODELS, 100)])
+        .await
+        .unwrap();
+    let units = |(application, units)| UsageTotal { application, units };
+    let all = [(one, 13), (two, 3)].map(units);
+    for is_merged in [false, true] {
+        let list = store.usage(day, 10).await.unwrap();
+        assert_eq!(list.totals, all, "{is_merged}");
+        assert_eq!((list.matching, list.units), (2, 16), "{is_merged}");
+        let first = store.usage(day, 1).await.unwrap();
+        assert_eq!(first.totals, all[..1]);
+        assert_eq!(
+            (first.matching, first.units),
+            (2, 16),
+            "the sum includes what is not listed"
+        );
+        open_on(store, NOON.day()).await;
+        merge_all(store).await;
+    }
+    assert_eq!(
+        store.usage(before(9), 10).await.unwrap(),
+        UsageList::default()
     );
 }

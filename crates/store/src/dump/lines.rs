@@ -35,7 +35,6 @@ pub(crate) enum DumpLine {
     Application(ApplicationLine),
     Key(KeyLine),
     Ledger(LedgerLine),
-    Usage(UsageLine),
     Requests(RequestsLine),
     Audit(AuditLine),
     Availability(AvailabilityLine),
@@ -76,15 +75,6 @@ pub(crate) struct LedgerLine {
     pub(crate) day: String,
     pub(crate) application: String,
     pub(crate) granted: u32,
-}
-
-/// Units delivered to an application on a day, by all gateways.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UsageLine {
-    pub(crate) day: String,
-    pub(crate) application: String,
-    pub(crate) units: u64,
 }
 
 /// Requests of an application on a day to one endpoint with one outcome, answered by all gateways.
@@ -165,8 +155,6 @@ pub struct RecordCounts {
     pub keys: u64,
     /// Ledger records: one per application and day.
     pub ledger: u64,
-    /// Usage records: one per application and day.
-    pub usage: u64,
     /// Request records: one per application, day, endpoint and outcome.
     pub requests: u64,
     /// Audit records.
@@ -185,7 +173,6 @@ impl RecordCounts {
             DumpLine::Application(_) => self.applications += 1,
             DumpLine::Key(_) => self.keys += 1,
             DumpLine::Ledger(_) => self.ledger += 1,
-            DumpLine::Usage(_) => self.usage += 1,
             DumpLine::Requests(_) => self.requests += 1,
             DumpLine::Audit(_) => self.audit += 1,
             DumpLine::Availability(_) => self.availability += 1,
@@ -207,7 +194,6 @@ impl DumpLine {
                 format!("key {} ({digest}…) of {}", line.shown, line.application)
             }
             Self::Ledger(line) => format!("ledger of {} for {}", line.application, line.day),
-            Self::Usage(line) => format!("usage of {} on {}", line.application, line.day),
             Self::Requests(line) => {
                 let RequestsLine {
                     day,
@@ -252,10 +238,6 @@ impl DumpLine {
                 instants.try_for_each(|text| instant("instant", text))
             }
             Self::Ledger(LedgerLine { day, .. }) => verify_day(day),
-            Self::Usage(line) => {
-                i64::try_from(line.units).map_err(|error| format!("units: {error}"))?;
-                verify_day(&line.day)
-            }
             Self::Requests(line) => line.verify(),
             Self::Audit(line) => {
                 i64::try_from(line.number).map_err(|error| format!("number: {error}"))?;
@@ -295,7 +277,6 @@ impl DumpLine {
         match self {
             Self::Key(KeyLine { application, .. })
             | Self::Ledger(LedgerLine { application, .. })
-            | Self::Usage(UsageLine { application, .. })
             | Self::Requests(RequestsLine { application, .. }) => Some(application),
             Self::Application(_)
             | Self::Audit(_)

@@ -1,4 +1,4 @@
-//! Exports of a store: all applications, keys, grants, usage, requests, audit records, the content of the status page and
+//! Exports of a store: all applications, keys, grants, requests, audit records, the content of the status page and
 //! owners, as lines of JSON, written and read by each engine.
 
 mod lines;
@@ -12,7 +12,7 @@ pub use lines::RecordCounts;
 pub(crate) use lines::VERSION;
 pub(crate) use lines::{
     ApplicationLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine,
-    StatusMessageLine, UsageLine,
+    StatusMessageLine,
 };
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;

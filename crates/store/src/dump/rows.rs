@@ -44,7 +44,6 @@ impl DumpLine {
             Self::Availability(_) | Self::Owner(_) | Self::End(_) => {}
             Self::Key(_)
             | Self::Ledger(_)
-            | Self::Usage(_)
             | Self::Requests(_)
             | Self::Audit(_)
             | Self::StatusMessage(_) => line.verify()?,

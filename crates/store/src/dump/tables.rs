@@ -12,16 +12,13 @@ pub(crate) struct ExportedTable {
     pub(crate) order: &'static str,
 }
 
-/// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
+/// Columns and table. Requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
 /// have an array of the applications.
 const APPLICATIONS: &str =
     "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
 const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, last_used_at, name FROM {schema}.keys k";
-const LEDGER: &str = "day, application, {granted} FROM {schema}.{ledger}";
-const USAGE: &str = "day, application, sum(units) AS units
-    FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
-    WHERE application IN (SELECT id FROM {schema}.applications) GROUP BY day, application";
+const LEDGER: &str = "day, application, {granted} FROM {schema}.ledger_days";
 const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests) AS requests
     FROM (SELECT * FROM {schema}.request_days
           UNION ALL
@@ -40,7 +37,7 @@ const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accep
     FROM {schema}.owners o";
 
 /// All, in the order in which they can be written into an empty store.
-pub(crate) static TABLES: [ExportedTable; 9] = [
+pub(crate) static TABLES: [ExportedTable; 8] = [
     ExportedTable {
         kind: "application",
         select: APPLICATIONS,
@@ -54,11 +51,6 @@ pub(crate) static TABLES: [ExportedTable; 9] = [
     ExportedTable {
         kind: "ledger",
         select: LEDGER,
-        order: "day, application",
-    },
-    ExportedTable {
-        kind: "usage",
-        select: USAGE,
         order: "day, application",
     },
     ExportedTable {
@@ -89,13 +81,12 @@ pub(crate) static TABLES: [ExportedTable; 9] = [
 ];
 
 impl ExportedTable {
-    /// Columns and table as an engine has them: `terms` are the digest, the granted units, the table of the ledger, and the
-    /// function for an array.
-    pub(crate) fn columns(&self, terms: [&str; 4]) -> String {
+    /// Columns and table as an engine has them: `terms` are the digest, the granted units, and the function for an array.
+    pub(crate) fn columns(&self, terms: [&str; 3]) -> String {
         let columns = self
             .select
             .replace("{description}", &Description::NAMES.join(", "));
-        let names = ["{digest}", "{granted}", "{ledger}", "{array}"];
+        let names = ["{digest}", "{granted}", "{array}"];
         names
             .iter()
             .zip(terms)

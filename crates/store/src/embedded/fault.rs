@@ -4,7 +4,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::paths::{LOG, recovery_steps, with_suffix};
+use super::paths::recovery_steps;
+use crate::durable_file::{LOG, with_suffix};
+use crate::local::is_damage;
 use crate::{StoreError, TransferError};
 
 /// The result of an operation on a file.
@@ -132,17 +134,6 @@ fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
     ["", LOG].map(|suffix| {
         let found = std::fs::metadata(with_suffix(path, suffix)).ok()?;
         Some((found.dev(), found.ino()))
-    })
-}
-
-/// Whether an error shows damage of the file.
-pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
-    code.is_some_and(|code| {
-        matches!(
-            code,
-            rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase
-        )
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A rejected file is left as it was: nothing is written before all checks have passed. A file under its own name is
 //! complete, because a new one is built under another name first. So an empty file was truncated, and is rejected
-//! like a damaged one: treating it as new would grant the day's quota again. Tables are in `schema`.
+//! like a damaged one: treating it as new would grant the day's quota again. Tables are in `sql::schema`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -15,10 +15,13 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::{FileResult, StoreFault};
 use super::maintenance::swap;
-use super::paths::{LOG, mark, remove_database, store_traces, with_suffix};
+use super::paths::{mark, store_traces};
 use super::{integrity, schema};
 use crate::StoreResult;
-use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
+use crate::durable_file::{
+    HALF, LOG, if_found, new_private_file, remove, remove_database, sync_directory, with_suffix,
+};
+use crate::sql::schema::STEPS;
 
 /// The file's name in the data directory.
 pub(super) const FILE_NAME: &str = "scoregate.db";
@@ -48,7 +51,7 @@ pub(super) struct OpenedStore {
 pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
     let to_error = |fault: StoreFault| fault.into_error(OPENING, &path);
-    let (writer, reader) = open_steps(directory, &path, schema::STEPS).map_err(to_error)?;
+    let (writer, reader) = open_steps(directory, &path, STEPS).map_err(to_error)?;
     let is_large = !integrity::is_small(&reader).map_err(to_error)?;
     Ok(OpenedStore {
         path,

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::fault::{FileResult, StoreFault, is_damage};
-use super::paths::{LOG, with_suffix};
+use super::fault::{FileResult, StoreFault};
 use super::schema;
 use crate::StoreError;
+use crate::durable_file::{LOG, with_suffix};
+use crate::local::is_damage;
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
 const CHECKED_WHOLE: i64 = 96 << 20;
@@ -106,7 +107,7 @@ pub(super) fn whole(connection: &Connection) -> FileResult<()> {
 pub(super) fn of_grants_and_keys(connection: &Connection) -> FileResult<()> {
     let mut check = connection.prepare(
         "SELECT t.name || ': ' || c.quick_check FROM sqlite_schema t, pragma_quick_check(t.name) c
-         WHERE t.name IN ('applications', 'keys', 'ledger', 'owners') AND c.quick_check <> 'ok'",
+         WHERE t.name IN ('applications', 'keys', 'ledger_days', 'owners') AND c.quick_check <> 'ok'",
     )?;
     let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
     fault.map_or(Ok(()), |fault| Err(StoreFault::Record(fault)))

@@ -50,10 +50,9 @@ fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
     }
-    run(connection, "DELETE FROM calendar", [])?;
     run(
         connection,
-        "INSERT INTO calendar (day) VALUES (?1)",
+        "UPDATE calendar SET day = ?1",
         [written(today)?],
     )?;
     Ok(today)
@@ -76,7 +75,7 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
     if (total, totals) != before || found.is_none() {
         run(
             connection,
-            "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+            "INSERT INTO ledger_days (day, application, granted) VALUES (?1, ?2, ?3)
              ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
             params![day, id, total.granted.cast_signed()],
         )?;
@@ -102,7 +101,11 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
 
 /// The current day. Before the first exchange, the newest one with granted units.
 pub(super) fn day(connection: &Connection) -> FileResult<Option<Day>> {
-    let (found,): (Option<String>,) = one(connection, "SELECT max(day) FROM calendar", [])?;
+    let (found,): (Option<String>,) = one(
+        connection,
+        "SELECT max(day) FROM calendar WHERE day > '1970-01-01'",
+        [],
+    )?;
     match found.as_deref().and_then(Day::parse) {
         Some(day) => Ok(Some(day)),
         None => newest_day(connection),
@@ -115,7 +118,7 @@ pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
     loop {
         let (found,) = one(
             connection,
-            "SELECT max(day) FROM ledger WHERE day < ?1",
+            "SELECT max(day) FROM ledger_days WHERE day < ?1",
             [&below],
         )?;
         let Some(text): Option<String> = found else {
@@ -129,7 +132,7 @@ pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
 }
 
 fn day_totals(connection: &Connection, day: &str, id: &str) -> FileResult<Option<DayTotals>> {
-    let select = "SELECT granted FROM ledger WHERE day = ?1 AND application = ?2";
+    let select = "SELECT granted FROM ledger_days WHERE day = ?1 AND application = ?2";
     let found: Option<(i64,)> = find(connection, select, [day, id])?;
     let Some((granted,)) = found else {
         return Ok(None);
@@ -168,7 +171,7 @@ fn prune(connection: &Connection, today: Day) -> FileResult<()> {
     // Nearly always there are none, and a deletion costs more than all other statements of a lease.
     let (is_due,): (bool,) = one(
         connection,
-        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1)
+        "SELECT EXISTS (SELECT 1 FROM ledger_days WHERE day < ?1)
          OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
         [&oldest],
     )?;
@@ -176,7 +179,7 @@ fn prune(connection: &Connection, today: Day) -> FileResult<()> {
         return Ok(());
     }
     for (table, key) in [
-        ("ledger", "day, application"),
+        ("ledger_days", "day, application"),
         ("ledger_nodes", "day, application, node"),
     ] {
         let delete = format!(

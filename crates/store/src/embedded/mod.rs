@@ -21,5 +21,4 @@ mod tests;
 mod worker;
 
 pub use engine::Embedded;
-pub(crate) use schema::FORMAT;
 pub(crate) use tables::done;

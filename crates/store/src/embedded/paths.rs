@@ -3,19 +3,14 @@
 //!
 //! The files are handled in `file` and `maintenance`.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
-use crate::{OwedFile, StoreError};
+use crate::durable_file::{HALF, LOG, if_found, new_private_file, sync_directory, with_suffix};
+use crate::{LocalFile, Mirror, StoreError};
 use scoregate_base::clock::Wall;
 
-/// The write-ahead log: committed and not yet in the file.
-pub(super) const LOG: &str = "-wal";
-/// The index of the log in shared memory.
-pub(super) const INDEX: &str = "-shm";
 /// A complete store that is about to replace the file; a timestamp follows.
 pub(super) const NEXT: &str = ".next-";
 /// A replaced store; the same timestamp follows.
@@ -28,8 +23,6 @@ const UPGRADED: &str = ".bak";
 const MARKER: &str = ".created";
 /// Time and size of the last backup in one line: RFC 3339, and bytes.
 pub(super) const LAST_BACKUP: &str = "last-backup";
-/// The directory of the disk mirror, created once the store is open.
-const DOCUMENTS: &str = "documents";
 /// The lock file of the directory, created by every version. It is empty once there has been a store; before that it
 /// contains a line.
 const DIRECTORY_LOCK: &str = "scoregate.lock";
@@ -38,20 +31,6 @@ const DIRECTORY_LOCK: &str = "scoregate.lock";
 pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
 /// The first bytes of an export.
 pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
-
-/// The path with a suffix added to its name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
-/// Removes a database and its log files.
-pub(super) fn remove_database(path: &Path) -> io::Result<()> {
-    ["", LOG, INDEX, "-journal"]
-        .iter()
-        .try_for_each(|suffix| remove(&with_suffix(path, suffix)))
-}
 
 /// Files beside the path whose names continue its own like this, sorted.
 pub(super) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
@@ -94,9 +73,6 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
 
 /// Files that show that there was a store, if the store file itself is missing.
 pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
-    let documents = path.with_file_name(DOCUMENTS);
-    // An operator may have prepared an empty directory.
-    let has_documents = fs::read_dir(&documents).is_ok_and(|mut entries| entries.next().is_some());
     let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();
     let log = with_suffix(path, LOG);
@@ -107,8 +83,8 @@ pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
     found.extend(files_with_prefix(path, CLOSED));
     found.extend(has_log.then_some(log));
     found.extend(has_marker.then_some(marker));
-    found.extend(has_documents.then_some(documents));
-    let beside_any_store = [OwedFile::NAME, LAST_BACKUP].map(|name| path.with_file_name(name));
+    let beside_any_store =
+        [Mirror::NAME, LocalFile::NAME, LAST_BACKUP].map(|name| path.with_file_name(name));
     found.extend(beside_any_store.into_iter().filter(|other| other.exists()));
     let lock = path.with_file_name(DIRECTORY_LOCK);
     let has_empty_lock = fs::metadata(&lock).is_ok_and(|found| found.len() == 0);

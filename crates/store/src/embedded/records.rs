@@ -19,7 +19,7 @@ const COLUMNS: &str = "id, name, tier, own_minute, own_day, created_at,
     (SELECT until FROM limits_until WHERE application = applications.id)";
 const COLUMN_COUNT: usize = 7;
 const KEYS: &str = "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
-const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
+const LEDGER: &str = "SELECT application, granted FROM ledger_days WHERE day = ?1";
 
 fn select(rest: &str) -> String {
     format!(

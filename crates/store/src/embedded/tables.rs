@@ -29,7 +29,6 @@ fn statement(text: &str) -> String {
 impl SqlTables for &Connection {
     type Fault = StoreFault;
 
-    const LEDGER: &'static str = "ledger";
     const POSITION: &'static str = "instr";
     const ADD_AUDIT: &'static str =
         "INSERT INTO audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)";

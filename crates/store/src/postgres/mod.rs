@@ -10,7 +10,7 @@ mod ledger;
 mod postgres_store;
 mod reports;
 mod restore;
-mod schema;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -25,6 +25,5 @@ pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSetti
 pub use postgres_store::PostgresStore;
 pub use reports::inspect::DatabaseReport;
 pub use restore::DatabaseRestore;
-pub(crate) use schema::steps::FORMAT;
-pub use schema::tables::{TablesChange, TablesWork};
+pub use tables::{TablesChange, TablesWork};
 pub use transfer::DatabaseExport;

@@ -17,8 +17,9 @@ use crate::postgres::connection::server_check::ServerCheck;
 use crate::postgres::ledger::ledger_queue::LedgerQueue;
 use crate::postgres::reports::inspect::{self, DatabaseReport};
 use crate::postgres::restore::{self, DatabaseRestore};
-use crate::postgres::schema::tables::{self, TablesChange, TablesWork};
+use crate::postgres::tables::{self, TablesChange, TablesWork};
 use crate::postgres::transfer::{self, DatabaseExport};
+use crate::sql::schema::STEPS;
 use crate::{RecordCounts, StoreError, StoreResult, TransferError};
 use scoregate_base::clock::Clock;
 
@@ -55,8 +56,9 @@ impl PostgresStore {
         work: TablesWork,
         role: Option<RoleName>,
     ) -> StoreResult<TablesChange> {
-        let change =
-            async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await;
+        let change = async |client: SchemaClient<'_>| {
+            tables::change(client, STEPS, work, role.as_ref()).await
+        };
         DatabaseLink::new(Arc::new(config), clock)
             .change("create its tables", change)
             .await

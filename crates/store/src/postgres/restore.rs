@@ -5,7 +5,7 @@ use crate::TransferError;
 use crate::dump::{DumpReader, RecordCounts};
 use crate::embedded::maintenance::{ImportOptions, ImportedDay};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::schema::tables::IS_OWN;
+use crate::postgres::tables::IS_OWN;
 use crate::postgres::transfer;
 use crate::sql::sign_in::END_SIGN_INS;
 use crate::sql::tables::{SqlRow as _, SqlTables as _};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dump::{DumpLine, DumpReader, DumpWriter, TABLES};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::schema::tables::newer;
+use crate::postgres::tables::newer;
 use crate::sql::tables::SqlTables as _;
 use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
@@ -16,10 +16,9 @@ use scoregate_base::clock::Wall;
 const AT_ONCE: usize = 2_000;
 
 /// Terms of the columns of an export.
-const TERMS: [&str; 4] = [
+const TERMS: [&str; 3] = [
     "encode(digest, 'hex') AS digest",
     "least(granted, 4294967295) AS granted",
-    "ledger_days",
     "json_agg",
 ];
 
@@ -35,8 +34,8 @@ pub struct DatabaseExport {
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
-    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
-    {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
+    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
+    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices,
     {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys, {schema}.limits_until,
@@ -119,7 +118,7 @@ const POPULATE: &str = "
 INSERT INTO {schema}.{table} SELECT * FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)";
 
 /// A kind of line, its table, and the statement that inserts rows of it from JSON.
-const INSERTS: [(&str, &str, &str); 9] = [
+const INSERTS: [(&str, &str, &str); 8] = [
     ("application", "applications", POPULATE),
     (
         "key",
@@ -137,7 +136,6 @@ const INSERTS: [(&str, &str, &str); 9] = [
          SELECT day, application, granted FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)",
     ),
     // Gateways report more of the days that are open.
-    ("usage", "usage_days", POPULATE),
     ("requests", "request_days", POPULATE),
     (
         "audit",

@@ -17,7 +17,7 @@ INSERT INTO {schema}.closed_applications (mailbox_digest, application, day) VALU
 ON CONFLICT DO NOTHING";
 const USED_ON: &str = "
 SELECT count(*) AS used FROM {schema}.closed_applications c
-JOIN {schema}.{ledger} l ON l.day = c.day AND l.application = c.application
+JOIN {schema}.ledger_days l ON l.day = c.day AND l.application = c.application
 WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
 
 /// Stores that an application is being closed, while it still has its owner.
@@ -39,10 +39,9 @@ pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> S
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
         return Ok(0);
     };
-    let statement = USED_ON.replace("{ledger}", T::LEDGER);
     let day = day.to_string();
     let used = tables
-        .find(&statement, &[DigestOf(&digest), Text(&day)], |row| {
+        .find(USED_ON, &[DigestOf(&digest), Text(&day)], |row| {
             row.number("used")
         })
         .await?;

@@ -7,7 +7,6 @@
 pub(crate) mod audit;
 pub(crate) mod changes;
 mod closed_applications;
-pub(crate) mod daily_totals;
 pub(crate) mod evidence;
 pub(crate) mod grace_shares;
 pub(crate) mod leaks;
@@ -16,8 +15,9 @@ pub(crate) mod mail_queue;
 pub(crate) mod notices;
 pub(crate) mod outdated;
 pub(crate) mod owners;
+pub(crate) mod request_totals;
+pub(crate) mod schema;
 pub(crate) mod sign_in;
 pub(crate) mod status;
-pub(crate) mod steps;
 pub(crate) mod tables;
 pub(crate) mod webhooks;

@@ -1,5 +1,6 @@
 //! Notices to owners. The rules are in `store::notices`.
 
+use super::request_totals::IS_CHARGED;
 use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlRow, SqlTables};
 use super::webhooks;
@@ -28,11 +29,12 @@ const QUOTAS: [&str; 3] = [
     ", coalesce(a.own_day, t.quota) AS quota, l.used",
     " JOIN (
     SELECT l.application, l.granted, l.granted - coalesce((
-        SELECT CAST(sum(n.granted - n.returned - coalesce(u.units, 0)) AS bigint)
+        SELECT CAST(sum(n.granted - n.returned - coalesce((
+            SELECT sum(r.requests) FROM {schema}.request_nodes r
+            WHERE r.day = n.day AND r.application = n.application AND r.node = n.node AND {is_charged}), 0)) AS bigint)
         FROM {schema}.ledger_nodes n
-        LEFT JOIN {schema}.usage_nodes u ON u.day = n.day AND u.application = n.application AND u.node = n.node
         WHERE n.day = l.day AND n.application = l.application AND {position}($4, ',' || n.node || ',') > 0), 0) AS used
-    FROM {schema}.{ledger} l WHERE l.day = $2::text::date AND l.granted > 0
+    FROM {schema}.ledger_days l WHERE l.day = $2::text::date AND l.granted > 0
 ) l ON l.application = a.id",
     "l.granted * 100 >= $3 * coalesce(a.own_day, t.quota)
     AND NOT EXISTS (
@@ -155,7 +157,7 @@ async fn wanted<T: SqlTables, R>(
     ];
     let statement = parts
         .into_iter()
-        .chain([("position", T::POSITION), ("ledger", T::LEDGER)])
+        .chain([("position", T::POSITION), ("is_charged", IS_CHARGED)])
         .fold(WANTED.to_owned(), |text, (name, part)| {
             text.replace(&format!("{{{name}}}"), part)
         });

@@ -1,6 +1,6 @@
-//! Deletes outdated records in batches, and merges usage and requests of closed days.
+//! Deletes outdated records in batches, and merges requests of closed days.
 
-use super::daily_totals::{REQUESTS, USAGE};
+use super::request_totals;
 use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
@@ -70,7 +70,7 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
         deleted += delete_batch(tables, [table, key, is_outdated], &[until]).await?;
     }
     // Last: changes wait for a merge.
-    Ok(deleted + USAGE.merge(tables).await? + REQUESTS.merge(tables).await?)
+    Ok(deleted + request_totals::merge(tables).await?)
 }
 
 /// Deletes a batch of records of a table with this key, by this condition.

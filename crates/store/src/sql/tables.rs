@@ -17,8 +17,6 @@ pub(crate) trait SqlTables: Copy {
     /// Why a statement failed, or why the change is refused. The caller rolls the transaction back.
     type Fault: From<StoreError>;
 
-    /// The table of the units granted for each day.
-    const LEDGER: &'static str;
     /// The function for the position of a text in another: the other one, then the text.
     const POSITION: &'static str;
     /// Adds an audit record, and tells others about it if this engine can.

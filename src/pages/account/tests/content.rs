@@ -104,7 +104,7 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
     let mut shown = Shown::ordinary();
     let later = Some(Wall::from_seconds(NOON.seconds() + 60));
     let html = shown.issued("sg_live_abc", later);
-    let command = "<span class=\"w\">curl</span> -H &#39;Authorization: Bearer sg_live_abc&#39; \
+    let command = "curl -H &#39;Authorization: Bearer sg_live_abc&#39; \
                    &#39;https://scores.example.org/api/v1/models?period=";
     let back = "<a class=\"button\" href=\"/account/applications/app_0Ab3dEf7hIj\">";
     shows(

@@ -11,6 +11,7 @@ mod head_sizes;
 mod heads;
 pub mod http2_client;
 mod parity;
+mod refused_bodies;
 mod resource_use;
 pub mod unread_responses;
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use scoregate_base::clock::Wall;
+
 use super::gateways::{CurrentProcess, FaultyFleet, GATEWAYS};
 use super::population::{ApplicationRole, FleetApplication};
 use super::trace::{
-    KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
+    DayLimit, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
 };
 use crate::fleet::*;
 use crate::load_clients::Reply;
@@ -80,8 +82,30 @@ impl<'f> RecordedClient<'f> {
             sent,
             done,
             outcome,
+            limit: day_limit(&reply),
         })
     }
+}
+
+/// The limit of the day that refused a request, if one did.
+fn day_limit(reply: &Reply) -> Option<DayLimit> {
+    let Reply::Response {
+        status: 429, body, ..
+    } = reply
+    else {
+        return None;
+    };
+    let body: serde_json::Value = serde_json::from_str(body).ok()?;
+    let limit = &body["limit"];
+    if limit["name"] != "day" {
+        return None;
+    }
+    let end = Wall::parse_rfc3339(limit["reset_at"].as_str()?)?;
+    let last = end.minus(Duration::from_secs(1));
+    Some(DayLimit {
+        day: last.day().to_string(),
+        quota: u32::try_from(limit["quota"].as_u64()?).ok()?,
+    })
 }
 
 /// Requests of an application to one gateway until the run is over.

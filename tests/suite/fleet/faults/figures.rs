@@ -9,6 +9,8 @@ use scoregate_base::clock::Clock;
 use super::early_refusals::EarlyRefusals;
 use super::trace::{SeenOutcome, Trace};
 
+const CAUSES: &str = "Raised | Raised with a rest | Outdated | Held | Without the database";
+
 /// Writes the page to `tests/results/`.
 pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
     let day = Clock::system().now().wall.day();
@@ -28,16 +30,25 @@ pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
     write_page(&format!("{day}-fleet-faults.md"), &page);
 }
 
-/// Writes the table of ten schedules, with a row for each.
-pub(super) fn write_early_refusals(rows: &str) {
+/// Writes the tables of ten schedules: a row for each, and one for each limit.
+pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
     let day = Clock::system().now().wall.day();
     let page = format!(
         "# Early refusals by the day, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --test suite fleet::faults::ten_schedules`: `quota_exceeded` for paid callers under ten \
-         schedules of faults, by seed. A refusal is early if a request more than 10 s after it had a 200 of the same day. \
-         *Raised*: the quota in force was used up, and was raised later. *Unspent*: at most one lease for each gateway, and \
-         one for each killed one, was held or lost.\n\n\
-         | Seed | Refused | Early | Raised | Unspent | Unexplained |\n|---:|---:|---:|---:|---:|---:|\n{rows}"
+         schedules of faults and of changes of a quota, by seed. A refusal is early if a request more than 10 s after it had a \
+         200 of the same day. Day and limit are those that the refusal states.\n\n\
+         - *Raised*: the limit in force was used up, and was raised later.\n\
+         - *Raised with a rest*: the same, but at most one lease of each other gateway and the losses of processes that ended \
+         were unspent.\n\
+         - *Outdated*: the limit had been raised, at most 5 s before, or a fault of the gateway has lasted since.\n\
+         - *Held*: such a rest was unspent, and was spent later without a raise.\n\
+         - *Without the database*: a gateway that could not reach the database, or not for the last 8 s, delivered later: units \
+         that it held, or grace.\n\n\
+         | Seed | Refused | Early | {CAUSES} | Unexplained |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{rows}\n\
+         Early refusals by the limit that they state:\n\n\
+         | Limit | {CAUSES} |\n|---:|---:|---:|---:|---:|---:|\n{}",
+        all.rows_by_limit()
     );
     write_page(&format!("{day}-early-refusals.md"), &page);
 }
@@ -89,7 +100,7 @@ fn figures(trace: &Trace, checked: u32) -> String {
     let early = EarlyRefusals::of(trace);
     writeln!(
         page,
-        "\n| Refused by a paid day | Early | Raised | Unspent | Unexplained |\n|---:|---:|---:|---:|---:|\n{}",
+        "\n| Refused by a paid day | Early | {CAUSES} | Unexplained |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n{}",
         early.row()
     )
     .unwrap();

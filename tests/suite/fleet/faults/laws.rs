@@ -8,7 +8,7 @@ use super::trace::{
 /// Number of gateways.
 const GATEWAYS: f64 = 3.0;
 /// The longest time that a change takes to reach a gateway whose feed is live.
-const PROPAGATION: f64 = 5.0;
+pub(super) const PROPAGATION: f64 = 5.0;
 /// How long a gateway may need to be live again after a fault.
 const RECOVERY: f64 = 8.0;
 /// How long a gateway may take to notice that the database is reachable again: two deadlines.
@@ -199,7 +199,7 @@ fn was_live(trace: &Trace, request: &SeenRequest) -> bool {
 }
 
 /// Whether a fault affects a gateway at some time of an interval.
-fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
+pub(super) fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
     fault.gateway.is_none_or(|affected| affected == gateway)
         && fault.from < until
         && fault.until + RECOVERY > from

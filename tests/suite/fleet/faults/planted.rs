@@ -1,6 +1,6 @@
 //! Each check of `laws` finds a planted violation, and nothing in a record without one.
 
-use super::early_refusals::EarlyRefusals;
+use super::early_refusals::{EarlyCause, EarlyRefusals};
 use super::laws;
 use super::trace::*;
 
@@ -16,6 +16,7 @@ fn request(application: usize, number: u32, sent: f64, outcome: SeenOutcome) -> 
         sent,
         done: sent + 0.01,
         outcome,
+        limit: None,
     }
 }
 
@@ -177,42 +178,111 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);
 }
 
+/// 300 requests are served, one a second, and one is refused by this limit. Changes have a limit and a time.
+fn refused_once(at: f64, quota: u32, changes: &[(u32, f64)]) -> Trace {
+    let mut trace = trace(PAID, 300, 1.0);
+    let outcome = SeenOutcome::Refused(429, "quota_exceeded".into());
+    let day = trace.today.clone();
+    let limit = Some(DayLimit { day, quota });
+    trace.requests.push(SeenRequest {
+        limit,
+        ..request(0, 900, at, outcome)
+    });
+    // A 200 of the next day.
+    let next = request(0, 901, 320.0, SeenOutcome::Served);
+    trace.days.insert(next.id, "2026-11-25".into());
+    trace.requests.push(next);
+    let changes = changes.iter().map(|(quota, at)| QuotaChange {
+        application: 0,
+        quota: *quota,
+        from: *at,
+        until: *at,
+    });
+    trace.quota_changes.extend(changes);
+    trace
+}
+
+/// The cause of the refusal; `None` if it is unexplained or not early.
+fn cause(trace: &Trace) -> Option<EarlyCause> {
+    let found = EarlyRefusals::of(trace);
+    assert_eq!(found.refused, 1);
+    assert!(found.explained.len() + found.unexplained.len() <= 1);
+    found.explained.into_keys().map(|(_, cause)| cause).next()
+}
+
 #[test]
 fn an_early_refusal_without_a_cause_is_found() {
-    let refused_at = |at: f64, changes: &[(u32, f64)]| {
-        let mut trace = trace(PAID, 300, 1.0);
-        let refused = SeenOutcome::Refused(429, "quota_exceeded".into());
-        trace.requests.push(request(0, 900, at, refused));
-        // Requests of the next day begin much later.
-        let next = request(0, 901, 1_000.0, SeenOutcome::Served);
-        trace.days.insert(next.id, "2026-11-25".into());
-        trace.requests.push(next);
-        trace.today = "2026-11-25".into();
-        trace.quota_changes = changes
-            .iter()
-            .map(|(quota, at)| QuotaChange {
-                application: 0,
-                quota: *quota,
-                from: *at,
-                until: *at,
-            })
-            .collect();
-        let found = EarlyRefusals::of(&trace);
-        [found.raised, found.unspent, found.unexplained.len()]
+    let early = |trace: &Trace| {
+        let found = EarlyRefusals::of(trace);
+        [found.explained.len(), found.unexplained.len()]
     };
+    assert_eq!(early(&refused_once(295.0, 200, &[])), [0, 0]);
+    assert_eq!(early(&refused_once(100.5, 200, &[])), [0, 1]);
+    assert_eq!(early(&refused_once(150.5, 100, &[(100, 0.0)])), [0, 1]);
+}
+
+#[test]
+fn units_that_others_hold_or_that_were_lost_explain_an_early_refusal() {
+    // A lease of two units for each of two other gateways.
     assert_eq!(
-        refused_at(295.0, &[]),
-        [0, 0, 0],
-        "no 200 follows much later"
+        cause(&refused_once(195.5, 200, &[])),
+        Some(EarlyCause::Held)
     );
-    assert_eq!(refused_at(100.5, &[]), [0, 0, 1]);
-    // A lease of two units for each of three gateways.
-    assert_eq!(refused_at(193.5, &[]), [0, 1, 0]);
-    assert_eq!(refused_at(192.5, &[]), [0, 0, 1]);
-    // The quota was 100, and is larger from then on.
-    assert_eq!(refused_at(150.5, &[(100, 0.0), (500, 160.0)]), [1, 0, 0]);
-    assert_eq!(refused_at(150.5, &[(100, 0.0)]), [0, 0, 1]);
-    assert_eq!(refused_at(90.5, &[(100, 0.0), (500, 160.0)]), [0, 0, 1]);
+    assert_eq!(cause(&refused_once(194.5, 200, &[])), None);
+    // And one that a process lost.
+    for (at, explained) in [(193.5, Some(EarlyCause::Held)), (192.5, None)] {
+        let mut trace = refused_once(at, 200, &[]);
+        trace.faults.push(FaultWindow {
+            what: "KillGateway(0)".into(),
+            ..fault(Some(0), 50.0, 51.0)
+        });
+        assert_eq!(cause(&trace), explained);
+        trace.faults.clear();
+        trace.kept_units.push(KeptUnits {
+            gateway: 0,
+            from: 50.0,
+            until: 51.0,
+        });
+        assert_eq!(cause(&trace), explained);
+    }
+}
+
+#[test]
+fn a_limit_that_was_raised_explains_an_early_refusal() {
+    let refused_by_100 =
+        |at: f64, raised_at: f64| refused_once(at, 100, &[(100, 0.0), (500, raised_at)]);
+    assert_eq!(
+        cause(&refused_by_100(150.5, 160.0)),
+        Some(EarlyCause::Raised)
+    );
+    let with_rest = refused_by_100(97.5, 105.0);
+    assert_eq!(cause(&with_rest), Some(EarlyCause::RaisedWithRest));
+    assert_eq!(cause(&refused_by_100(96.5, 105.0)), None);
+    // Gateways apply it within five seconds, unless they cannot.
+    assert_eq!(
+        cause(&refused_by_100(150.5, 146.0)),
+        Some(EarlyCause::Outdated)
+    );
+    let mut late = refused_by_100(150.5, 145.0);
+    assert_eq!(cause(&late), None);
+    late.faults.push(fault(Some(1), 140.0, 149.0));
+    assert_eq!(cause(&late), None, "another gateway");
+    late.faults[0].gateway = Some(0);
+    assert_eq!(cause(&late), Some(EarlyCause::Outdated));
+}
+
+#[test]
+fn a_gateway_without_the_database_explains_an_early_refusal() {
+    let mut trace = refused_once(150.5, 100, &[(500, 0.0), (100, 120.0)]);
+    assert_eq!(cause(&trace), None);
+    trace.faults.push(fault(Some(0), 150.0, 155.0));
+    assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));
+    trace.faults[0].hides_database = false;
+    assert_eq!(cause(&trace), None);
+    // It served what the refusing gateway could not have.
+    let mut trace = refused_once(195.5, 200, &[]);
+    trace.faults.push(fault(Some(0), 190.0, 200.0));
+    assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));
 }
 
 #[test]

@@ -24,6 +24,15 @@ pub(super) struct SeenRequest {
     pub(super) sent: f64,
     pub(super) done: f64,
     pub(super) outcome: SeenOutcome,
+    /// The limit of the day that refused it.
+    pub(super) limit: Option<DayLimit>,
+}
+
+/// The limit of a day, as a refusal states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DayLimit {
+    pub(super) day: String,
+    pub(super) quota: u32,
 }
 
 /// The id of a request, which the access log repeats.
@@ -174,6 +183,16 @@ impl Trace {
     /// Whether a 200 is in no access log.
     fn is_lost(&self, request: &SeenRequest) -> bool {
         request.outcome == SeenOutcome::Served && !self.days.contains_key(&request.id)
+    }
+
+    /// The day that charged or refused a request, if any. It is a guess for a 200 that is in no access log.
+    pub(super) fn day_of<'t>(&'t self, request: &'t SeenRequest) -> Option<&'t str> {
+        if let Some(DayLimit { day, .. }) = &request.limit {
+            return Some(day);
+        }
+        let logged = self.days.get(&request.id).map(String::as_str);
+        let around = || self.day_around(request);
+        logged.or_else(|| self.is_lost(request).then(around).flatten())
     }
 
     /// The day of all logged requests at about the same time.

@@ -172,8 +172,8 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
         "/healthz",
         "/readyz",
         "/v1/cache",
-        "/v1/applications",
-        "/v1/audit?most=500",
+        "/v1/keys/list",
+        "/v1/keys/audit?limit=500",
         "/v1/usage",
         "/v1/upstream",
         "/v1/settings",
@@ -181,8 +181,8 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
     ];
     let mut requests: Vec<String> = requests.map(String::from).to_vec();
     requests.extend([
-        "/v1/applications/export".into(),
-        format!("/v1/applications/{application}"),
+        "/v1/keys/export".into(),
+        format!("/v1/keys/show?id={application}"),
     ]);
     for target in &requests {
         let response = read_all(side, &get(target, TOKEN)).await;
@@ -196,10 +196,10 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
     let odd = [
         "/",
         "/metrics?",
-        "/v1/applications/",
-        "/v1/applications?after=",
-        "/v1/audit?application=",
-        "/v1/audit?",
+        "/v1/keys/",
+        "/v1/keys/list?after=",
+        "/v1/keys/audit?id=",
+        "/v1/keys/audit?",
         "/v1/usage/",
         "/v1/usage?most=",
         "/v1/settings/",

@@ -11,7 +11,7 @@ use super::receiver::{Collector, CollectorAct};
 use super::{MODELS, SERVER, counted, world};
 
 /// Lets time pass until this many spans have this result.
-async fn reaches(world: &World, result: &str, spans: u32) {
+pub(super) async fn reaches(world: &World, result: &str, spans: u32) {
     for _ in 0..1_000 {
         if counted(world, result).await >= spans {
             assert_eq!(counted(world, result).await, spans);

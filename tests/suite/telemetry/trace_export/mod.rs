@@ -1,6 +1,7 @@
 //! Export of spans to an OpenTelemetry collector: which requests are recorded, and how their spans are related.
 
 mod delivery;
+mod endless_replies;
 mod receiver;
 mod secrets;
 

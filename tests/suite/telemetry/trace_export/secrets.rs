@@ -61,7 +61,7 @@ async fn a_key_in_the_form_of_a_span_id_is_not_exported() {
         let headers = [("Authorization", &*format!("Bearer {token}"))];
         assert_eq!(
             world
-                .side("POST", "/v1/applications/import", &body, &headers)
+                .side("POST", "/v1/keys/import", &body, &headers)
                 .await
                 .json()["imported"],
             1

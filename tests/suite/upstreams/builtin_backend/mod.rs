@@ -411,7 +411,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
 #[tokio::test]
 async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let directory = TempDir::new().unwrap();
-    let archive = || Archive::open(&directory.path().join("runs.db"), noon()).unwrap();
+    let archive = || Archive::open(&directory.path().join("runs.db")).unwrap();
     let (clock, manual_clock) = Clock::manual(noon());
     let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
     let alone = StandaloneBackend::new(Arc::new(scoring), &clock).await;
@@ -419,11 +419,9 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
         "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
+    let run = IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap();
     archive()
-        .take(&[IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap()])
-        .unwrap();
-    archive()
-        .sum_up(noon().plus(Duration::from_secs(30)))
+        .import(&[run], noon().plus(Duration::from_secs(30)))
         .unwrap();
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
     manual_clock.advance(Duration::from_mins(1));

@@ -12,10 +12,9 @@ use super::seal;
 use super::store_file::{file_in, is_the_store};
 use super::swap;
 use crate::StoreError;
-use crate::durable_file::{HALF, sync_directory};
+use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
 use crate::embedded::fault::StoreFault;
 use crate::embedded::file;
-use crate::embedded::paths::{remove_database, with_suffix};
 use scoregate_base::clock::Wall;
 
 /// The names of dated backups; the time is between both.

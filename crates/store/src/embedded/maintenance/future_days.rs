@@ -88,7 +88,8 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> FileResult
 }
 
 fn days_after(store: &Connection, today: Day) -> FileResult<Vec<Day>> {
-    let mut days = store.prepare("SELECT DISTINCT day FROM ledger WHERE day > ?1 ORDER BY day")?;
+    let mut days =
+        store.prepare("SELECT DISTINCT day FROM ledger_days WHERE day > ?1 ORDER BY day")?;
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<Result<_, _>>()?;
     // Texts that are not days, which only manual edits produce, open nothing.
@@ -101,17 +102,17 @@ fn count_for(store: &Connection, day: Day, today: Day) -> FileResult<u64> {
     let day = day.to_string();
     let today = today.to_string();
     let granted: i64 = store.query_row(
-        "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0",
+        "SELECT coalesce(sum(granted), 0) FROM ledger_days WHERE day = ?1 AND granted >= 0",
         [&day],
         |row| row.get(0),
     )?;
     store.execute(
-        "INSERT INTO ledger (day, application, granted)
-         SELECT ?1, application, granted FROM ledger WHERE day = ?2 AND granted >= 0
+        "INSERT INTO ledger_days (day, application, granted)
+         SELECT ?1, application, granted FROM ledger_days WHERE day = ?2 AND granted >= 0
          ON CONFLICT DO UPDATE SET granted = min(granted + excluded.granted, ?3) WHERE granted >= 0",
         params![today, day, u32::MAX],
     )?;
-    store.execute("DELETE FROM ledger WHERE day = ?1", [&day])?;
+    store.execute("DELETE FROM ledger_days WHERE day = ?1", [&day])?;
     store.execute("DELETE FROM ledger_nodes WHERE day = ?1", [&day])?;
     store.execute("DELETE FROM grace_shares WHERE day = ?1", [&day])?;
     Ok(u64::try_from(granted).unwrap_or_default())

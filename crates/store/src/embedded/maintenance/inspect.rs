@@ -9,9 +9,11 @@ use rusqlite::Connection;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use super::{load, read_only, seal};
+use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::fault::{FileResult, StoreFault};
-use crate::embedded::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
-use crate::embedded::{file, integrity, ledger, records, schema};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::{file, integrity, ledger, records};
+use crate::sql::schema::STEPS;
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.
@@ -122,7 +124,7 @@ fn contents(store: &Connection, path: &Path, now: Wall) -> FileResult<Inspection
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     // One snapshot, so that the counts are consistent while a server writes.
     let snapshot = store.unchecked_transaction()?;
-    let format = integrity::is_ours(&snapshot, path, schema::STEPS)?;
+    let format = integrity::is_ours(&snapshot, path, STEPS)?;
     let mut report = InspectionReport {
         path: path.to_owned(),
         bytes: size(path),
@@ -161,7 +163,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
     report.keys_in_force = count(&valid, report)?;
-    let is_current = report.format == integrity::format_of(schema::STEPS);
+    let is_current = report.format == integrity::format_of(STEPS);
     // Older formats have no calendar.
     report.newest_day = if is_current {
         ledger::day(store)?
@@ -193,7 +195,7 @@ fn applications(store: &Connection, report: &mut InspectionReport) -> FileResult
 
 /// All ledger records: valid days and numbers.
 fn days(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
-    let mut ledger = store.prepare("SELECT day, application, granted FROM ledger")?;
+    let mut ledger = store.prepare("SELECT day, application, granted FROM ledger_days")?;
     let mut rows = ledger.query([])?;
     let newest = report.newest_day;
     while let Some(row) = rows.next()? {

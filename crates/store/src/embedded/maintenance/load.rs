@@ -9,9 +9,11 @@ use super::maintenance_error::MaintenanceError;
 use super::{read_only, rows, seal};
 use crate::StoreError;
 use crate::dump::DumpReader;
+use crate::durable_file::remove_database;
 use crate::embedded::fault::{FileResult, StoreFault};
-use crate::embedded::paths::{BACKUP_BEGINS, backup_kind, remove_database};
-use crate::embedded::{file, integrity, schema};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::{file, integrity};
+use crate::sql::schema::STEPS;
 use crate::sql::sign_in::END_SIGN_INS;
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
@@ -23,18 +25,18 @@ pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
                 return Err(StoreFault::Record("it does not match its checksum".into()));
             }
             read_only::at(from, |backup| {
-                integrity::is_ours(backup, from, schema::STEPS)?;
+                integrity::is_ours(backup, from, STEPS)?;
                 remove_database(to)?;
                 file::copy(backup, to)
             })?;
             let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             file::write_ahead(&store)?;
-            file::take_steps(&mut store, schema::STEPS)?;
+            file::take_steps(&mut store, STEPS)?;
             store.execute_batch(&END_SIGN_INS.replace("{schema}.", ""))?;
             Ok(store)
         }
         Some(_) => {
-            let store = file::make_at(to, schema::STEPS)?;
+            let store = file::make_at(to, STEPS)?;
             lines(from, &store)?;
             Ok(store)
         }
@@ -50,7 +52,7 @@ pub(super) fn unknown() -> StoreFault {
 /// An export as a store in memory.
 pub(super) fn in_memory(from: &Path) -> FileResult<Connection> {
     let mut store = Connection::open_in_memory()?;
-    file::take_steps(&mut store, schema::STEPS)?;
+    file::take_steps(&mut store, STEPS)?;
     lines(from, &store)?;
     Ok(store)
 }

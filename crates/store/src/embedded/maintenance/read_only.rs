@@ -9,9 +9,9 @@ use data_encoding::HEXLOWER;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::file::connect;
-use crate::embedded::paths::{LOG, with_suffix};
 
 /// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that

@@ -69,8 +69,7 @@ fn insert_row(line: &DumpLine, store: &Connection) -> rusqlite::Result<()> {
     let table = match line {
         DumpLine::Application(_) => "applications",
         DumpLine::Key(_) => "keys",
-        DumpLine::Ledger(_) => "ledger",
-        DumpLine::Usage(_) => "usage_days",
+        DumpLine::Ledger(_) => "ledger_days",
         DumpLine::Requests(_) => "request_days",
         DumpLine::Audit(line) => {
             row.remove("number");

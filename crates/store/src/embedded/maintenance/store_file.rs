@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::swap;
+use crate::durable_file::{INDEX, LOG, with_suffix};
 use crate::embedded::fault::StoreFault;
-use crate::embedded::paths::{CLOSED, INDEX, LOG, with_suffix};
-use crate::embedded::{file, schema};
+use crate::embedded::file;
+use crate::embedded::paths::CLOSED;
+use crate::sql::schema::STEPS;
 use scoregate_base::clock::Wall;
 
 /// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
@@ -32,7 +34,7 @@ pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
                 return Ok(()); // an interrupted import was finished, so nothing was lost
             }
             swap::move_log_aside(&path, &swap::instant(now))?;
-            file::make_new(&path, schema::STEPS)
+            file::make_new(&path, STEPS)
         });
     made.map_err(|fault| fault.into_error("create its file", &path).into())
 }

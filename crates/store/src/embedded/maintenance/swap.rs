@@ -9,10 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable_file::{if_found, sync_directory};
-use crate::embedded::paths::{
-    ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix,
-};
+use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory, with_suffix};
+use crate::embedded::paths::{ASIDE, NEXT, files_with_prefix};
 use scoregate_base::clock::Wall;
 
 /// Identifies the files of one swap.

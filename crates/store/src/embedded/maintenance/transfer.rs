@@ -1,4 +1,4 @@
-//! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys,
+//! Transfers what a replaced store knows to its successor: grants, requests, closed days, revoked and expired keys,
 //! limits, suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
 //!
 //! Applications and keys created after the backup are not transferred; they stay in the replaced store.
@@ -14,13 +14,12 @@ use super::walk::walk;
 use super::{read_only, rows};
 use crate::dump::{
     ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine,
-    TABLES, UsageLine,
+    TABLES,
 };
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::integrity;
 use crate::embedded::statements::{find, one, run};
-use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
-use crate::sql::tables::parameters;
+use crate::sql::request_totals::KEY;
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;
@@ -113,12 +112,7 @@ fn is_successor(old: &Connection, new: &Connection) -> FileResult<bool> {
 fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> FileResult<()> {
     match line {
         DumpLine::Ledger(line) => grant(new, line),
-        DumpLine::Usage(UsageLine { day, application, units }) => {
-            keep_total(new, &USAGE, &[day, application], *units)
-        }
-        DumpLine::Requests(RequestsLine { day, application, endpoint, outcome, requests }) => {
-            keep_total(new, &REQUESTS, &[day, application, endpoint, outcome], *requests)
-        }
+        DumpLine::Requests(line) => keep_total(new, line),
         DumpLine::Key(line) => transfer_expiry(new, line, summary),
         // If known too, the minute is ready, or its data fresh, if one of both says so.
         DumpLine::Availability(line) => Ok(rows::insert_minutes(
@@ -137,7 +131,7 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Fil
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
 /// the newest day is transferred, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> FileResult<()> {
-    let keep = "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+    let keep = "INSERT INTO ledger_days (day, application, granted) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
     run(new, keep, params![line.day, line.application, line.granted]).map(drop)
 }
@@ -224,34 +218,35 @@ fn millis(text: Option<&String>) -> Option<i64> {
 }
 
 /// Keeps the larger total, which includes that of the backup.
-fn keep_total(
-    new: &Connection,
-    table: &DailyTotals,
-    key: &[&String],
-    total: u64,
-) -> FileResult<()> {
-    let these = parameters(1, key.len()).replace('$', "?");
-    let statement = |text: &str| table.statement(text).replace("{these}", &these);
+fn keep_total(new: &Connection, line: &RequestsLine) -> FileResult<()> {
+    let statement = |text: &str| {
+        text.replace("{of}", "WHERE ({key}) = (?1, ?2, ?3, ?4)")
+            .replace("{key}", KEY)
+    };
+    let RequestsLine {
+        day,
+        application,
+        endpoint,
+        outcome,
+        requests,
+    } = line;
+    let key = [day, application, endpoint, outcome];
     let known = statement(
-        "SELECT coalesce(sum({total}), 0) FROM (
-             SELECT {total} FROM {days} WHERE ({key}) = ({these})
-             UNION ALL
-             SELECT {total} FROM {nodes} WHERE ({key}) = ({these})
-         )",
+        "SELECT coalesce(sum(requests), 0) FROM (
+             SELECT requests FROM request_days {of} UNION ALL SELECT requests FROM request_nodes {of})",
     );
-    let (known,): (i64,) = one(new, &known, params_from_iter(key))?;
-    let total = stored(total);
+    let (known,): (i64,) = one(new, &known, key)?;
+    let total = stored(*requests);
     if total > known {
+        run(new, &statement("DELETE FROM request_nodes {of}"), key)?;
+        let keep = statement(
+            "INSERT OR REPLACE INTO request_days ({key}, requests) VALUES (?1, ?2, ?3, ?4, ?5)",
+        );
         run(
             new,
-            &statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"),
-            params_from_iter(key),
+            &keep,
+            params![day, application, endpoint, outcome, total],
         )?;
-        // The number is ours and needs no parameter.
-        let keep = format!(
-            "INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})"
-        );
-        new.execute(&statement(&keep), params_from_iter(key))?;
     }
     Ok(())
 }
@@ -292,7 +287,7 @@ fn transfer_expiry(
 /// Closes a day: marks its quota as completely granted for every application.
 pub(super) fn close(new: &Connection, day: Day) -> FileResult<()> {
     new.execute(
-        "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
+        "INSERT INTO ledger_days (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
          ON CONFLICT DO UPDATE SET granted = excluded.granted",
         params![day.to_string(), u32::MAX],
     )?;
@@ -303,7 +298,7 @@ pub(super) fn close(new: &Connection, day: Day) -> FileResult<()> {
 pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> FileResult<Option<u64>> {
     let mut select = new.prepare(
         "SELECT tier, own_day, coalesce(granted, 0) FROM applications
-         LEFT JOIN ledger ON application = applications.id AND day = ?1",
+         LEFT JOIN ledger_days ON application = applications.id AND day = ?1",
     )?;
     let mut rows = select.query([day.to_string()])?;
     let mut units = 0;

@@ -7,7 +7,7 @@ use crate::dump::{DumpLine, ExportedTable};
 use crate::embedded::fault::{FileResult, StoreFault};
 
 /// Terms of the columns of an export.
-const TERMS: [&str; 4] = ["digest", "granted", "ledger", "json_group_array"];
+const TERMS: [&str; 3] = ["digest", "granted", "json_group_array"];
 
 /// Passes every record of a table to `take`, and returns what was left out. A table that breaks off is read from its
 /// other end too, so lost records are between two that are named.

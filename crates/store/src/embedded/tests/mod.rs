@@ -4,8 +4,8 @@ mod closed_applications;
 mod damage;
 mod evidence;
 mod moved_owners;
+mod moved_requests;
 mod moved_status;
-mod moved_usage;
 mod opening;
 mod personal_data;
 mod restores;
@@ -27,6 +27,7 @@ use super::*;
 use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
+use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind,
     OwnerStore as _, StoreError, StoreHealth as _,
@@ -88,7 +89,7 @@ fn crashed(directory: &TempDir) -> TempDir {
 
 /// A format that this program does not know.
 fn newer_format() -> u32 {
-    u32::try_from(schema::STEPS.len()).unwrap() + 1
+    u32::try_from(STEPS.len()).unwrap() + 1
 }
 
 fn refusal(directory: &Path) -> StoreError {
@@ -154,7 +155,7 @@ async fn sqlite3_reads_the_file_while_it_is_open() {
     let id = created(&store).await;
     store.lease(asking(id, TODAY, 4, 10)).await.unwrap();
     let sql = "SELECT l.application, l.day, l.granted, a.tier, k.shown, length(hex(k.digest))
-               FROM ledger l JOIN applications a ON a.id = l.application JOIN keys k ON k.application = a.id;
+               FROM ledger_days l JOIN applications a ON a.id = l.application JOIN keys k ON k.application = a.id;
                SELECT who, what, application, detail FROM audit;";
     let output = Command::new("sqlite3")
         .arg(file(&directory))
@@ -195,9 +196,9 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
             "UPDATE applications SET created_at = -5 WHERE id = '{}'",
             ids[2]
         ),
-        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1)", ids[3]),
+        format!("INSERT INTO ledger_days VALUES ('{TODAY}', '{}', -1)", ids[3]),
         format!(
-            "INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807)",
+            "INSERT INTO ledger_days VALUES ('{TODAY}', '{}', 9223372036854775807)",
             ids[4]
         ),
         format!(
@@ -214,7 +215,7 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
             .to_owned(),
         "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)"
             .to_owned(),
-        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1), ('ZZZ', 'x', 1), ('zzz', 'x', 1)"
+        "INSERT INTO ledger_days VALUES ('2026-99-99', 'nobody', 1), ('ZZZ', 'x', 1), ('zzz', 'x', 1)"
             .to_owned(),
     ];
     edit(&directory, &spoilt.join(";\n"));
@@ -451,7 +452,7 @@ async fn days_older_than_forty_are_dropped_when_a_new_one_is_opened() {
     }
     let by_hand = Connection::open(file(&directory)).unwrap();
     let (days, oldest): (u32, String) = by_hand
-        .query_row("SELECT count(*), min(day) FROM ledger", [], |row| {
+        .query_row("SELECT count(*), min(day) FROM ledger_days", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .unwrap();

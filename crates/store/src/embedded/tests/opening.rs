@@ -21,14 +21,14 @@ fn file_and_directory_are_private() {
 #[test]
 fn a_new_store_with_changes_left_in_its_log_is_an_error() {
     let directory = TempDir::new().unwrap();
-    let store = file::make_at(&file(&directory), schema::STEPS).unwrap();
+    let store = file::make_at(&file(&directory), STEPS).unwrap();
     store.busy_timeout(std::time::Duration::ZERO).unwrap();
     let reader = Connection::open(file(&directory)).unwrap();
     reader
         .execute_batch("BEGIN; SELECT count(*) FROM owners")
         .unwrap();
     store
-        .execute("INSERT INTO calendar VALUES ('2025-11-21')", [])
+        .execute("UPDATE calendar SET day = '2025-11-21'", [])
         .unwrap();
     let left = file::close_new(store, &file(&directory)).unwrap_err();
     assert!(format!("{left:?}").contains("write-ahead log"), "{left:?}");
@@ -100,11 +100,7 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     drop(store);
-    let next = [
-        schema::STEPS,
-        &["ALTER TABLE applications ADD COLUMN colour TEXT"],
-    ]
-    .concat();
+    let next = [STEPS, &["ALTER TABLE applications ADD COLUMN colour TEXT"]].concat();
     let path = file(&directory);
     let (writer, _reader) = file::open_steps(directory.path(), &path, &next).unwrap();
     let colour: Option<String> = writer
@@ -132,12 +128,7 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
 fn an_upgrade_that_fails_changes_nothing() {
     let (directory, store) = fresh();
     drop(store);
-    let next = [
-        schema::STEPS,
-        &["CREATE TABLE half (a TEXT)"],
-        &["CREATE TABEL"],
-    ]
-    .concat();
+    let next = [STEPS, &["CREATE TABLE half (a TEXT)"], &["CREATE TABEL"]].concat();
     file::open_steps(directory.path(), &file(&directory), &next)
         .map(drop)
         .unwrap_err();
@@ -147,9 +138,9 @@ fn an_upgrade_that_fails_changes_nothing() {
 #[test]
 fn a_statement_is_not_compiled_again_for_other_values() {
     let directory = TempDir::new().unwrap();
-    let connection = file::make_at(&file(&directory), schema::STEPS).unwrap();
+    let connection = file::make_at(&file(&directory), STEPS).unwrap();
     let mut outdated = connection
-        .prepare("SELECT day FROM ledger ORDER BY day LIMIT ?1")
+        .prepare("SELECT day FROM ledger_days ORDER BY day LIMIT ?1")
         .unwrap();
     for limit in [1, 8] {
         outdated.exists([limit]).unwrap();

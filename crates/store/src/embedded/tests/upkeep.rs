@@ -36,7 +36,7 @@ fn closed_future_days_count_their_grants_for_today() {
     drop(store);
     edit(
         &directory,
-        "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)",
+        "INSERT INTO ledger_days (day, application, granted) VALUES ('never', 'app_0123456789a', 9)",
     );
     let close = |today, now| maintenance::close_future_days(directory.path(), "anna", today, now);
     let refused = close(day(1), NOW).unwrap_err();
@@ -151,7 +151,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
     drop(store);
     let spoilt = format!(
         "UPDATE applications SET own_day = -1 WHERE id = '{}';
-         INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296), ('2026-99-99', '{}', 1);
+         INSERT INTO ledger_days VALUES ('{TODAY}', '{}', 4294967296), ('2026-99-99', '{}', 1);
          INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL, NULL)",
         ids[0], ids[0], ids[2]
     );

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-/// Hosts, user and database.
+/// User, database, and the hosts in the order of the URL: a configuration for each.
 #[derive(Clone)]
-pub struct DatabaseAddress(tokio_postgres::Config);
+pub struct DatabaseAddress(Vec<Config>);
 
 /// The URL of a database is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +29,7 @@ pub enum BadDatabaseUrl {
     User,
     /// No host is named.
     #[error(
-        "write at least one host into the URL, such as \"postgresql://gateway@db.example/scoregate\""
+        "write the hosts before the database's name, such as \"postgresql://gateway@db1.example,db2.example/scoregate\""
     )]
     Host,
     /// TLS is not configured in the URL.
@@ -42,67 +43,85 @@ impl DatabaseAddress {
         if !(url.starts_with("postgresql://") || url.starts_with("postgres://")) {
             return Err(BadDatabaseUrl::Scheme);
         }
-        let parsed: tokio_postgres::Config =
-            url.parse().map_err(|error: tokio_postgres::Error| {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                BadDatabaseUrl::Syntax(cause.unwrap_or_else(|| error.to_string()))
-            })?;
-        if parsed.get_password().is_some() {
-            return Err(BadDatabaseUrl::Password);
-        }
-        if parsed.get_user().is_none() {
-            return Err(BadDatabaseUrl::User);
-        }
-        if parsed.get_hosts().is_empty() {
-            return Err(BadDatabaseUrl::Host);
-        }
-        if parsed.get_ssl_mode() != SslMode::Prefer {
-            return Err(BadDatabaseUrl::SslMode);
-        }
-        Ok(Self(parsed))
+        let each = one_url_per_host(url);
+        each.iter()
+            .map(|url| parse_host(url))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Whether connections never leave this machine.
     pub fn is_local(&self) -> bool {
-        self.0.get_hosts().iter().all(|host| match host {
+        let mut hosts = self.0.iter().flat_map(Config::get_hosts);
+        hosts.all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => name == "localhost" || is_loopback(name),
         })
     }
 
-    /// How to connect to it, without the password. Only a writable host is used.
-    pub(crate) fn server(&self, has_tls: bool, timeout: Duration) -> tokio_postgres::Config {
-        let mut server = self.0.clone();
-        server
-            .ssl_mode(if has_tls {
-                SslMode::Require
-            } else {
-                SslMode::Disable
-            })
-            .target_session_attrs(TargetSessionAttrs::ReadWrite)
-            .connect_timeout(timeout)
-            .application_name("scoregate");
-        server
+    /// How to connect to each host, without the password. Only a writable host is used.
+    pub(crate) fn servers(&self, has_tls: bool, timeout: Duration) -> Vec<Config> {
+        let mode = if has_tls {
+            SslMode::Require
+        } else {
+            SslMode::Disable
+        };
+        let mut servers = self.0.clone();
+        for server in &mut servers {
+            server
+                .ssl_mode(mode)
+                .target_session_attrs(TargetSessionAttrs::ReadWrite)
+                .connect_timeout(timeout)
+                .application_name("scoregate");
+        }
+        servers
     }
+}
+
+/// The URL with each of its hosts alone.
+fn one_url_per_host(url: &str) -> Vec<String> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return vec![url.to_owned()];
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (user, hosts) = match authority.rsplit_once('@') {
+        Some((user, hosts)) => (format!("{user}@"), hosts),
+        None => (String::new(), authority),
+    };
+    hosts
+        .split(',')
+        .map(|host| format!("{scheme}://{user}{host}{path}"))
+        .collect()
+}
+
+fn parse_host(url: &str) -> Result<Config, BadDatabaseUrl> {
+    let parsed: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        BadDatabaseUrl::Syntax(cause.unwrap_or_else(|| error.to_string()))
+    })?;
+    if parsed.get_password().is_some() {
+        return Err(BadDatabaseUrl::Password);
+    }
+    if parsed.get_user().is_none() {
+        return Err(BadDatabaseUrl::User);
+    }
+    if parsed.get_hosts().len() != 1 {
+        return Err(BadDatabaseUrl::Host);
+    }
+    if parsed.get_ssl_mode() != SslMode::Prefer {
+        return Err(BadDatabaseUrl::SslMode);
+    }
+    Ok(parsed)
 }
 
 /// The hosts, the user and the database.
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ports = self.0.get_ports();
-        let hosts = self.0.get_hosts().iter().enumerate().map(|(number, host)| {
-            host_and_port(
-                host,
-                ports.get(number).or(ports.first()).copied().unwrap_or(5432),
-            )
-        });
-        let user = self.0.get_user().unwrap_or_default();
-        let database = self.0.get_dbname().unwrap_or(user);
-        write!(
-            f,
-            "{user}@{}/{database}",
-            hosts.collect::<Vec<_>>().join(",")
-        )
+        let first = self.0.first();
+        let user = first.and_then(Config::get_user).unwrap_or_default();
+        let database = first.and_then(Config::get_dbname).unwrap_or(user);
+        let hosts: Vec<_> = self.0.iter().map(host_and_port).collect();
+        write!(f, "{user}@{}/{database}", hosts.join(","))
     }
 }
 
@@ -112,12 +131,14 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
-/// A host as in a URL, or the directory of its socket.
-pub(crate) fn host_and_port(host: &Host, port: u16) -> String {
-    match host {
-        Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
-        Host::Tcp(name) => format!("{name}:{port}"),
-        Host::Unix(directory) => directory.display().to_string(),
+/// The host as in a URL, or the directory of its socket.
+pub(crate) fn host_and_port(server: &Config) -> String {
+    let port = server.get_ports().first().copied().unwrap_or(5432);
+    match server.get_hosts().first() {
+        Some(Host::Tcp(name)) if name.contains(':') => format!("[{name}]:{port}"),
+        Some(Host::Tcp(name)) => format!("{name}:{port}"),
+        Some(Host::Unix(directory)) => directory.display().to_string(),
+        None => "no host".into(),
     }
 }
 
@@ -144,6 +165,12 @@ mod tests {
                 false,
             ),
             ("postgres://g@a:1,b:2/site", "g@a:1,b:2/site", false),
+            ("postgres://g@[::1]:1,b", "g@[::1]:1,b:5432/g", false),
+            (
+                "postgresql://g@/site?host=/run/postgresql",
+                "g@/run/postgresql/site",
+                true,
+            ),
             ("postgresql://g@127.0.0.1:6432", "g@127.0.0.1:6432/g", true),
             (
                 "postgresql://g@127.0.0.1,db.example/site",
@@ -182,5 +209,22 @@ mod tests {
             unknown.contains("colour") && !unknown.contains("canary"),
             "{unknown}"
         );
+    }
+
+    #[test]
+    fn each_host_keeps_its_name_and_port_and_all_other_settings() {
+        let rest =
+            "site?options=-c%20geqo%3Doff&tcp_user_timeout=3&keepalives=0&channel_binding=require";
+        let url = |hosts: &str| format!("postgresql://gate,way@{hosts}/{rest}");
+        let found = DatabaseAddress::parse(&url("a,[::1]:2,%2Frun%2Fb")).unwrap();
+        let each = ["a", "[::1]:2", "%2Frun%2Fb"].map(|host| url(host).parse().unwrap());
+        assert_eq!(found.0, each);
+        for server in found.servers(true, Duration::from_secs(2)) {
+            assert_eq!(server.get_ssl_mode(), SslMode::Require);
+            assert_eq!(
+                server.get_target_session_attrs(),
+                TargetSessionAttrs::ReadWrite
+            );
+        }
     }
 }

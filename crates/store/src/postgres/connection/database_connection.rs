@@ -9,12 +9,15 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::engine_features::{EngineFeatures, LISTEN};
+use crate::postgres::connection::engine_features::EngineFeatures;
+use crate::postgres::connection::hosts::HostFault;
 use scoregate_base::secret::SecretSetting;
 
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
 /// language.
 const UNREPLICATED: &str = "SyncRepWaitForLSN";
+
+const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
 
 /// Receives the channel of each notification.
 pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -22,10 +25,10 @@ pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 /// How to reach the database.
 #[derive(Clone)]
 pub struct DatabaseConfig {
-    /// Hosts, database and user.
-    pub server: Config,
-    /// The same for notifications of changes, which a pooler does not pass on; `None` if it is not different.
-    pub listen_server: Option<Config>,
+    /// Database and user, for each host.
+    pub servers: Vec<Config>,
+    /// The same for notifications of changes, which a pooler does not pass on.
+    pub listen_servers: Vec<Config>,
     /// The password of the user, read for each connection.
     pub password: Option<SecretSetting>,
     /// TLS; clear text without it.
@@ -92,19 +95,17 @@ pub(crate) struct DatabaseConnection {
 }
 
 impl DatabaseConnection {
-    /// A connection that reports each notification, if the server has them.
+    /// A connection that reports each notification.
     pub(crate) async fn listening(
         config: &DatabaseConfig,
         server: Config,
         notified: &NotificationSink,
-    ) -> Result<Self, tokio_postgres::Error> {
+    ) -> Result<Self, HostFault> {
         let connection = Self::open(config, server, Some(Arc::clone(notified))).await?;
-        if connection.features.has_notifications {
-            connection
-                .client
-                .batch_execute(&config.schema.statement(LISTEN))
-                .await?;
-        }
+        connection
+            .client
+            .batch_execute(&config.schema.statement(LISTEN))
+            .await?;
         Ok(connection)
     }
 
@@ -119,7 +120,7 @@ impl DatabaseConnection {
         config: &DatabaseConfig,
         mut server: Config,
         notified: Option<NotificationSink>,
-    ) -> Result<Self, tokio_postgres::Error> {
+    ) -> Result<Self, HostFault> {
         if let Some(password) = &config.password {
             server.password(password.latest().await.expose());
         }

@@ -1,17 +1,12 @@
-//! The statements that managed services and other engines with PostgreSQL's protocol may lack. Only this file has them, each
-//! with a weaker form:
-//!
-//! - Control functions: a former primary is not recognized, and each start of the server counts as a failover.
-//! - Notifications: changes and shared documents are polled every second.
-//! - Unlogged tables: contents of documents are in the write-ahead log.
-//! - Statistics of tables: no estimates of their rows.
+//! Features of the server of a connection: required ones, and its history. A server may hide its history: then a former primary is
+//! not recognized, and each start of the server counts as a failover. Only this file has the control functions.
 //!
 //! There are no advisory locks: the row of `site` is locked instead, and in one of three modes it excludes what they would.
 
-use std::collections::BTreeMap;
-
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
+
+use crate::postgres::connection::hosts::HostFault;
 
 /// The timeline is that of the current end of the log: the one of the last checkpoint is out of date for a while after a
 /// promotion. The change feed reads the one of the checkpoint, without an access to the log.
@@ -21,20 +16,16 @@ SELECT (SELECT system_identifier FROM pg_control_system())::text AS system,
             ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END AS timeline
 FROM pg_control_checkpoint()";
 
-/// Whether this role has each feature that cannot be tried without an effect. A missing function or view is `NULL`.
+/// A missing function or view is `NULL`.
 const FEATURES: &str = "
-SELECT coalesce(has_function_privilege(to_regprocedure('pg_notify(text,text)'), 'EXECUTE'), false) AS notifications,
-       coalesce(has_table_privilege(to_regclass('pg_stat_user_tables'), 'SELECT'), false) AS statistics,
+SELECT concat_ws(' and ',
+           CASE WHEN has_function_privilege(to_regprocedure('pg_notify(text,text)'), 'EXECUTE') THEN NULL
+                ELSE 'notifications (pg_notify)' END,
+           CASE WHEN has_table_privilege(to_regclass('pg_stat_user_tables'), 'SELECT') THEN NULL
+                ELSE 'statistics of tables (pg_stat_user_tables)' END) AS missing,
        coalesce(has_function_privilege(to_regprocedure('pg_control_system()'), 'EXECUTE'), false) AS cluster";
 
-pub(crate) const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
-
-/// Every role may read these without a lock on the tables.
-pub(crate) const STATISTICS: &str = "
-SELECT relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
-FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
-
-/// The errors of services that do not have a statement, or do not allow it.
+/// The errors of services that do not have a function, or do not allow it.
 const REFUSALS: [SqlState; 5] = [
     SqlState::INSUFFICIENT_PRIVILEGE,
     SqlState::UNDEFINED_FUNCTION,
@@ -43,15 +34,10 @@ const REFUSALS: [SqlState; 5] = [
     SqlState::SYNTAX_ERROR,
 ];
 
-/// The features of the server of a connection.
+/// The information that the server of a connection discloses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineFeatures {
-    pub(crate) has_notifications: bool,
-    pub(crate) has_statistics: bool,
-    /// The expression of the system identifier; empty if the server does not disclose it.
-    pub(crate) cluster: &'static str,
-    /// The keyword of unlogged tables; empty once the server has refused to create one.
-    pub(crate) unlogged: &'static str,
+    has_cluster: bool,
     /// Set once the server has refused to disclose its timeline.
     pub(crate) hides_timeline: bool,
 }
@@ -65,70 +51,39 @@ pub(crate) enum ServerHistory {
 }
 
 impl EngineFeatures {
-    pub(crate) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
-        let row = match client.query_typed_one(FEATURES, &[]).await {
-            Err(error) if is_refusal(&error) => return Ok(Self::default()),
-            row => row?,
-        };
-        let has_notifications = row.try_get("notifications")?;
-        let has_statistics = row.try_get("statistics")?;
-        let discloses_cluster: bool = row.try_get("cluster")?;
-        let cluster = if discloses_cluster {
-            "(SELECT system_identifier::text FROM pg_control_system())"
-        } else {
-            ""
-        };
+    /// Refuses a server without a feature that gateways need.
+    pub(crate) async fn read(client: &Client) -> Result<Self, HostFault> {
+        let row = client.query_typed_one(FEATURES, &[]).await?;
+        let missing: &str = row.try_get("missing")?;
+        if !missing.is_empty() {
+            return Err(HostFault::Unusable(format!(
+                "the server has no {missing}, or this role may not use them: use PostgreSQL, or grant the rights"
+            )));
+        }
         Ok(Self {
-            has_notifications,
-            has_statistics,
-            cluster,
-            unlogged: "UNLOGGED",
+            has_cluster: row.try_get("cluster")?,
             hides_timeline: false,
         })
     }
 
-    /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect. `{history}` is
-    /// the history of the server, to be compared for equality only, and `{cluster}` its system identifier, if it is disclosed.
+    /// A statement in the form for this server. `{history}` is the history of the server, to be compared for equality only, and
+    /// `{cluster}` its system identifier, if it is disclosed.
     pub(crate) fn statement(self, text: String) -> String {
         if !text.contains('{') {
             return text;
         }
-        let notify = if self.has_notifications {
-            "pg_notify"
-        } else {
-            "concat"
-        };
         let history = if self.hides_timeline {
             "'start-' || extract(epoch FROM pg_postmaster_start_time())::text"
         } else {
             "(SELECT timeline_id::text FROM pg_control_checkpoint())"
         };
-        let cluster = match self.cluster {
-            "" => "NULL::text",
-            cluster => cluster,
+        let cluster = if self.has_cluster {
+            "(SELECT system_identifier::text FROM pg_control_system())"
+        } else {
+            "NULL::text"
         };
-        text.replace("{notify}", notify)
-            .replace("{cluster}", cluster)
-            .replace("{unlogged}", self.unlogged)
+        text.replace("{cluster}", cluster)
             .replace("{history}", history)
-    }
-
-    /// Each missing feature, and the effect of its weaker form.
-    pub(crate) fn missing(self) -> BTreeMap<&'static str, &'static str> {
-        let notifications = "changes and documents of other gateways arrive within a second";
-        let statistics = "scoregate_store_live_rows and scoregate_store_dead_rows are absent; make sure that the service \
-                          removes outdated rows";
-        let unlogged = "contents of documents are in the write-ahead log, and on standbys";
-        let features = [
-            (self.has_notifications, ("notifications", notifications)),
-            (self.has_statistics, ("statistics of tables", statistics)),
-            (!self.unlogged.is_empty(), ("unlogged tables", unlogged)),
-        ];
-        features
-            .into_iter()
-            .filter(|(has_it, _)| !has_it)
-            .map(|(_, feature)| feature)
-            .collect()
     }
 }
 
@@ -151,7 +106,7 @@ impl ServerHistory {
     }
 }
 
-/// Whether the server does not have a statement, or does not allow it.
-pub(crate) fn is_refusal(error: &tokio_postgres::Error) -> bool {
+/// Whether the server does not have a function, or does not allow it.
+fn is_refusal(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| REFUSALS.contains(code))
 }

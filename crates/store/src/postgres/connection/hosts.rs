@@ -6,13 +6,12 @@
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 
 use crate::postgres::connection::address::host_and_port;
 use scoregate_base::clock::Clock;
 
-/// The hosts of one configuration, in the order of the next attempt.
+/// The hosts, in the order of the next attempt.
 pub(crate) struct DatabaseHosts(Vec<Config>);
 
 /// No host accepted a connection, or none may be used; a reason for each.
@@ -32,8 +31,8 @@ pub enum ConnectionFault {
     /// A writable host answered that this gateway may not or must not use: no connection is left for its role, the
     /// password is wrong, or it holds another data set. It may accept a connection later.
     Refused,
-    /// A host answered, and its tables cannot be used.
-    UnusableTables,
+    /// A host answered, and this program cannot use its tables, or it lacks a feature.
+    Unusable,
 }
 
 /// Why a host cannot be used.
@@ -45,9 +44,9 @@ pub(crate) enum HostFault {
     /// Another host may be used.
     #[error("{0}")]
     Refused(String),
-    /// Its tables are missing, or this program cannot use them.
+    /// It lacks a feature, its tables are missing, or this program cannot use them.
     #[error("{0}")]
-    UnusableTables(String),
+    Unusable(String),
 }
 
 impl HostFault {
@@ -68,14 +67,14 @@ impl HostFault {
             }
             Self::Connection(_) => ConnectionFault::Unreachable,
             Self::Refused(_) => ConnectionFault::Refused,
-            Self::UnusableTables(_) => ConnectionFault::UnusableTables,
+            Self::Unusable(_) => ConnectionFault::Unusable,
         }
     }
 }
 
 impl DatabaseHosts {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self(one_per_host(config))
+    pub(crate) fn new(servers: &[Config]) -> Self {
+        Self(servers.to_vec())
     }
 
     /// Opens a connection to one host after another, each within its share of `timeout`. The next attempt begins with
@@ -114,7 +113,7 @@ impl DatabaseHosts {
                 Err(_) => no_answer(share),
             };
             reasons.push(if hosts > 1 {
-                format!("{}: {reason}", shown(server))
+                format!("{}: {reason}", host_and_port(server))
             } else {
                 reason
             });
@@ -150,130 +149,13 @@ pub(crate) fn no_answer(within: Duration) -> String {
     )
 }
 
-/// A configuration for each host. One that the library rejects is left as it is.
-fn one_per_host(config: &Config) -> Vec<Config> {
-    let names = config.get_hosts();
-    let addresses = config.get_hostaddrs();
-    let ports = config.get_ports();
-    let hosts = names.len().max(addresses.len());
-    let is_valid = (names.is_empty() || addresses.is_empty() || names.len() == addresses.len())
-        && (ports.len() <= 1 || ports.len() == hosts);
-    if hosts <= 1 || !is_valid {
-        return vec![config.clone()];
-    }
-    let of_host = |number: usize| {
-        let mut own = without_hosts(config);
-        match names.get(number) {
-            Some(Host::Tcp(name)) => own.host(name),
-            Some(Host::Unix(directory)) => own.host_path(directory),
-            None => &mut own,
-        };
-        if let Some(address) = addresses.get(number) {
-            own.hostaddr(*address);
-        }
-        if let Some(port) = ports.get(number).or(ports.first()) {
-            own.port(*port);
-        }
-        own
-    };
-    (0..hosts).map(of_host).collect()
-}
-
-/// Everything but the hosts and their ports, which the library cannot remove.
-fn without_hosts(config: &Config) -> Config {
-    let mut settings = Config::new();
-    settings
-        .ssl_mode(config.get_ssl_mode())
-        .ssl_negotiation(config.get_ssl_negotiation())
-        .channel_binding(config.get_channel_binding())
-        .target_session_attrs(config.get_target_session_attrs())
-        .load_balance_hosts(config.get_load_balance_hosts())
-        .keepalives(config.get_keepalives())
-        .keepalives_idle(config.get_keepalives_idle());
-    if let Some(user) = config.get_user() {
-        settings.user(user);
-    }
-    if let Some(password) = config.get_password() {
-        settings.password(password);
-    }
-    if let Some(database) = config.get_dbname() {
-        settings.dbname(database);
-    }
-    if let Some(options) = config.get_options() {
-        settings.options(options);
-    }
-    if let Some(name) = config.get_application_name() {
-        settings.application_name(name);
-    }
-    if let Some(timeout) = config.get_connect_timeout() {
-        settings.connect_timeout(*timeout);
-    }
-    if let Some(timeout) = config.get_tcp_user_timeout() {
-        settings.tcp_user_timeout(*timeout);
-    }
-    if let Some(interval) = config.get_keepalives_interval() {
-        settings.keepalives_interval(interval);
-    }
-    if let Some(retries) = config.get_keepalives_retries() {
-        settings.keepalives_retries(retries);
-    }
-    settings
-}
-
-fn shown(server: &Config) -> String {
-    let port = server.get_ports().first().copied().unwrap_or(5432);
-    match (server.get_hosts().first(), server.get_hostaddrs().first()) {
-        (Some(host), _) => host_and_port(host, port),
-        (None, Some(address)) => host_and_port(&Host::Tcp(address.to_string()), port),
-        (None, None) => "no host".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio_postgres::config::TargetSessionAttrs;
-
     use super::*;
     use scoregate_base::clock::Wall;
 
-    const SETTINGS: &str = "user=gateway password=canary dbname=site options='-c geqo=off' application_name=scoregate \
-                        sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=2 \
-                        tcp_user_timeout=3 keepalives=0 keepalives_idle=4 keepalives_interval=5 \
-                        keepalives_retries=6 target_session_attrs=read-write load_balance_hosts=random";
-
-    fn parsed(hosts: &str) -> Config {
-        format!("{hosts} {SETTINGS}").parse().unwrap()
-    }
-
-    #[test]
-    fn each_host_keeps_its_name_address_and_port_and_all_other_settings() {
-        for (hosts, each) in [
-            ("host=a", &["host=a"][..]),
-            ("host=a,b", &["host=a", "host=b"]),
-            ("host=a,b port=1", &["host=a port=1", "host=b port=1"]),
-            (
-                "host=a,/run/b port=1,2",
-                &["host=a port=1", "host=/run/b port=2"],
-            ),
-            (
-                "host=a,b hostaddr=::1,127.0.0.1",
-                &["host=a hostaddr=::1", "host=b hostaddr=127.0.0.1"],
-            ),
-            (
-                "hostaddr=::1,127.0.0.1 port=1,2",
-                &["hostaddr=::1 port=1", "hostaddr=127.0.0.1 port=2"],
-            ),
-            // The library rejects these.
-            ("host=a,b hostaddr=::1", &["host=a,b hostaddr=::1"]),
-            ("host=a,b port=1,2,3", &["host=a,b port=1,2,3"]),
-            ("", &[""]),
-        ] {
-            let expected: Vec<Config> = each.iter().map(|host| parsed(host)).collect();
-            assert_eq!(one_per_host(&parsed(hosts)), expected, "{hosts}");
-        }
-        let writable =
-            |server: &Config| server.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
-        assert!(one_per_host(&parsed("host=a,b")).iter().all(writable));
+    fn parsed(hosts: &[&str]) -> Vec<Config> {
+        hosts.iter().map(|host| host.parse().unwrap()).collect()
     }
 
     /// Connects with each host but those of `refused`. Returns the port connected to, and the ports tried.
@@ -296,7 +178,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_attempt_begins_with_the_connected_host_or_after_a_failure_with_the_next_one() {
-        let mut hosts = DatabaseHosts::new(&parsed("host=a,b,c port=1,2,3"));
+        let mut hosts = DatabaseHosts::new(&parsed(&[
+            "host=a port=1",
+            "host=b port=2",
+            "host=c port=3",
+        ]));
         assert_eq!(attempt(&mut hosts, &[1]).await, (Some(2), vec![1, 2]));
         assert_eq!(attempt(&mut hosts, &[]).await, (Some(2), vec![2]));
         hosts.skip_first();
@@ -307,7 +193,12 @@ mod tests {
     #[tokio::test]
     async fn each_host_has_an_equal_share_of_the_deadline_and_a_reason() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
-        let mut hosts = DatabaseHosts::new(&parsed("host=a,b,::1,/run/d port=1"));
+        let mut hosts = DatabaseHosts::new(&parsed(&[
+            "host=a port=1",
+            "host=b port=1",
+            "host=::1 port=1",
+            "host=/run/d",
+        ]));
         let silent = |_| async {
             manual.advance(Duration::from_millis(500));
             std::future::pending::<Result<(), tokio_postgres::Error>>().await

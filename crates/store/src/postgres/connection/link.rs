@@ -34,7 +34,7 @@ struct LinkState {
 impl DatabaseLink {
     pub(crate) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
         let state = LinkState {
-            hosts: DatabaseHosts::new(&config.server),
+            hosts: DatabaseHosts::new(&config.servers),
             open: None,
         };
         Self {

@@ -13,8 +13,7 @@ use crate::postgres::connection::database_connection::{
 use crate::postgres::connection::hosts::DatabaseHosts;
 use scoregate_base::clock::Clock;
 
-/// Delay before a lost connection is replaced, and interval between hints about documents if the server has no notifications.
-/// The feed is read at its usual interval.
+/// Delay before a lost connection is replaced. The feed is read at its usual interval.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
@@ -73,7 +72,7 @@ impl ListenerHints {
 }
 
 async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>) {
-    let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
+    let mut hosts = DatabaseHosts::new(&config.listen_servers);
     let notified = Arc::clone(&hints);
     let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
     let config = &config;
@@ -85,15 +84,7 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
                 // Nothing before it was notified.
                 hints.changed.notify_one();
                 hints.documents.send_replace(());
-                let interval = if connection.features.has_notifications {
-                    Duration::MAX
-                } else {
-                    RETRY_DELAY
-                };
-                let mut closed = Box::pin(connection.closed());
-                while clock.within(interval, &mut closed).await.is_err() {
-                    hints.documents.send_replace(());
-                }
+                connection.closed().await;
             }
             Err(error) => tracing::debug!(%error, "cannot listen for changes"),
         }

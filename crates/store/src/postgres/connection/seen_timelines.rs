@@ -5,18 +5,19 @@
 //! database that lacks the report was restored from a backup.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 
-use crate::durable_file::{FileReplacement, HALF, checksum, if_found};
+use crate::LocalFile;
 use crate::postgres::connection::engine_features::ServerHistory;
 
-/// The first bytes of the file, followed by the checksum.
-const OPENING: &str = "scoregate-timelines 1 ";
+/// The kinds of their rows.
+const TIMELINE: &str = "timeline";
+const DATA_SET: &str = "data set";
 
 /// A failover without a synchronous standby may lose the commits of this time, in milliseconds. One that loses more counts
 /// as a restore.
@@ -26,10 +27,8 @@ const FAILOVER_LOSS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub struct SeenTimelines {
     /// Where they are kept. `None` for a process that only reads them.
-    file: Option<PathBuf>,
+    file: Option<Arc<LocalFile>>,
     state: Mutex<SeenState>,
-    /// Held while the file is written, so that an older state never replaces a newer one.
-    writing: Mutex<()>,
 }
 
 /// The states of the servers and data sets.
@@ -38,8 +37,6 @@ pub(crate) struct SeenState {
     /// The highest timelines, by the cluster's system identifier.
     timelines: BTreeMap<String, u32>,
     data_sets: BTreeMap<String, RestoreMarks>,
-    /// There is a file, and it cannot be read.
-    is_unreadable: bool,
 }
 
 /// Times of a data set in milliseconds. Each only grows, unless commits are lost.
@@ -72,41 +69,26 @@ pub(crate) enum ServerAge {
 }
 
 impl SeenTimelines {
-    /// The file's name in the data directory.
-    pub const NAME: &str = "scoregate.timelines";
-
     /// Reads those of a data directory, and keeps new ones there.
-    pub fn kept_in(directory: &Path) -> Self {
-        let file = directory.join(Self::NAME);
-        Self {
-            file: Some(file),
-            ..Self::read_in(directory)
-        }
+    pub fn kept_in(file: Arc<LocalFile>) -> io::Result<Self> {
+        let state = Mutex::new(read(&file)?);
+        let file = Some(file);
+        Ok(Self { file, state })
     }
 
     /// Reads those of a data directory. New ones are kept in memory only.
-    pub fn read_in(directory: &Path) -> Self {
-        let path = directory.join(Self::NAME);
-        let state = read(&path).unwrap_or_else(|error| {
-            tracing::error!(
-                %error, path = %path.display(),
-                "the file of database timelines cannot be read; a server that was the primary before an earlier failover, or \
-                 was restored, is not recognized until the current one was used"
-            );
-            SeenState {
-                is_unreadable: true,
-                ..SeenState::default()
-            }
-        });
-        Self {
+    pub fn read_in(directory: &Path) -> io::Result<Self> {
+        let file = LocalFile::open_existing(directory)?;
+        let state = file.as_ref().map(read).transpose()?.unwrap_or_default();
+        Ok(Self {
+            file: None,
             state: Mutex::new(state),
-            ..Self::default()
-        }
+        })
     }
 
     /// The file, for messages.
     pub(crate) fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+        self.file.as_ref().map(|file| file.path())
     }
 
     /// The servers and data sets that are known now.
@@ -148,22 +130,27 @@ impl SeenTimelines {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let writing = self.writing.lock();
-        let lines = self.state.lock().lines();
-        let replacement = FileReplacement::begin(file, HALF)?;
-        replacement
-            .file()
-            .write_all(format!("{OPENING}{}\n{lines}", checksum(lines.as_bytes())).as_bytes())?;
-        replacement.finish()?;
-        drop(writing);
-        Ok(())
+        file.change(|change| {
+            // Taken while the file is locked, so that an older state never replaces a newer one.
+            let state = self.state();
+            change.clear(TIMELINE)?;
+            change.clear(DATA_SET)?;
+            for (system, timeline) in &state.timelines {
+                change.put("promises", TIMELINE, system, timeline)?;
+            }
+            for (data_set, marks) in &state.data_sets {
+                let marks = (marks.restored_at, marks.seen_at);
+                change.put("promises", DATA_SET, data_set, &marks)?;
+            }
+            Ok(())
+        })
     }
 }
 
 impl SeenState {
     /// Whether a timeline was ever checked from this data directory.
     pub(crate) fn has_timelines(&self) -> bool {
-        self.is_unreadable || !self.timelines.is_empty()
+        !self.timelines.is_empty()
     }
 
     /// Whether the data set was restored since.
@@ -205,19 +192,6 @@ impl SeenState {
             .copied()
             .unwrap_or_default()
     }
-
-    fn lines(&self) -> String {
-        let timelines = self.timelines.iter();
-        let timelines = timelines.map(|(system, timeline)| format!("{system} {timeline}\n"));
-        let data_sets = self.data_sets.iter().map(|(data_set, marks)| {
-            let RestoreMarks {
-                restored_at,
-                seen_at,
-            } = marks;
-            format!("{data_set} {restored_at} {seen_at}\n")
-        });
-        timelines.chain(data_sets).collect()
-    }
 }
 
 impl RestoreMarks {
@@ -229,37 +203,20 @@ impl RestoreMarks {
     }
 }
 
-fn read(path: &Path) -> io::Result<SeenState> {
-    let Some(text) = if_found(fs::read_to_string(path))? else {
-        return Ok(SeenState::default());
-    };
-    parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the file is damaged"))
-}
-
-fn parse(text: &str) -> Option<SeenState> {
-    let (first, rest) = text.split_once('\n')?;
-    if first.strip_prefix(OPENING) != Some(&*checksum(rest.as_bytes())) {
-        return None;
-    }
+fn read(file: &LocalFile) -> io::Result<SeenState> {
     let mut state = SeenState::default();
-    for line in rest.lines() {
-        let fields: Vec<&str> = line.split(' ').collect();
-        match fields.as_slice() {
-            [system, timeline] => {
-                let timeline = timeline.parse().ok()?;
-                state.timelines.insert((*system).to_owned(), timeline);
-            }
-            [data_set, restored_at, seen_at] => {
-                let marks = RestoreMarks {
-                    restored_at: restored_at.parse().ok()?,
-                    seen_at: seen_at.parse().ok()?,
-                };
-                state.data_sets.insert((*data_set).to_owned(), marks);
-            }
-            _ => return None,
-        }
+    for row in file.read("promises", TIMELINE)? {
+        state.timelines.insert(row.key, row.value);
     }
-    Some(state)
+    for row in file.read("promises", DATA_SET)? {
+        let (restored_at, seen_at) = row.value;
+        let marks = RestoreMarks {
+            restored_at,
+            seen_at,
+        };
+        state.data_sets.insert(row.key, marks);
+    }
+    Ok(state)
 }
 
 #[cfg(test)]
@@ -287,7 +244,8 @@ mod tests {
     #[test]
     fn a_server_that_lacks_what_was_seen_is_not_current_also_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let seen = SeenTimelines::kept_in(directory.path());
+        let kept = || SeenTimelines::kept_in(Arc::new(LocalFile::open(directory.path()).unwrap()));
+        let seen = kept().unwrap();
         let [before, used, after] = [1, 2, 3].map(|timeline| on_timeline("71", timeline));
         let hidden = ServerHistory::Hidden("refused".into());
         let elsewhere = on_timeline("72", 1);
@@ -301,10 +259,8 @@ mod tests {
         assert!(seen.raise("a-b-c", report(5, 60_000)));
         assert!(!seen.raise("a-b-c", report(5, 60_000)));
         seen.save().unwrap();
-        for seen in [
-            SeenTimelines::kept_in(directory.path()),
-            SeenTimelines::read_in(directory.path()),
-        ] {
+        for seen in [kept(), SeenTimelines::read_in(directory.path())] {
+            let seen = seen.unwrap();
             for (state, expected) in [
                 (server(&used, 5, 60_000), ServerAge::Current),
                 (server(&used, 5, 59_999), ServerAge::LacksCommits),
@@ -326,26 +282,5 @@ mod tests {
             seen.state().compare(&server(&before, 6, 1)),
             ServerAge::Current
         );
-    }
-
-    #[test]
-    fn a_damaged_file_of_timelines_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(SeenTimelines::NAME);
-        let seen = SeenTimelines::kept_in(directory.path());
-        seen.record(&server(&on_timeline("7123456789", 12), 5, 50_000));
-        seen.save().unwrap();
-        let whole = fs::read(&path).unwrap();
-        assert_eq!(read(&path).unwrap(), seen.state());
-        for cut in 0..whole.len() {
-            fs::write(&path, &whole[..cut]).unwrap();
-            assert_eq!(
-                read(&path).unwrap_err().kind(),
-                io::ErrorKind::InvalidData,
-                "{cut}"
-            );
-            let seen = SeenTimelines::kept_in(directory.path());
-            assert!(seen.state().has_timelines(), "{cut}");
-        }
     }
 }

@@ -15,7 +15,7 @@ use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::connection::seen_timelines::{
     RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
 };
-use crate::postgres::schema::tables::{IS_OWN, RESTORED, SchemaFormat};
+use crate::postgres::tables::{IS_OWN, RESTORED, SchemaFormat};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
@@ -25,6 +25,9 @@ const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site"
 
 /// Marks the tables as restored, for gateways that do not know of the missing commits.
 const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
+
+/// Removes the timelines that were checked, for operators.
+const FORGET: &str = "DELETE FROM promises WHERE kind = 'timeline'";
 
 #[derive(Debug)]
 pub(crate) struct ServerCheck {
@@ -59,7 +62,7 @@ impl ServerCheck {
         now: Mono,
     ) -> Result<bool, HostFault> {
         let admitted = self.judge(client).await;
-        if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
+        if let Err(HostFault::Refused(reason) | HostFault::Unusable(reason)) = &admitted {
             self.log(reason, now);
         }
         admitted
@@ -106,7 +109,7 @@ impl ServerCheck {
         if let Some(problem) =
             SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?)
         {
-            return Err(HostFault::UnusableTables(problem));
+            return Err(HostFault::Unusable(problem));
         }
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
         if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {
@@ -131,7 +134,7 @@ impl ServerCheck {
                 "the server does not disclose its timeline ({reason}), and timelines were checked before: it may be a former \
                  primary. Grant EXECUTE on the control functions to this role, or, if the database was moved to a service \
                  without them,{} restart the gateway",
-                self.file_to_delete()
+                self.how_to_forget()
             )));
         }
         if !self.accepts_hidden.swap(true, Ordering::AcqRel) {
@@ -144,10 +147,13 @@ impl ServerCheck {
         Ok(())
     }
 
-    fn file_to_delete(&self) -> String {
+    fn how_to_forget(&self) -> String {
         self.seen
             .file()
-            .map(|file| format!(" delete {} and", file.display()))
+            .map(|file| {
+                let file = file.display();
+                format!(" run `sqlite3 {file} \"{FORGET}\"` and")
+            })
             .unwrap_or_default()
     }
 

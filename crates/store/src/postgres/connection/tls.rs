@@ -63,10 +63,10 @@ impl DatabaseSettings {
             .map(|file| self.tls(file))
             .transpose()?;
         let has_tls = tls.is_some();
-        let server = |address: &DatabaseAddress| address.server(has_tls, self.timeout);
+        let listen_address = self.listen_address.as_ref().unwrap_or(&self.address);
         Ok(DatabaseConfig {
-            server: server(&self.address),
-            listen_server: self.listen_address.as_ref().map(server),
+            servers: self.address.servers(has_tls, self.timeout),
+            listen_servers: listen_address.servers(has_tls, self.timeout),
             password: self.password.clone(),
             tls: tls.map(Arc::new),
             schema: self.schema.clone(),

@@ -32,7 +32,7 @@ use scoregate_base::clock::{Mono, Wall};
 const CLOCK: &str = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS at) n";
 
 /// A name of a channel has at most 63 characters; LISTEN shortens it, this function refuses it.
-const HINT: &str = "{notify}(left('{schema}_documents', 63), '')::text";
+const HINT: &str = "pg_notify(left('{schema}_documents', 63), '')::text";
 
 /// One row, also for a document without one.
 const STATE: &str = "

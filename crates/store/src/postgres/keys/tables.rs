@@ -15,12 +15,11 @@ const TODAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-0
 impl SqlTables for SchemaClient<'_> {
     type Fault = ChangeFault;
 
-    const LEDGER: &'static str = "ledger_days";
     const POSITION: &'static str = "strpos";
     /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
     const ADD_AUDIT: &'static str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
-RETURNING {notify}(left('{schema}_changes', 63), application)";
+RETURNING pg_notify(left('{schema}_changes', 63), application)";
     /// The history changes with every failover and restore: a server that lost changes may assign their numbers again. `NULL`
     /// once the tables were replaced by a dump.
     const SOURCE: &'static str = "(SELECT s.id::text || '/' || c.restored_at || '/' || {history}

@@ -1,12 +1,10 @@
 //! The report of `scoregate store check` on a database, and its state for metrics.
 
-use std::collections::BTreeMap;
-
 use tokio_postgres::Row;
 
 use scoregate_base::clock::{Day, Wall};
 
-use crate::postgres::connection::engine_features::{EngineFeatures, STATISTICS, ServerHistory};
+use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::sql::tables::SqlRow as _;
 use crate::{DatabaseStatus, HotTable, TableRows};
@@ -36,8 +34,6 @@ pub struct DatabaseReport {
     pub is_synchronous: bool,
     /// Why the timeline of the server cannot be checked.
     pub hidden_timeline: Option<String>,
-    /// Other features that the server lacks, and the effect of each.
-    pub missing_features: BTreeMap<&'static str, &'static str>,
     /// The server's clock.
     pub clock: Wall,
 }
@@ -45,6 +41,11 @@ pub struct DatabaseReport {
 /// As this user's transactions have it: a role may have a setting of its own.
 const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
            AND current_setting('synchronous_commit') IN ('on', 'remote_apply')";
+
+/// Every role may read these without a lock on the tables.
+const STATISTICS: &str = "
+SELECT relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
+FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
 
 const STATUS: &str = "SELECT {is_synchronous} AS is_synchronous";
 
@@ -60,7 +61,6 @@ SELECT current_setting('server_version') AS server,
        (SELECT count(*) FROM {schema}.audit) AS audit,
        (SELECT count(*) FROM {schema}.documents) AS documents,
        {is_synchronous} AS is_synchronous,
-       (SELECT relpersistence = 'u' FROM pg_class WHERE oid = to_regclass('{schema}.document_contents')) AS is_unlogged,
        n.at AS clock
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
 LEFT JOIN {schema}.keys k ON true
@@ -74,15 +74,6 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
-    let unlogged = if row.try_get("is_unlogged")? {
-        client.features.unlogged
-    } else {
-        ""
-    };
-    let features = EngineFeatures {
-        unlogged,
-        ..client.features
-    };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
@@ -95,7 +86,6 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         documents: row.number("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
         hidden_timeline,
-        missing_features: features.missing(),
         clock: row.time("clock")?,
     })
 }
@@ -106,20 +96,17 @@ pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus
         .query_one(&statement(STATUS), &[])
         .await?
         .try_get("is_synchronous")?;
-    let mut status = DatabaseStatus {
+    let rows = client
+        .query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()])
+        .await?;
+    let tables = rows
+        .iter()
+        .filter_map(|row| table_rows(row).transpose())
+        .collect::<SqlResult<_>>()?;
+    Ok(DatabaseStatus {
         is_synchronous,
-        tables: Vec::new(),
-    };
-    if client.features.has_statistics {
-        let rows = client
-            .query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()])
-            .await?;
-        status.tables = rows
-            .iter()
-            .filter_map(|row| table_rows(row).transpose())
-            .collect::<Result<_, _>>()?;
-    }
-    Ok(status)
+        tables,
+    })
 }
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {

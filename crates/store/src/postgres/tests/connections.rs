@@ -14,7 +14,8 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     create_tables(config.clone()).await;
     let name = format!("counted_{}", config.schema.statement("{schema}"));
     let observer = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    config.server.application_name(&name);
+    config.servers[0].application_name(&name);
+    config.listen_servers.clone_from(&config.servers);
     let store = Arc::new(
         PostgresStore::open_with(config, Clock::system(), true)
             .await

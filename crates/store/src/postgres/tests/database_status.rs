@@ -10,7 +10,7 @@ const POLLS: u32 = 400;
 /// A store with new tables, and the same store for a runtime role.
 async fn stores(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
     let config = DatabaseConfig {
-        server: server.url().parse().unwrap(),
+        servers: vec![server.url().parse().unwrap()],
         ..config()
     };
     create_tables(config.clone()).await;
@@ -24,7 +24,7 @@ async fn stores(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
         .await
         .unwrap();
     let mut runtime = config;
-    runtime.server.user("runtime");
+    runtime.servers[0].user("runtime");
     (
         owner,
         PostgresStore::open_with(runtime, Clock::system(), true)

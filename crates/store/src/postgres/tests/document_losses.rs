@@ -16,13 +16,13 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
     let settings = ["fsync=off"];
     let mut old = PostgresServer::start(&settings);
     let config = DatabaseConfig {
-        server: old.url().parse().unwrap(),
+        servers: vec![old.url().parse().unwrap()],
         ..config()
     };
     create_tables(config.clone()).await;
     let open = async |server: &PostgresServer| {
         let config = DatabaseConfig {
-            server: server.url().parse().unwrap(),
+            servers: vec![server.url().parse().unwrap()],
             ..config.clone()
         };
         documents(
@@ -63,7 +63,7 @@ async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&[]);
     let config = DatabaseConfig {
-        server: server.url().parse().unwrap(),
+        servers: vec![server.url().parse().unwrap()],
         ..config()
     };
     create_tables(config.clone()).await;

@@ -501,7 +501,7 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
         .await
         .unwrap();
     let mut runtime = config.clone();
-    runtime.server.user(&role);
+    runtime.servers[0].user(&role);
     let store = Arc::new(PostgresStore::open(runtime, Clock::system()).await.unwrap());
     let one = documents(&store, 1);
     one.published().await.unwrap();

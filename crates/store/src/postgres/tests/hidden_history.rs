@@ -25,23 +25,19 @@ async fn managed() -> DatabaseConfig {
     static READY: OnceCell<()> = OnceCell::const_new();
     let mut config = config();
     let owner = config.clone();
-    config.server.dbname("managed");
+    config.servers[0].dbname("managed");
     let prepare = async || {
         execute(&owner, "CREATE DATABASE managed").await;
         execute(&config, &PREPARE.replace("{database}", "managed")).await;
     };
     READY.get_or_init(prepare).await;
-    config.server.user("managed");
+    config.servers[0].user("managed");
     config
 }
 
 /// A store of this data directory.
 fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
-    PostgresStore::unopened(
-        config.clone(),
-        Clock::system(),
-        SeenTimelines::kept_in(directory),
-    )
+    PostgresStore::unopened(config.clone(), Clock::system(), kept_in(directory))
 }
 
 #[tokio::test]
@@ -63,7 +59,7 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     );
 
     let mut disclosed = config.clone();
-    disclosed.server.user(postgres::OWNER);
+    disclosed.servers[0].user(postgres::OWNER);
     store(&disclosed, directory.path()).check().await.unwrap();
     let refused = store(&config, directory.path()).check().await;
     let Err(OpenFailure {
@@ -77,11 +73,13 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     for words in [
         "does not disclose its timeline (permission denied",
         "were checked before",
-        SeenTimelines::NAME,
+        "DELETE FROM promises WHERE kind = 'timeline'",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    std::fs::remove_file(directory.path().join(SeenTimelines::NAME)).unwrap();
+    let file = rusqlite::Connection::open(directory.path().join(LocalFile::NAME)).unwrap();
+    file.execute("DELETE FROM promises WHERE kind = 'timeline'", [])
+        .unwrap();
     store(&config, directory.path()).check().await.unwrap();
 }
 
@@ -90,7 +88,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let mut config = DatabaseConfig {
-        server: server.url().parse().unwrap(),
+        servers: vec![server.url().parse().unwrap()],
         ..config()
     };
     let owner = config.clone();
@@ -99,7 +97,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
         "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed",
     )
     .await;
-    config.server.user("managed");
+    config.servers[0].user("managed");
     create_tables(config.clone()).await;
     let store = PostgresStore::unopened(config, Clock::system(), SeenTimelines::default());
     store.check().await.unwrap();
@@ -121,11 +119,11 @@ async fn the_feed_of_a_server_with_a_hidden_timeline_has_another_source_after_ea
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let mut config = DatabaseConfig {
-        server: server.url().parse().unwrap(),
+        servers: vec![server.url().parse().unwrap()],
         ..config()
     };
     execute(&config, &PREPARE.replace("{database}", "postgres")).await;
-    config.server.user("managed");
+    config.servers[0].user("managed");
     create_tables(config.clone()).await;
     let store = PostgresStore::open(config, Clock::system()).await.unwrap();
     let before = store.position().await.unwrap();

@@ -1,114 +1,63 @@
-//! A database without the features that managed services and other engines with PostgreSQL's protocol may lack.
-
-use tokio::sync::OnceCell;
+//! A database without features that managed services and other engines with PostgreSQL's protocol may lack.
 
 use super::hidden_history::execute;
 use super::*;
-use crate::{DocumentSharing as _, StoreHealth as _};
 
-const PREPARE: &str =
-    "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE without_features TO tenant";
+const REFUSE_UNLOGGED_TABLES: &str = "
+CREATE OR REPLACE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid
+               WHERE c.relpersistence = 'u') THEN
+        RAISE feature_not_supported USING MESSAGE = 'no unlogged tables';
+    END IF;
+END $$;
+CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION refuse_unlogged_tables();";
 
-/// A schema in a database of the shared server without these features.
-async fn without_features() -> DatabaseConfig {
-    static READY: OnceCell<()> = OnceCell::const_new();
+/// A database of the shared server without these features, for its owner.
+async fn without(name: &str, remove: &str) -> DatabaseConfig {
     let mut config = config();
-    let owner = config.clone();
-    config.server.dbname("without_features");
-    let prepare = async || {
-        execute(&owner, "CREATE DATABASE without_features").await;
-        execute(&config, postgres::REMOVE_FEATURES).await;
-        execute(&config, PREPARE).await;
-    };
-    READY.get_or_init(prepare).await;
-    config.server.user("tenant");
+    execute(&config, &format!("CREATE DATABASE {name}")).await;
+    config.servers[0].dbname(name);
+    execute(&config, remove).await;
     config
 }
 
-async fn fresh_store() -> ((), PostgresStore) {
-    let config = without_features().await;
-    create_tables(config.clone()).await;
-    (
-        (),
-        PostgresStore::open_with(config, Clock::system(), true)
-            .await
-            .unwrap(),
-    )
+async fn refusal(config: &DatabaseConfig) -> String {
+    PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Create, None)
+        .await
+        .unwrap_err()
+        .to_string()
 }
 
-conformance::run_with!(fresh_store, "postgresql");
-
 #[tokio::test]
-async fn a_report_names_each_missing_feature() {
+async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_them() {
     needs!("postgresql");
-    let missing = async |config: DatabaseConfig| {
-        create_tables(config.clone()).await;
-        let found = PostgresStore::inspect(config, Clock::system())
-            .await
-            .unwrap();
-        (
-            found.hidden_timeline,
-            found.missing_features.into_keys().collect::<Vec<_>>(),
-        )
+    let config = without("without_features", postgres::REMOVE_FEATURES).await;
+    let opened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default())
+        .check()
+        .await;
+    let Err(OpenFailure {
+        kind: ConnectionFault::Unusable,
+        error,
+    }) = opened
+    else {
+        panic!("{opened:?}")
     };
-    let (reason, names) = missing(without_features().await).await;
-    assert!(
-        reason
-            .as_ref()
-            .is_some_and(|reason| reason.contains("does not exist")),
-        "{reason:?}"
-    );
-    assert_eq!(
-        names,
-        ["notifications", "statistics of tables", "unlogged tables"]
-    );
-    assert_eq!(missing(config()).await, (None, Vec::new()));
-}
-
-#[tokio::test]
-async fn the_state_of_a_database_without_statistics_has_no_rows() {
-    needs!("postgresql");
-    let ((), store) = fresh_store().await;
-    let status = store.database_status().await.unwrap().unwrap();
-    assert_eq!((status.is_synchronous, status.tables), (false, Vec::new()));
-}
-
-#[tokio::test]
-async fn without_unlogged_tables_several_programs_create_the_tables_of_a_schema_concurrently() {
-    needs!("postgresql");
-    for prepare in ["SELECT", "CREATE SCHEMA {schema}"] {
-        let config = without_features().await;
-        execute(&config, prepare).await;
-        let all =
-            futures_util::future::join_all((0..6).map(|_| create_tables(config.clone()))).await;
-        let created = all
-            .iter()
-            .filter(|change| matches!(change, TablesChange::Created(_)))
-            .count();
-        assert_eq!(created, 1, "{all:?}");
-        PostgresStore::open(config, Clock::system()).await.unwrap();
+    let inspected = PostgresStore::inspect(config.clone(), Clock::system()).await;
+    for reason in [
+        error.to_string(),
+        inspected.unwrap_err().to_string(),
+        refusal(&config).await,
+    ] {
+        let named = "no notifications (pg_notify) and statistics of tables (pg_stat_user_tables)";
+        assert!(reason.contains(named), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn without_notifications_there_is_a_hint_about_documents_every_second() {
+async fn a_server_without_unlogged_tables_gets_no_tables() {
     needs!("postgresql");
-    let config = without_features().await;
-    create_tables(config.clone()).await;
-    let (clock, manual) = Clock::manual(NOON);
-    let store = Arc::new(PostgresStore::open_with(config, clock, true).await.unwrap());
-    let documents = Arc::clone(&store)
-        .shared_documents("scope".into(), 1)
-        .unwrap();
-    // Once when it begins to listen.
-    documents.published().await.unwrap();
-    let mut hint = documents.published();
-    assert!(futures_util::poll!(&mut hint).is_pending());
-    let mut waited = Duration::ZERO;
-    while futures_util::poll!(&mut hint).is_pending() {
-        manual.advance(Duration::from_millis(250));
-        waited += Duration::from_millis(250);
-        tokio::task::yield_now().await;
-    }
-    assert!(waited >= Duration::from_secs(1), "{waited:?}");
+    let config = without("without_unlogged", REFUSE_UNLOGGED_TABLES).await;
+    let reason = refusal(&config).await;
+    assert!(reason.contains("no unlogged tables"), "{reason}");
 }

@@ -21,6 +21,7 @@ mod transfer;
 mod upgrade;
 mod whole;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +31,13 @@ use proptest::test_runner::{Config, TestRunner};
 use super::connection::link::DatabaseLink;
 use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
-use super::schema::steps::STEPS;
 use super::*;
 use crate::conformance;
+use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange,
-    LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _,
-    StoreChange, StoredKey, minute_of, sample,
+    LedgerExchangeReply, LedgerReport, LocalFile, OwnLimits, ReportOutcome, StatusMinute,
+    StatusStore as _, StoreChange, StoredKey, minute_of, sample,
 };
 use postgres::{new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
@@ -47,8 +48,8 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
 fn config() -> DatabaseConfig {
     DatabaseConfig {
-        server: shared_server().url().parse().unwrap(),
-        listen_server: None,
+        servers: vec![shared_server().url().parse().unwrap()],
+        listen_servers: vec![shared_server().url().parse().unwrap()],
         password: None,
         tls: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
@@ -62,20 +63,6 @@ async fn create_tables(config: DatabaseConfig) -> TablesChange {
         .unwrap()
 }
 
-/// Creates the tables of an older release, and runs another statement.
-async fn create_older_tables(config: &DatabaseConfig, format: usize, statement: &str) {
-    let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let statements = format!(
-        "CREATE SCHEMA {{schema}};{};{statement}",
-        STEPS[..format].concat()
-    );
-    link.run("prepare a test", async |client| {
-        client.batch_execute(&statements).await
-    })
-    .await
-    .unwrap();
-}
-
 impl PostgresStore {
     /// With `ignores_clock` the day of each exchange is used alone.
     pub(crate) async fn open_with(
@@ -87,6 +74,11 @@ impl PostgresStore {
         store.check().await?;
         Ok(store)
     }
+}
+
+/// The timelines of a data directory.
+fn kept_in(directory: &Path) -> SeenTimelines {
+    SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
 }
 
 /// A store with new tables, in which the tests set the day.
@@ -331,7 +323,7 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
         .unwrap();
 
     let mut runtime = config.clone();
-    runtime.server.user(&role);
+    runtime.servers[0].user(&role);
     let store = PostgresStore::open(runtime.clone(), Clock::system())
         .await
         .unwrap();

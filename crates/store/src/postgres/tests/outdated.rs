@@ -211,28 +211,3 @@ async fn requests_are_not_merged_while_a_gateway_reports() {
         [("app_1 models ok".to_owned(), 7)]
     );
 }
-
-#[tokio::test]
-async fn usage_is_not_merged_while_a_gateway_reports() {
-    needs!("postgresql");
-    let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    granted(
-        &store,
-        report(created(&store).await, 1, NodeTotals::default(), 5),
-    )
-    .await;
-    execute(
-        &store,
-        "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)",
-    )
-    .await;
-    execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
-    assert_eq!(store.delete_outdated().await.unwrap(), 0);
-    execute(&other, "COMMIT").await;
-    assert_eq!(store.delete_outdated().await.unwrap(), 1);
-    let query = "SELECT application, units FROM {schema}.usage_days";
-    assert_eq!(rows(&store, query).await, [("app_1".to_owned(), 7)]);
-}

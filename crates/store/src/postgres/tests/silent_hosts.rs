@@ -18,12 +18,12 @@ async fn within_limit<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// The server that the tests share, as the second host after `first`.
-fn second_host_after(first: &str) -> tokio_postgres::Config {
-    shared_server()
-        .url()
-        .replace('@', &format!("@{first},"))
-        .parse()
-        .unwrap()
+fn second_host_after(first: &str) -> Vec<tokio_postgres::Config> {
+    let second = shared_server().url();
+    let (user, rest) = second.split_once('@').unwrap();
+    let (_, database) = rest.split_once('/').unwrap();
+    let first = format!("{user}@{first}/{database}");
+    [first, second].map(|url| url.parse().unwrap()).to_vec()
 }
 
 /// A host that never answers.
@@ -52,7 +52,7 @@ async fn a_host_that_never_answers_does_not_hide_the_next_one() {
     let mut config = config();
     create_tables(config.clone()).await;
     let silent = SilentHost::start().await;
-    config.server = second_host_after(&silent.address());
+    config.servers = second_host_after(&silent.address());
     let (clock, manual) = Clock::manual(NOON);
     let timeout = config.timeout;
 
@@ -74,7 +74,7 @@ async fn changes_are_notified_by_the_host_that_answers() {
     let mut config = config();
     create_tables(config.clone()).await;
     let silent = SilentHost::start().await;
-    config.listen_server = Some(second_host_after(&silent.address()));
+    config.listen_servers = second_host_after(&silent.address());
     let (clock, manual) = Clock::manual(NOON);
     let timeout = config.timeout;
     let store = PostgresStore::open_with(config, clock, true).await.unwrap();
@@ -91,7 +91,10 @@ async fn changes_are_notified_by_the_host_that_answers() {
 /// Waits until a commit on the server waits for a standby.
 async fn commit_waits_for_standby(server: tokio_postgres::Config) {
     let link = DatabaseLink::new(
-        Arc::new(DatabaseConfig { server, ..config() }),
+        Arc::new(DatabaseConfig {
+            servers: vec![server],
+            ..config()
+        }),
         Clock::system(),
     );
     let waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -113,13 +116,13 @@ async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host
     let mut unreplicated = server.clone();
     unreplicated.options("-c synchronous_commit=local");
     create_tables(DatabaseConfig {
-        server: unreplicated,
+        servers: vec![unreplicated],
         ..config.clone()
     })
     .await;
     let url = primary.url();
     let (_, host) = url.split_once('@').unwrap();
-    config.server = second_host_after(host.split('/').next().unwrap());
+    config.servers = second_host_after(host.split('/').next().unwrap());
     let (clock, manual) = Clock::manual(NOON);
     let timeout = config.timeout;
     let store = PostgresStore::open_with(config, clock, true).await.unwrap();

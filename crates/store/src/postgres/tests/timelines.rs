@@ -14,12 +14,12 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
     let host = |url: &String| url.split(['@', '/']).nth(3).unwrap().to_owned();
     let all = urls.iter().map(host).collect::<Vec<_>>().join(",");
     let address = DatabaseAddress::parse(&urls[0].replace(&host(&urls[0]), &all)).unwrap();
-    let server = address.server(false, config.timeout);
+    let servers = address.servers(false, config.timeout);
     let config = DatabaseConfig {
-        server,
+        servers,
         ..config.clone()
     };
-    PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory))
+    PostgresStore::unopened(config, Clock::system(), kept_in(directory))
 }
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
@@ -38,7 +38,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     let directory = tempfile::tempdir().unwrap();
     let mut old = PostgresServer::start(&SETTINGS);
     let config = DatabaseConfig {
-        server: old.url().parse().unwrap(),
+        servers: vec![old.url().parse().unwrap()],
         ..config()
     };
     create_tables(config.clone()).await;
@@ -71,7 +71,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     assert_eq!(granted_by_clock(&both, id).await, 100);
     let count = async |server: &PostgresServer| {
         let config = DatabaseConfig {
-            server: server.url().parse().unwrap(),
+            servers: vec![server.url().parse().unwrap()],
             ..config.clone()
         };
         PostgresStore::inspect(config, Clock::system())
@@ -88,7 +88,7 @@ async fn a_server_that_is_read_only_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = PostgresServer::start(&SETTINGS);
     let config = DatabaseConfig {
-        server: server.url().parse().unwrap(),
+        servers: vec![server.url().parse().unwrap()],
         ..config()
     };
     create_tables(config.clone()).await;
@@ -120,7 +120,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     let unopened =
         PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
     let Err(OpenFailure {
-        kind: ConnectionFault::UnusableTables,
+        kind: ConnectionFault::Unusable,
         error,
     }) = unopened.check().await
     else {
@@ -140,11 +140,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     );
     create_tables(config.clone()).await;
     let site = unopened.position().await.unwrap();
-    let other = PostgresStore::unopened(
-        config,
-        Clock::system(),
-        SeenTimelines::kept_in(directory.path()),
-    );
+    let other = PostgresStore::unopened(config, Clock::system(), kept_in(directory.path()));
     other.accept_only("another");
     let error = other.day().await.unwrap_err().to_string();
     assert!(

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::hidden_history::execute;
 use super::*;
 use crate::{
     Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange,
     OwnerChangeKind, OwnerQuery, OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery,
-    RequestStore as _, RequestTotal, StatusMinute, StatusStore as _, TransferError, UsageQuery,
-    UsageStore as _, UsageTotal, conformance, maintenance, minute_of,
+    RequestStore as _, RequestTotal, StatusMinute, StatusStore as _, TransferError, conformance,
+    maintenance, minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
@@ -53,12 +54,6 @@ async fn file_store() -> tempfile::TempDir {
             .await
             .unwrap();
         for node in 1..=2 {
-            let total = UsageTotal {
-                day: NOON.day(),
-                application: id,
-                units: 5,
-            };
-            store.record_usage(node, vec![total]).await.unwrap();
             store
                 .record_requests(node, answered(id, u64::from(number)))
                 .await
@@ -177,8 +172,8 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
         .await
         .unwrap();
     assert_eq!(
-        (imported, counts.applications, counts.ledger, counts.usage),
-        (counts, 5, 3, 3)
+        (imported, counts.applications, counts.ledger),
+        (counts, 5, 3)
     );
     assert_eq!(
         (counts.availability, counts.status_messages, counts.requests),
@@ -225,12 +220,6 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
         2
     );
     store.change(creation()).await.unwrap();
-    let total = UsageTotal {
-        day: NOON.day(),
-        application: id,
-        units: 7,
-    };
-    store.record_usage(9, vec![total]).await.unwrap();
     assert_eq!(post(&store, MessageSubject::Known(1)).await, 2);
     let all = RequestQuery {
         application: id,
@@ -259,8 +248,6 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
             .sum::<u64>(),
         63 + 5
     );
-    let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
-    assert_eq!((usage.matching, usage.units), (3, 30 + 7));
     assert_eq!(moved.status_messages(10).await.unwrap().len(), 2);
     assert_eq!(moved.owners(all_owners).await.unwrap(), owners);
     let requests = moved.requests(all).await.unwrap().sum();
@@ -348,12 +335,8 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
 async fn tables_of_a_later_release_are_not_exported_since_columns_would_be_lost() {
     needs!("postgresql");
     let config = config();
-    create_older_tables(
-        &config,
-        STEPS.len(),
-        "UPDATE {schema}.site SET format = format + 1",
-    )
-    .await;
+    create_tables(config.clone()).await;
+    execute(&config, "UPDATE {schema}.site SET format = format + 1").await;
     let refused = exported(&config, true).await.unwrap_err();
     let format = i32::try_from(STEPS.len()).unwrap() + 1;
     assert!(

@@ -1,47 +1,56 @@
 //! Tables of an older release: refused, then upgraded once, for a runtime role.
 
+use super::hidden_history::execute;
 use super::*;
 
 #[tokio::test]
 async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several_commands() {
     needs!("postgresql");
-    let (id, config) = (ApplicationId::mint().unwrap(), config());
-    let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
-    let rows = format!(
-        "CREATE ROLE {role} LOGIN;
-         INSERT INTO {{schema}}.applications (id, name, tier, created_at) VALUES ('{id}', 'old', 'pro', 0)"
-    );
-    create_older_tables(&config, 1, &rows).await;
+    let config = config();
+    create_tables(config.clone()).await;
+    execute(&config, "UPDATE {schema}.site SET format = 0").await;
     let refused = PostgresStore::open(config.clone(), Clock::system())
         .await
         .err()
         .unwrap()
         .to_string();
-    for part in ["format 1", "format 2", "scoregate store upgrade"] {
+    for part in ["format 0", "format 1", "scoregate store upgrade"] {
         assert!(refused.contains(part), "{refused}");
     }
+    execute(&config, "UPDATE {schema}.site SET format = 1").await;
+    let store = PostgresStore::open_with(config.clone(), Clock::system(), true)
+        .await
+        .unwrap();
+    let id = created(&store).await;
 
-    let granted = RoleName::parse(&role).unwrap();
-    let upgrade = || {
-        let (config, granted) = (config.clone(), granted.clone());
-        PostgresStore::change_tables(config, Clock::system(), TablesWork::Upgrade, Some(granted))
+    let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
+    execute(&config, &format!("CREATE ROLE {role} LOGIN")).await;
+    let role = RoleName::parse(&role).unwrap();
+    let next = [
+        STEPS,
+        &["CREATE TABLE {schema}.colours ( -- of applications\n    name text -- in English\n);"],
+    ]
+    .concat();
+    let upgrade = async || {
+        let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
+        let work = async |client: SchemaClient<'_>| {
+            tables::change(client, &next, TablesWork::Upgrade, Some(&role)).await
+        };
+        link.change("upgrade", work).await.unwrap()
     };
     let (one, other) = tokio::join!(upgrade(), upgrade());
-    let newest = i32::try_from(STEPS.len()).unwrap();
-    let mut changes = [one.unwrap(), other.unwrap()];
-    changes.sort_by_key(|change| *change == TablesChange::Unchanged(newest));
+    let mut changes = [one, other];
+    changes.sort_by_key(|change| *change == TablesChange::Unchanged(2));
     assert_eq!(
         changes,
         [
-            TablesChange::Upgraded {
-                from: 1,
-                to: newest
-            },
-            TablesChange::Unchanged(newest)
+            TablesChange::Upgraded { from: 1, to: 2 },
+            TablesChange::Unchanged(2)
         ]
     );
-    let mut runtime = config;
-    runtime.server.user(&role);
+    // This release runs on the tables of a later one.
+    let mut runtime = config.clone();
+    runtime.servers[0].user(role.to_string());
     let store = PostgresStore::open_with(runtime, Clock::system(), true)
         .await
         .unwrap();

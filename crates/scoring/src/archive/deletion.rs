@@ -1,0 +1,60 @@
+//! Runs and incidents deleted by an operator, with the reason.
+
+use rusqlite::{Connection, params};
+
+use scoregate_base::clock::Wall;
+
+use super::import::record_import;
+use super::opened::begin;
+use super::{Archive, ArchiveError, Trouble, incident_records, query, rows};
+use crate::run::ChangeAuthor;
+
+impl Archive {
+    /// Deletes runs and incidents: all, or none if some ids are unknown, which are returned. A run is kept in the table of
+    /// deleted ones, and may be imported again. An incident gets a last revision, and is not published again.
+    pub fn delete(
+        &self,
+        ids: &[String],
+        author: &ChangeAuthor,
+        now: Wall,
+    ) -> Result<Vec<String>, ArchiveError> {
+        self.with(|connection| {
+            let transaction = begin(connection)?;
+            let mut unknown = Vec::new();
+            for id in ids {
+                let is_deleted = delete_run(&transaction, id, author, now)?
+                    || incident_records::retract(&transaction, id, author, now)?;
+                if !is_deleted {
+                    unknown.push(id.clone());
+                }
+            }
+            if unknown.is_empty() {
+                // Servers make a new snapshot, as after an import.
+                record_import(&transaction, now)?;
+                transaction.commit()?;
+            }
+            Ok(unknown)
+        })
+    }
+}
+
+/// Returns false if there is no such run.
+fn delete_run(
+    file: &Connection,
+    id: &str,
+    author: &ChangeAuthor,
+    now: Wall,
+) -> Result<bool, Trouble> {
+    let sql = format!("SELECT {} FROM run WHERE id = ?1", rows::COLUMNS);
+    let Some(record) = query::all(file, &sql, [id], rows::record)?.pop() else {
+        return Ok(false);
+    };
+    let at = rows::milliseconds(now);
+    let reason = author.reason.as_str();
+    file.execute(
+        "INSERT INTO deleted (id, at, actor, reason, run) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![id, at, author.actor, reason, record.write()],
+    )?;
+    file.execute("DELETE FROM run WHERE id = ?1", [id])?;
+    Ok(true)
+}

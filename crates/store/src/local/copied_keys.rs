@@ -1,0 +1,195 @@
+//! The copy of applications and key digests of a shared store. It contains neither keys nor quotas.
+//!
+//! A whole copy is written beside the one before it, in several transactions, so that units can be reserved meanwhile. The row of
+//! the copy says which one is complete, and up to where.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::local_file::{LocalChange, LocalFile, LocalRow};
+use crate::{ApplicationPage, Description, FeedPosition, OwnLimits, StoredApplication, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+
+/// Number of applications per page.
+const PAGE: usize = 10_000;
+/// Number of applications of an old copy that one transaction removes.
+const REMOVED_AT_ONCE: i64 = 10_000;
+
+/// The point up to which a copy is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedReading {
+    /// Every change up to this position is in the copy.
+    pub position: FeedPosition,
+    /// When the store was read.
+    pub at: Wall,
+}
+
+/// The row of the copy: its number, the source and the number of its position, and the milliseconds of its time.
+type CopyRow = (u64, String, u64, u64);
+
+/// An application with all of its keys.
+#[derive(Deserialize, Serialize)]
+struct CopiedApplication {
+    name: String,
+    tier: String,
+    minute: Option<u32>,
+    day: Option<u32>,
+    /// Digests with the milliseconds since 1970 at which they expire; 0 if they are revoked.
+    keys: Vec<(String, Option<u64>)>,
+}
+
+impl LocalFile {
+    /// Up to where the copy is complete; `None` without one.
+    pub fn copied(&self) -> io::Result<Option<CopiedReading>> {
+        Ok(self
+            .copy_row()?
+            .map(|(_, source, number, at)| CopiedReading {
+                position: FeedPosition { source, number },
+                at: Wall::from_millis(at),
+            }))
+    }
+
+    /// Checks the structure of the copies, which takes a while.
+    pub fn check_copy(&self) -> io::Result<()> {
+        self.check("applications")
+    }
+
+    /// Passes all applications of the copy to `apply`, in pages.
+    pub fn read_copy(&self, mut apply: impl FnMut(&ApplicationPage)) -> io::Result<()> {
+        let (copy, ..) = self.copy_row()?.unwrap_or_default();
+        let mut page = ApplicationPage::default();
+        let mut flaw = None;
+        self.visit("applications", &copy.to_string(), |row| {
+            match stored(&row) {
+                Some(application) => page.applications.push(application),
+                None => flaw = Some(row.key),
+            }
+            if page.applications.len() >= PAGE {
+                apply(&page);
+                page.applications.clear();
+            }
+        })?;
+        apply(&page);
+        match flaw {
+            Some(id) => Err(self.damaged(&format!("application {id} is not readable"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a new copy, and returns its number. The one before it stays in force until the new one is finished.
+    pub fn begin_copy(&self) -> io::Result<u64> {
+        let (before, ..) = self.copy_row()?.unwrap_or_default();
+        self.remove_other_copies(before)?;
+        Ok(before + 1)
+    }
+
+    /// Writes applications of a copy.
+    pub fn push_copy(&self, copy: u64, applications: &[StoredApplication]) -> io::Result<()> {
+        self.change(|change| put_all(change, copy, applications))
+    }
+
+    /// Puts a copy in force, which contains every change up to `reading`.
+    pub fn finish_copy(&self, copy: u64, reading: &CopiedReading) -> io::Result<()> {
+        self.append_copy(copy, &[], reading)?;
+        self.remove_other_copies(copy)
+    }
+
+    /// Writes changed applications of a copy. With them it is complete up to `reading`.
+    pub fn append_copy(
+        &self,
+        copy: u64,
+        changed: &[StoredApplication],
+        reading: &CopiedReading,
+    ) -> io::Result<()> {
+        let FeedPosition { source, number } = &reading.position;
+        let row = (copy, source, number, reading.at.millis());
+        self.change(|change| {
+            put_all(change, copy, changed)?;
+            change.put("promises", "copy", "", &row)
+        })
+    }
+
+    fn copy_row(&self) -> io::Result<Option<CopyRow>> {
+        let mut rows: Vec<LocalRow<CopyRow>> = self.read("promises", "copy")?;
+        Ok(rows.pop().map(|row| row.value))
+    }
+
+    /// In parts, so that units can be reserved meanwhile.
+    fn remove_other_copies(&self, copy: u64) -> io::Result<()> {
+        let mut removed = 1;
+        while removed > 0 {
+            self.change(|change| {
+                removed = change.remove_other_copies(&copy.to_string(), REMOVED_AT_ONCE)?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn put_all(
+    change: &LocalChange<'_>,
+    copy: u64,
+    applications: &[StoredApplication],
+) -> rusqlite::Result<()> {
+    let kind = copy.to_string();
+    for stored in applications {
+        let key = stored.id.to_string();
+        change.put("applications", &kind, &key, &copied(stored))?;
+    }
+    Ok(())
+}
+
+fn copied(stored: &StoredApplication) -> CopiedApplication {
+    let end = |key: &StoredKey| {
+        key.revoked_at
+            .map(|_| 0)
+            .or(key.expires_at.map(Wall::millis))
+    };
+    let keys = stored.keys.iter();
+    CopiedApplication {
+        name: stored.name.clone(),
+        tier: stored.tier.clone(),
+        minute: stored.own.minute,
+        day: stored.own.day,
+        keys: keys.map(|key| (key.digest.to_string(), end(key))).collect(),
+    }
+}
+
+/// As stored. Only the fields of a copy are known.
+fn stored(row: &LocalRow<CopiedApplication>) -> Option<StoredApplication> {
+    let CopiedApplication {
+        name,
+        tier,
+        minute,
+        day,
+        keys,
+    } = &row.value;
+    let key = |(digest, end): &(String, Option<u64>)| {
+        Some(StoredKey {
+            digest: Digest::from_hex(digest)?,
+            shown: String::new(),
+            created_at: Wall::default(),
+            expires_at: end.map(Wall::from_millis),
+            revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
+            name: None,
+            last_used_at: None,
+        })
+    };
+    Some(StoredApplication {
+        id: row.key.parse().ok()?,
+        name: name.clone(),
+        tier: tier.clone(),
+        own: OwnLimits {
+            minute: *minute,
+            day: *day,
+        },
+        limits_until: None,
+        description: Description::default(),
+        created_at: Wall::default(),
+        keys: keys.iter().map(key).collect::<Option<_>>()?,
+        granted: 0,
+    })
+}

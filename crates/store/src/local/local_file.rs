@@ -1,0 +1,439 @@
+//! The file with the shares of grace that a gateway holds, the units that it owes, the states of databases, and a copy of the
+//! keys, from which it starts while the database is unreachable.
+//!
+//! Every change is durable when its call returns. Each row has a checksum. A damaged file is refused: an unknown number of units
+//! was spent, and an older database would not be recognized.
+//!
+//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack units
+//! that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of the
+//! machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in place. So
+//! after each change its time of modification is set back by an hour: it no longer fits the time of the last change, which
+//! nobody can set. Therefore changes are in the file itself after a commit, and not in a write-ahead log.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use scoregate_base::clock::Day;
+use scoregate_base::limits::GraceShare;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::sqlite_errors::is_unusable;
+use crate::durable_file::{
+    HALF, if_found, new_private_file, remove_database, sync_directory, with_suffix,
+};
+use crate::{HeldGraceShare, OwedUnits};
+
+/// Identifies the file, so that it is not taken for a store.
+const APPLICATION_ID: i32 = 0x5347_4c4f;
+/// The format of the file.
+const FORMAT: i32 = 1;
+/// Lock timeout. Commands hold the lock only for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// By how much the time of modification is set back, and by how much the difference may be off, in seconds.
+const SET_BACK: i64 = 3_600;
+const TOLERANCE: i64 = 5;
+/// Identity of the machine's boot.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Two tables of one form, so that the small one is checked without the large one.
+const TABLES: &str = "
+CREATE TABLE promises ( -- kinds: file, share, owed, timeline, data set, copy
+    kind  TEXT    NOT NULL,
+    key   TEXT    NOT NULL,
+    value TEXT    NOT NULL, -- JSON
+    sum   INTEGER NOT NULL, -- CRC-32 of the kind, the key and the value
+    PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE applications ( -- copies of the applications with the digests of their keys; the kind is the number of a copy
+    kind  TEXT    NOT NULL,
+    key   TEXT    NOT NULL,
+    value TEXT    NOT NULL,
+    sum   INTEGER NOT NULL,
+    PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID;";
+
+/// The open file.
+#[derive(Debug)]
+pub struct LocalFile {
+    // Dropped first: closing any handle of the file releases the locks that SQLite holds on it.
+    connection: Mutex<Connection>,
+    file: File,
+    path: PathBuf,
+    /// Whether its shares are continued.
+    is_original: bool,
+}
+
+/// Grace for the next process on a data directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwedRecords {
+    /// Shares that the holder's next process may continue.
+    pub shares: Vec<HeldGraceShare>,
+    /// Units to charge, the newest entry for each process, application and day.
+    pub owed: Vec<OwedUnits>,
+}
+
+impl LocalFile {
+    /// The file's name in the data directory.
+    pub const NAME: &str = "local.db";
+
+    /// Opens the file in this directory, and creates it if it is missing, accessible to its owner only. Shares are removed
+    /// unless it is the original. An error of the kind `InvalidData` says what to do.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        let path = directory.join(Self::NAME);
+        if if_found(fs::symlink_metadata(&path))?.is_none() {
+            create(&path)?;
+        }
+        let file = File::options().read(true).write(true).open(&path)?;
+        // Before SQLite opens it, which undoes a change that a crash interrupted.
+        let is_untouched = is_untouched(&file)?;
+        let mut local = Self::checked(path, file)?;
+        let own = identity(&local.file);
+        let found: Vec<LocalRow<String>> = local.read("promises", "file")?;
+        let is_original = own.is_some() && found.first().map(|row| &row.value) == own.as_ref();
+        let kept = if is_untouched && is_original {
+            mark(&local.file)
+        } else {
+            local.become_original(own.as_deref())
+        };
+        local.is_original = kept.is_ok();
+        if let Err(error) = kept {
+            tracing::error!(%error, "cannot write local.db; shares of grace are not continued");
+        }
+        Ok(local)
+    }
+
+    /// The file in this directory for a command, while a server may use it; `None` without one.
+    pub fn open_existing(directory: &Path) -> io::Result<Option<Self>> {
+        let path = directory.join(Self::NAME);
+        let found = if_found(File::open(&path))?;
+        found.map(|file| Self::checked(path, file)).transpose()
+    }
+
+    /// Its path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Shares and units of earlier processes.
+    pub fn grace(&self) -> io::Result<OwedRecords> {
+        let mut shares = self.read("promises", "share")?;
+        if !self.is_original {
+            shares.clear();
+        }
+        let owed = self.read("promises", "owed")?;
+        let read = || {
+            Some(OwedRecords {
+                shares: shares.iter().map(share).collect::<Option<_>>()?,
+                owed: owed.iter().map(units).collect::<Option<_>>()?,
+            })
+        };
+        read().ok_or_else(|| self.damaged("an entry of grace is not readable"))
+    }
+
+    /// Replaces the content.
+    pub fn replace_grace(&self, records: &OwedRecords) -> io::Result<()> {
+        self.change(|change| {
+            change.clear("share")?;
+            change.clear("owed")?;
+            for held in &records.shares {
+                change.put_share(held)?;
+            }
+            records.owed.iter().try_for_each(|one| change.put_owed(one))
+        })
+    }
+
+    /// Adds units. They may be spent when this returns.
+    pub fn add_owed(&self, owed: &[OwedUnits]) -> io::Result<()> {
+        self.change(|change| owed.iter().try_for_each(|one| change.put_owed(one)))
+    }
+
+    /// Opens the file and checks its small table.
+    fn checked(path: PathBuf, file: File) -> io::Result<Self> {
+        let connection = Connection::open(&path).map_err(io::Error::other)?;
+        let set_up = set_up(&connection);
+        let local = Self {
+            connection: Mutex::new(connection),
+            file,
+            path,
+            is_original: false,
+        };
+        match set_up.map_err(|error| local.failed(error))? {
+            FORMAT => local.check("promises").map(|()| local),
+            other => Err(local.damaged(&format!(
+                "it has format {other}, and this program supports format {FORMAT}"
+            ))),
+        }
+    }
+
+    /// Makes this file the one whose shares are continued.
+    fn become_original(&self, own: Option<&str>) -> io::Result<()> {
+        self.change(|change| {
+            change.clear("share")?;
+            change.clear("file")?;
+            own.map_or(Ok(()), |own| change.put("promises", "file", "", &own))
+        })
+    }
+
+    /// The rows of a kind, in the order of their keys.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &self,
+        table: &str,
+        kind: &str,
+    ) -> io::Result<Vec<LocalRow<T>>> {
+        let mut rows = Vec::new();
+        self.visit(table, kind, |row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// Passes the rows of a kind to `visit`, and checks all rows: a damaged one may be of this kind.
+    pub(crate) fn visit<T: DeserializeOwned>(
+        &self,
+        table: &str,
+        kind: &str,
+        mut visit: impl FnMut(LocalRow<T>),
+    ) -> io::Result<()> {
+        let select = format!("SELECT kind, key, value, sum FROM {table} ORDER BY kind, key");
+        let connection = self.connection.lock();
+        let failed = |error| self.failed(error);
+        let mut select = connection.prepare_cached(&select).map_err(failed)?;
+        let mut rows = select.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (found, key, value, sum): (String, String, String, u32) = row
+                .try_into()
+                .map_err(|_| self.damaged("a row has another form"))?;
+            let is_intact = sum_of(&found, &key, &value) == sum;
+            if is_intact && found != kind {
+                continue;
+            }
+            let read = serde_json::from_str(&value).ok().filter(|_| is_intact);
+            let value =
+                read.ok_or_else(|| self.damaged(&format!("checksum mismatch in {found} {key}")))?;
+            visit(LocalRow { key, value });
+        }
+        Ok(())
+    }
+
+    /// Checks the structure of a table.
+    pub(crate) fn check(&self, table: &str) -> io::Result<()> {
+        let connection = self.connection.lock();
+        let verdict = quick_check(&connection, table).map_err(|error| self.failed(error))?;
+        if verdict == "ok" {
+            Ok(())
+        } else {
+            Err(self.damaged(&verdict))
+        }
+    }
+
+    /// Makes a change durable.
+    pub(crate) fn change(
+        &self,
+        work: impl FnOnce(&LocalChange<'_>) -> rusqlite::Result<()>,
+    ) -> io::Result<()> {
+        let mut connection: MutexGuard<'_, Connection> = self.connection.lock();
+        commit(&mut connection, work).map_err(|error| self.failed(error))?;
+        // Still locked, so that a later change does not come between.
+        mark(&self.file)
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> io::Error {
+        if is_unusable(&error) {
+            self.damaged(&error.to_string())
+        } else {
+            io::Error::other(error)
+        }
+    }
+
+    /// The error of a damaged file, with the remedy.
+    pub(crate) fn damaged(&self, reason: &str) -> io::Error {
+        let path = self.path.display();
+        let text = format!(
+            "{path} is damaged: {reason}. It has the units that were delivered on grace and are not charged, this gateway's share \
+             of grace, the states of databases, and the copy of the keys. To go on without them, stop the server and move the \
+             file away. These units are then not charged; until the database was used, an older one is not recognized"
+        );
+        io::Error::new(ErrorKind::InvalidData, text)
+    }
+}
+
+/// A row without its kind.
+#[derive(Debug)]
+pub(crate) struct LocalRow<T> {
+    pub(crate) key: String,
+    pub(crate) value: T,
+}
+
+/// A change of rows that is not durable yet.
+pub(crate) struct LocalChange<'c>(Transaction<'c>);
+
+impl LocalChange<'_> {
+    /// Writes a row, replacing the one with its key.
+    pub(crate) fn put(
+        &self,
+        table: &str,
+        kind: &str,
+        key: &str,
+        value: &impl Serialize,
+    ) -> rusqlite::Result<()> {
+        let value = serde_json::to_string(value)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let sum = sum_of(kind, key, &value);
+        self.0
+            .prepare_cached(&format!(
+                "INSERT OR REPLACE INTO {table} VALUES (?1, ?2, ?3, ?4)"
+            ))?
+            .execute(params![kind, key, value, sum])
+            .map(drop)
+    }
+
+    /// Removes all promises of a kind.
+    pub(crate) fn clear(&self, kind: &str) -> rusqlite::Result<()> {
+        self.0
+            .prepare_cached("DELETE FROM promises WHERE kind = ?1")?
+            .execute([kind])
+            .map(drop)
+    }
+
+    /// Removes applications of other copies than this one, up to `most`. Returns their number.
+    pub(crate) fn remove_other_copies(&self, kind: &str, most: i64) -> rusqlite::Result<usize> {
+        self.0.execute(
+            "DELETE FROM applications WHERE (kind, key) IN
+                 (SELECT kind, key FROM applications WHERE kind <> ?1 LIMIT ?2)",
+            params![kind, most],
+        )
+    }
+
+    fn put_share(&self, held: &HeldGraceShare) -> rusqlite::Result<()> {
+        let HeldGraceShare {
+            day,
+            share: GraceShare { number, shares },
+            token,
+            life,
+        } = held;
+        let value = (number, shares, token, life);
+        self.put("promises", "share", &day.to_string(), &value)
+    }
+
+    fn put_owed(&self, units: &OwedUnits) -> rusqlite::Result<()> {
+        let OwedUnits {
+            node,
+            application,
+            day,
+            granted,
+            owed,
+            quota,
+        } = units;
+        let key = format!("{node:016x} {application} {day}");
+        self.put("promises", "owed", &key, &(granted, owed, quota))
+    }
+}
+
+fn share(row: &LocalRow<(u32, u32, u64, u32)>) -> Option<HeldGraceShare> {
+    let (number, shares, token, life) = row.value;
+    Some(HeldGraceShare {
+        day: Day::parse(&row.key)?,
+        share: GraceShare { number, shares },
+        token,
+        life,
+    })
+}
+
+fn units(row: &LocalRow<(u32, u32, u32)>) -> Option<OwedUnits> {
+    let mut words = row.key.split(' ');
+    let node = u64::from_str_radix(words.next()?, 16).ok()?;
+    let application = words.next()?.parse().ok()?;
+    let day = Day::parse(words.next()?)?;
+    let (granted, owed, quota) = row.value;
+    Some(OwedUnits {
+        node,
+        application,
+        day,
+        granted,
+        owed,
+        quota,
+    })
+}
+
+/// Creates the file. It gets its name when it is complete, so an empty one is damaged.
+fn create(path: &Path) -> io::Result<()> {
+    let half = with_suffix(path, HALF);
+    remove_database(&half)?;
+    let file = new_private_file(&half)?;
+    let create = || {
+        let connection = Connection::open(&half)?;
+        connection.execute_batch(TABLES)?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        connection.pragma_update(None, "user_version", FORMAT)
+    };
+    create().map_err(io::Error::other)?;
+    file.sync_all()?;
+    fs::rename(&half, path)?;
+    sync_directory(path)
+}
+
+/// Sets up a connection. Returns the format of the file.
+fn set_up(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update_and_check(None, "journal_mode", "TRUNCATE", |_| Ok(()))?;
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn quick_check(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+    connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| {
+        row.get(0)
+    })
+}
+
+fn commit(
+    connection: &mut Connection,
+    work: impl FnOnce(&LocalChange<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let change = LocalChange(all);
+    work(&change)?;
+    change.0.commit()
+}
+
+fn sum_of(kind: &str, key: &str, value: &str) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    for part in [kind, "\0", key, "\0", value] {
+        sum.update(part.as_bytes());
+    }
+    sum.finalize()
+}
+
+/// Sets the time of modification back.
+fn mark(file: &File) -> io::Result<()> {
+    let changed_at = u64::try_from(file.metadata()?.ctime() - SET_BACK).unwrap_or(0);
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
+}
+
+/// Whether the last change of the file was one of ours.
+fn is_untouched(file: &File) -> io::Result<bool> {
+    let times = file.metadata()?;
+    Ok((times.ctime() - times.mtime() - SET_BACK).abs() <= TOLERANCE)
+}
+
+/// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
+fn identity(file: &File) -> Option<String> {
+    let boot = fs::read_to_string(BOOT).ok()?;
+    let found = file.metadata().ok()?;
+    let born = found
+        .created()
+        .ok()?
+        .duration_since(UNIX_EPOCH)
+        .ok()?
+        .as_nanos();
+    Some(format!(
+        "{} {} {} {born}",
+        boot.trim(),
+        found.dev(),
+        found.ino()
+    ))
+}

@@ -1,0 +1,15 @@
+//! The meaning of errors of SQLite.
+
+use rusqlite::ErrorCode;
+
+/// Whether an error shows damage of a database.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    code.is_some_and(|code| matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Whether an error of a statement that fits the tables of this format shows that the file has others, or is damaged.
+pub(super) fn is_unusable(error: &rusqlite::Error) -> bool {
+    let is_input = matches!(error, rusqlite::Error::SqlInputError { .. });
+    is_input || error.sqlite_error_code() == Some(ErrorCode::Unknown) || is_damage(error)
+}

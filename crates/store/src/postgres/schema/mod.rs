@@ -1,4 +1,0 @@
-//! The tables.
-
-pub(super) mod steps;
-pub(super) mod tables;

@@ -1,0 +1,214 @@
+//! Commands on accounts of owners: `scoregate accounts`.
+
+use clap::{ArgGroup, Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::admin::administration::Administration;
+use crate::admin::command_problem::{CommandProblem, CommandResult};
+use crate::registry::{ContactRequest, ContactSelection};
+use crate::site::is_address_fragment;
+use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_store::OwnerQuery;
+
+use super::account_export::exported;
+use super::limits::default_limit;
+
+/// A command on accounts of owners.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AccountsCommand {
+    /// List accounts, ordered by id.
+    #[command(after_help = "Examples:\n  \
+        scoregate accounts list --email ann@example.org --data-dir DIR\n  \
+        scoregate accounts list --application app_3kTMd9Qw0aB --data-dir DIR")]
+    List {
+        /// Only accounts whose e-mail address, with or without its `+tag`, contains this text, in any case.
+        #[arg(long, value_name = "TEXT", value_parser = searchable)]
+        email: Option<String>,
+        /// Only the account of this application.
+        #[arg(long, value_name = "APP")]
+        application: Option<ApplicationId>,
+        /// Only accounts after this one.
+        #[arg(long, value_name = "ID")]
+        after: Option<OwnerId>,
+        /// Maximum number of rows.
+        #[arg(long, default_value_t = default_limit(), value_name = "N")]
+        #[serde(default = "default_limit")]
+        limit: usize,
+    },
+    /// Show an account.
+    #[command(
+        after_help = "Example:\n  scoregate accounts show own_3kTMd9Qw0aB --data-dir DIR --json"
+    )]
+    Show {
+        /// The account.
+        id: OwnerId,
+    },
+    /// Suspend an account: revoke the keys of its applications, end its sessions, and refuse to sign it in.
+    #[command(after_help = "Example:\n  scoregate accounts suspend own_3kTMd9Qw0aB --data-dir DIR")]
+    Suspend {
+        /// The account.
+        id: OwnerId,
+    },
+    /// Lift a suspension. Revoked keys stay revoked; the owner has to create new ones.
+    #[command(after_help = "Example:\n  scoregate accounts resume own_3kTMd9Qw0aB --data-dir DIR")]
+    Resume {
+        /// The account.
+        id: OwnerId,
+    },
+    /// Set the tier of an account's applications, present and future.
+    #[command(
+        group = ArgGroup::new("new tier").required(true),
+        after_help = "Examples:\n  \
+        scoregate accounts set-tier own_3kTMd9Qw0aB pro --data-dir DIR\n  \
+        scoregate accounts set-tier own_3kTMd9Qw0aB --default --data-dir DIR\n\n\
+        With --default present applications keep their tier."
+    )]
+    SetTier {
+        /// The account.
+        id: OwnerId,
+        /// The tier.
+        #[arg(group = "new tier")]
+        tier: Option<String>,
+        /// Use the default tier for future applications.
+        #[arg(long, group = "new tier")]
+        #[serde(default)]
+        default: bool,
+    },
+    /// Delete an account: close its applications, revoke their keys, and remove its personal data.
+    #[command(
+        after_help = "Example:\n  scoregate accounts delete own_3kTMd9Qw0aB --data-dir DIR\n\n\
+        This cannot be undone. The audit trail and the usage remain, without personal data."
+    )]
+    Delete {
+        /// The account.
+        id: OwnerId,
+    },
+    /// Send a mail to the owners of applications.
+    #[command(after_help = "Examples:\n  \
+        scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
+        scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
+        Each account gets one mail, no matter how many of its applications match. A mail that could not be sent within three days\n\
+        is dropped. The audit trail has the number of accounts, without text and addresses.")]
+    Contact(OwnerLetter),
+    /// Print an account with its applications, their requests and their audit records, as JSON.
+    #[command(after_help = "Example:\n  \
+        scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
+        The output has the account, the URLs of its webhooks, its applications, their requests by day, endpoint and outcome,\n\
+        the evidence of their use by day, and up to 1,000 audit records of each application.")]
+    Export {
+        /// The account.
+        id: OwnerId,
+    },
+}
+
+/// A mail to the owners of applications.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[command(group = ArgGroup::new("recipients").required(true))]
+#[serde(deny_unknown_fields)]
+pub struct OwnerLetter {
+    /// Subject of the mail.
+    #[arg(long, value_name = "TEXT")]
+    subject: String,
+    /// File with the plain text, up to 4,000 characters; - for standard input.
+    // In a request it is the text itself: the command line reads the file.
+    #[arg(long, value_name = "FILE|-")]
+    pub message: String,
+    /// The owners of these applications.
+    #[arg(long, value_name = "APP", num_args = 1.., group = "recipients")]
+    #[serde(default)]
+    application: Vec<ApplicationId>,
+    /// The owners of applications in this tier.
+    #[arg(long, group = "recipients")]
+    tier: Option<String>,
+    /// These accounts.
+    #[arg(long, value_name = "ID", num_args = 1.., group = "recipients")]
+    #[serde(default)]
+    account: Vec<OwnerId>,
+    /// All accounts.
+    #[arg(long, group = "recipients")]
+    #[serde(default)]
+    all: bool,
+    /// Only print the number of accounts.
+    #[arg(long)]
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl AccountsCommand {
+    pub(super) async fn perform(
+        self,
+        administration: &Administration,
+        actor: &str,
+    ) -> CommandResult {
+        let owners = &administration.owners;
+        let owner = match self {
+            Self::List {
+                email,
+                application,
+                after,
+                limit,
+            } => {
+                let email = email.as_deref().map(searchable).transpose();
+                let query = OwnerQuery {
+                    email: email.map_err(|bad| CommandProblem::bad(format!("email: {bad}")))?,
+                    application,
+                    after,
+                    limit,
+                };
+                let (owners, next) = owners.list(query).await?;
+                return Ok(json!({ "accounts": owners, "next": next }));
+            }
+            Self::Export { id } => return exported(administration, id).await,
+            Self::Contact(letter) => {
+                let request = ContactRequest::try_from(letter)?;
+                return Ok(json!(administration.mail.send(actor, request).await?));
+            }
+            Self::Show { id } => owners.show(id).await?,
+            Self::Suspend { id } => owners.suspend(actor, id).await?,
+            Self::Resume { id } => owners.resume(actor, id).await?,
+            Self::SetTier { tier, default, .. } if tier.is_some() == default => {
+                return Err(CommandProblem::bad("set tier, or default to true"));
+            }
+            Self::SetTier { id, tier, .. } => owners.set_tier(actor, id, tier).await?,
+            Self::Delete { id } => owners.delete(actor, id).await?,
+        };
+        Ok(json!(owner))
+    }
+}
+
+impl TryFrom<OwnerLetter> for ContactRequest {
+    type Error = CommandProblem;
+
+    fn try_from(letter: OwnerLetter) -> CommandResult<Self> {
+        let applications = letter.application;
+        let accounts = letter.account;
+        let by_id = [applications.is_empty(), accounts.is_empty()];
+        let selection = match (by_id, letter.tier, letter.all) {
+            ([false, true], None, false) => ContactSelection::Applications(applications),
+            ([true, false], None, false) => ContactSelection::Accounts(accounts),
+            ([true, true], Some(tier), false) => ContactSelection::Tier(tier),
+            ([true, true], None, true) => ContactSelection::All,
+            _ => {
+                return Err(CommandProblem::bad(
+                    "set exactly one of application, tier, account and all; a list has at least one id",
+                ));
+            }
+        };
+        Ok(Self {
+            selection,
+            subject: letter.subject,
+            message: letter.message,
+            is_dry_run: letter.dry_run,
+        })
+    }
+}
+
+fn searchable(text: &str) -> Result<String, String> {
+    if is_address_fragment(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("write a part of an e-mail address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~".into())
+    }
+}

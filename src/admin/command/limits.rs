@@ -1,0 +1,21 @@
+//! Limits of commands: sizes of bodies, batches and pages.
+
+const MAX_BODY_BYTES: usize = 65_536;
+/// For a batch of keys.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Maximum keys in a batch. Quota leases of a running server wait while a batch is stored.
+pub const MAX_BATCH: usize = 500;
+
+/// Maximum body size of a request for this path.
+pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
+    if path == "/v1/keys/import" {
+        MAX_BATCH_BYTES
+    } else {
+        MAX_BODY_BYTES
+    }
+}
+
+/// Rows of a list, unless requested otherwise.
+pub(super) const fn default_limit() -> usize {
+    100
+}

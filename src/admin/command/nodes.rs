@@ -1,0 +1,22 @@
+//! Commands on the gateways on the store.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::admin::command_problem::CommandResult;
+use crate::admin::fleet::FleetReports;
+
+/// A command on the gateways on the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum NodesCommand {
+    /// List the gateways.
+    List {},
+}
+
+impl NodesCommand {
+    pub(super) async fn perform(self, reports: &FleetReports) -> CommandResult {
+        let Self::List {} = self;
+        Ok(json!(reports.nodes().await?))
+    }
+}

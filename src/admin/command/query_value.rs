@@ -1,0 +1,48 @@
+//! A value of a query, as a text or as a number.
+
+use std::borrow::Cow;
+
+use serde::Deserializer;
+use serde::de::value::Error;
+use serde::de::{Error as _, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// A value of a query, with its name for errors.
+pub(super) struct QueryValue<'q> {
+    pub(super) name: Cow<'q, str>,
+    pub(super) value: Cow<'q, str>,
+}
+
+impl<'de> IntoDeserializer<'de> for QueryValue<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for QueryValue<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_str(&self.value)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let bad = |_| Error::custom(format_args!("`{}` must be a number", self.name));
+        visitor.visit_u64(self.value.parse().map_err(bad)?)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
