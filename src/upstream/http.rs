@@ -3,6 +3,9 @@
 //! A request is a canonical GET with at most six headers of our own. Encoded bodies are rejected, so that a small
 //! response cannot expand into a large one. Paths and shapes are in `mapping`.
 
+use std::error::Error;
+use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
 use crate::cache::Validators;
-use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::routes::DocumentKey;
 use scoregate_observe::telemetry::trace::{TRACEPARENT, TraceContext};
 
@@ -26,7 +29,7 @@ use super::connections::Connections;
 use super::http_config::{BadUpstreamUrl, HttpConfig};
 use super::mapping::{EndpointMapping, NotFound, ResponseInfo};
 use super::tls::BackendTls;
-use super::tls_problem::TlsProblem;
+use super::tls_problem::tls_problem;
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
 pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
@@ -49,12 +52,10 @@ impl HttpUpstream {
             .base
             .truncate(config.base.trim_end_matches('/').len());
         config.check()?;
-        let origin = config.origin();
-        let connections = Connections::new(config.connect, config.idle, tls);
         Ok(Self {
-            connections,
+            connections: Connections::new(config.connect, config.idle, tls),
+            origin: config.origin(),
             config,
-            origin,
             clock,
         })
     }
@@ -88,56 +89,24 @@ impl HttpUpstream {
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         let known = self.own_validators(request.known);
         let key = request.key;
-        let request = UpstreamRequest { known, ..request };
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| {
             UpstreamFailure::Invalid(format!("the mapping has no document {key}"))
         })?;
-        let mut request = self.request(request, mapped)?;
+        let mut request = self.request(UpstreamRequest { known, ..request }, mapped)?;
         let connection = capture_connection(&mut request);
-        let head = self
-            .clock
-            .until(
-                started.plus(self.config.first_byte),
-                self.connections.send(request),
-            )
-            .await;
-        let response = head
-            .map_err(|_| UpstreamFailure::Timeout("start its response"))?
-            .ok_or_else(|| UpstreamFailure::Invalid(TOO_MANY_INTERIM.into()))?
-            .map_err(|error| self.broken(&error))?;
-        let now = self.clock.now().wall;
-        let next_refresh = next_refresh(response.headers(), now);
-        let is_its_own = is_json(response.headers());
-        let refused = match response.status() {
-            StatusCode::OK => None,
-            StatusCode::NOT_MODIFIED
-                if known.is_some_and(Validators::allows_conditional_requests) =>
-            {
-                return Ok(UpstreamResponse::Unchanged { next_refresh });
-            }
-            StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Status) => {
-                return Ok(UpstreamResponse::NoSuchModel);
-            }
-            StatusCode::BAD_REQUEST if is_its_own && key.id.is_some() => {
-                return Ok(UpstreamResponse::IdRejected);
-            }
-            // The body may state what the status does not.
-            refused @ StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Error) => {
-                Some(refusal(refused, response.headers()))
-            }
-            refused => return Err(refusal(refused, response.headers())),
+        let response = self.send(request, started).await?;
+        let head = self.info(response.headers());
+        let is_conditional = known.is_some_and(Validators::allows_conditional_requests);
+        if response.status() == StatusCode::NOT_MODIFIED && is_conditional {
+            let next_refresh = head.next_refresh;
+            return Ok(UpstreamResponse::Unchanged { next_refresh });
+        }
+        let refused = match by_status(&response, key, mapped) {
+            ControlFlow::Break(result) => return result,
+            ControlFlow::Continue(refused) => refused,
         };
-        let source = Validators {
-            etag: response.headers().get(ETAG).cloned(),
-            last_modified: response.headers().get(LAST_MODIFIED).cloned(),
-            origin: self.origin.clone(),
-        };
-        let dated = source
-            .last_modified
-            .as_ref()
-            .and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self
             .clock
             .until(started.plus(self.config.total), self.read(response))
@@ -149,17 +118,44 @@ impl HttpUpstream {
         match refused {
             Some(_) if mapped.reports_missing_model(&body) => Ok(UpstreamResponse::NoSuchModel),
             Some(refused) => Err(refused),
-            None => {
-                let head = ResponseInfo {
-                    source,
-                    dated,
-                    next_refresh,
-                    now,
-                };
-                mapped
-                    .read(key, &body, head)
-                    .map_err(UpstreamFailure::Invalid)
-            }
+            None => mapped
+                .read(key, &body, head)
+                .map_err(UpstreamFailure::Invalid),
+        }
+    }
+
+    /// Sends a request and waits for the response head.
+    async fn send(
+        &self,
+        request: Request<Empty<Bytes>>,
+        started: Mono,
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
+        let sent = self.connections.send(request);
+        let head = self
+            .clock
+            .until(started.plus(self.config.first_byte), sent)
+            .await;
+        head.map_err(|_| UpstreamFailure::Timeout("start its response"))?
+            .ok_or_else(|| UpstreamFailure::Invalid(TOO_MANY_INTERIM.into()))?
+            .map_err(|error| broken(&error))
+    }
+
+    /// The fields of a response that describe its data.
+    fn info(&self, headers: &HeaderMap) -> ResponseInfo {
+        let now = self.clock.now().wall;
+        let last_modified = headers.get(LAST_MODIFIED).cloned();
+        let dated = last_modified
+            .as_ref()
+            .and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
+        ResponseInfo {
+            source: Validators {
+                etag: headers.get(ETAG).cloned(),
+                last_modified,
+                origin: self.origin.clone(),
+            },
+            dated,
+            next_refresh: next_refresh(headers, now),
+            now,
         }
     }
 
@@ -209,31 +205,6 @@ impl HttpUpstream {
         if let Ok(Some(credential)) = self.config.credential_value() {
             headers.insert(self.config.credential_header.clone(), credential);
         }
-    }
-
-    /// The failure of a request that got no response head.
-    fn broken(&self, error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
-        if let Some(problem) = TlsProblem::of(error, &self.config.tls) {
-            return UpstreamFailure::Unreachable(problem.to_string());
-        }
-        let mut reason = error.to_string();
-        let mut cause = std::error::Error::source(error);
-        while let Some(deeper) = cause {
-            let io = deeper.downcast_ref::<std::io::Error>();
-            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
-                return UpstreamFailure::Timeout("accept a connection");
-            }
-            if deeper
-                .downcast_ref::<hyper::Error>()
-                .is_some_and(hyper::Error::is_parse)
-            {
-                return UpstreamFailure::Invalid(format!("the response head is invalid: {deeper}"));
-            }
-            reason.push_str(": ");
-            reason.push_str(&deeper.to_string());
-            cause = deeper.source();
-        }
-        UpstreamFailure::Unreachable(reason)
     }
 
     /// Reads a body with a declared end, up to the limit.
@@ -357,6 +328,52 @@ fn condition(known: Option<&Validators>) -> Option<(HeaderName, HeaderValue)> {
 fn poison(connection: &CaptureConnection) {
     if let Some(connected) = connection.connection_metadata().as_ref() {
         Connected::poison(connected);
+    }
+}
+
+/// The failure of a request that got no response head.
+fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
+    if let Some(problem) = tls_problem(error) {
+        return UpstreamFailure::Unreachable(problem);
+    }
+    let mut reasons = Vec::new();
+    for cause in std::iter::successors(Some(error), |&cause| cause.source()) {
+        let io = cause.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::TimedOut) {
+            return UpstreamFailure::Timeout("accept a connection");
+        }
+        if cause
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_parse)
+        {
+            return UpstreamFailure::Invalid(format!("the response head is invalid: {cause}"));
+        }
+        reasons.push(cause.to_string());
+    }
+    UpstreamFailure::Unreachable(reasons.join(": "))
+}
+
+/// The result by the status alone. Otherwise the body is needed: it is the data, or it may state instead of this failure
+/// that the model does not exist.
+fn by_status(
+    response: &Response<Incoming>,
+    key: &DocumentKey,
+    mapped: &EndpointMapping,
+) -> ControlFlow<Result<UpstreamResponse, UpstreamFailure>, Option<UpstreamFailure>> {
+    let headers = response.headers();
+    let is_its_own = is_json(headers);
+    match response.status() {
+        StatusCode::OK => ControlFlow::Continue(None),
+        StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Status) => {
+            ControlFlow::Break(Ok(UpstreamResponse::NoSuchModel))
+        }
+        StatusCode::BAD_REQUEST if is_its_own && key.id.is_some() => {
+            ControlFlow::Break(Ok(UpstreamResponse::IdRejected))
+        }
+        refused @ StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Error) => {
+            ControlFlow::Continue(Some(refusal(refused, headers)))
+        }
+        refused => ControlFlow::Break(Err(refusal(refused, headers))),
     }
 }
 

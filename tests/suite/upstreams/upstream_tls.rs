@@ -76,17 +76,14 @@ async fn a_backend_with_a_private_authority_needs_ca_file() {
         .await
         .unwrap();
     assert!(
-        reason.contains("no public authority") && reason.contains("set upstream.ca_file"),
+        reason.contains("UnknownIssuer") && reason.contains("set upstream.ca_file"),
         "{reason}"
     );
     for other in [BackendAuthority::named("another"), BackendAuthority::new()] {
         let reason = failure(&world(&url, backend.clone(), &other.ca_setting()).await)
             .await
             .unwrap();
-        assert!(
-            reason.contains("no authority in upstream.ca_file issued"),
-            "{reason}"
-        );
+        assert!(reason.contains("set upstream.ca_file"), "{reason}");
     }
 }
 
@@ -111,8 +108,9 @@ async fn a_required_client_certificate_is_sent_and_its_absence_is_reported() {
         let reason = failure(&world(&url, backend.clone(), &ca).await)
             .await
             .unwrap();
+        assert!(reason.contains("received fatal alert"), "{reason}");
         assert!(
-            reason.contains("set upstream.client_certificate"),
+            reason.contains("see upstream.client_certificate"),
             "{reason}"
         );
         let settings = format!("{ca}{}", stranger.client_settings("stranger"));
@@ -120,7 +118,7 @@ async fn a_required_client_certificate_is_sent_and_its_absence_is_reported() {
             .await
             .unwrap();
         assert!(
-            reason.contains("rejects the certificate in upstream.client_certificate"),
+            reason.contains("see upstream.client_certificate"),
             "{reason}"
         );
         assert_eq!(tls.handshakes().len(), 1);
@@ -139,8 +137,9 @@ async fn a_certificate_for_another_name_is_refused_unless_server_name_names_it()
         .await
         .unwrap();
     for words in [
-        "not for localhost",
-        "scores.internal, backend.internal",
+        "\"localhost\"",
+        "scores.internal",
+        "backend.internal",
         "set upstream.server_name",
     ] {
         assert!(reason.contains(words), "{words}: {reason}");
@@ -162,7 +161,7 @@ async fn an_expired_certificate_is_refused_by_the_gateway_s_clock() {
     let world = world(&tls.url("localhost"), backend, &authority.ca_setting()).await;
     let reason = failure(&world).await.unwrap();
     assert!(
-        reason.contains("expired at 2026-01-01T00:00:00Z"),
+        reason.contains("certificate expired") && reason.contains("install another"),
         "{reason}"
     );
     authority.certify("new", &["localhost"], 2027);
@@ -184,10 +183,7 @@ async fn a_backend_below_the_minimum_version_is_refused() {
     let reason = failure(&world(&url, backend, &settings).await)
         .await
         .unwrap();
-    assert!(
-        reason.contains("set upstream.min_tls_version = \"1.2\""),
-        "{reason}"
-    );
+    assert!(reason.contains("see upstream.min_tls_version"), "{reason}");
 }
 
 #[tokio::test]
