@@ -295,11 +295,7 @@ impl Serialize for Wall {
 impl<'de> Deserialize<'de> for Wall {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        Self::parse_rfc3339(&text).ok_or_else(|| {
-            D::Error::custom(format!(
-                "{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"
-            ))
-        })
+        text.parse().map_err(D::Error::custom)
     }
 }
 
