@@ -91,6 +91,7 @@ impl KeyFreshness {
     pub(crate) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
+        // Stored last: a thread that sees the flag also sees the times of the copy.
         self.is_copied.store(true, Ordering::Release);
         self.attempt.send_replace(FeedAttempt {
             began: Some(now),
@@ -114,6 +115,7 @@ impl KeyFreshness {
         if !self.is_shared {
             return Duration::ZERO;
         }
+        // A reading that ends between these loads can only make the age too large, because the larger age counts.
         let mono = self.mono.load(Ordering::Relaxed);
         let wall = self.wall.load(Ordering::Relaxed);
         now.mono
@@ -127,6 +129,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
+            // The times come before the flag of the copy, which is read first. A demand for a reading that arrived after this
+            // reading began is cleared too; the next report of outdated terms repeats it.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);

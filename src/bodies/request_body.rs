@@ -22,6 +22,7 @@ use super::fair_shares::{FairShares, Holder, Share};
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Memory for all bodies that are awaited, and for those of clients without a key.
 const BUDGET: usize = 32 << 20;
+// The rest is for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;
 /// Memory of the codec for a request whose body is awaited: the buffer with its head, and the one that receives its body.
 const READ_BUFFERS: usize = 16 << 10;

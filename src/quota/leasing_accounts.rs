@@ -26,6 +26,7 @@ impl LeasingAccounts {
     /// Units of `today` leased and not delivered.
     pub(crate) fn held(&self, today: Day) -> u64 {
         self.clean(today);
+        // A copy, so that a request that lists its account does not wait while all accounts are visited.
         let accounts = self.accounts.lock().clone();
         let unspent = |account: &Arc<Account>| account.state().day().on(today).unspent();
         accounts.iter().map(unspent).map(u64::from).sum()

@@ -41,6 +41,7 @@ pub struct ServingFacts {
 impl LedgerAccess {
     /// Records an exchange with the ledger.
     pub(crate) fn leased(&self) {
+        // It only becomes true, and nothing else is read with it, so no ordering is needed.
         self.has_leased.store(true, Ordering::Relaxed);
     }
 

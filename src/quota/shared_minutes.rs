@@ -37,6 +37,8 @@ impl SharedMinutes {
     }
 
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
+        // One number that is read alone, so no ordering is needed. A division by the number before is corrected by the next
+        // report.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
@@ -81,6 +83,7 @@ impl SharedMinutes {
             .state()
             .change_share(|share, tokens| (share.apply(tokens, report, grant, asked, now), ()));
         if grant.capacity > 0 {
+            // The account is unlocked here: elsewhere `holders` is locked first and then the accounts.
             self.holders.lock().insert(account.id, Arc::clone(account));
         }
     }

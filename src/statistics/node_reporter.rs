@@ -18,6 +18,7 @@ const RECORDED_AFTER: Duration = Duration::from_mins(2);
 /// Time after the end of an hour until live gateways have recorded it.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
 /// Hours that are merged in one transaction.
+// Bounds one transaction after a long outage.
 const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
