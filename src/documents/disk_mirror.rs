@@ -142,6 +142,7 @@ impl DiskMirror {
                 "documents restored from the disk mirror"
             );
         }
+        // Unusable records are removed, so that the next start does not read them again.
         let failed = disk.mirror.write(&[], &unusable);
         self.report(&mut self.failing.lock(), failed);
         self.put_restored(restored);

@@ -32,6 +32,7 @@ const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
 /// How long a wait for another gateway lasts if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long other gateways do not repeat a failed fetch.
+// As long as a gateway remembers its own failed fetch.
 const HOLD_OFF: Duration = Duration::from_millis(500);
 /// The name under which polls for a refresh are claimed. It is the address of no document.
 const PROBE: &str = "probe";
@@ -135,6 +136,7 @@ impl FleetDocuments {
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
+            // Subscribed before the state is read, so that a publication in between ends the wait.
             let published = shared.published();
             let state = shared.state(name).await?;
             self.note(state.refresh, &state.clock);
@@ -334,6 +336,7 @@ impl FleetDocuments {
     pub(super) async fn watch(&self) {
         loop {
             if self.fetches.shared.published().await.is_err() {
+                // Without the pause an outage of the database would make this a busy loop.
                 self.clock.sleep(PAUSE_OF_HINTS).await;
             }
             let refresh = self.attempt(self.fetches.shared.refresh()).await;
@@ -372,6 +375,7 @@ impl FleetDocuments {
 
     /// Asks whether the store is back, if it is away. Called every few seconds.
     pub(super) async fn ask_again(&self) {
+        // The flag only saves calls, so a late value costs one call and nothing else.
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }

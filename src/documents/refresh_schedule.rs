@@ -49,6 +49,7 @@ impl RefreshSchedule {
 
     /// Records a detected refresh.
     pub(super) fn record_refresh(&self, now: Mono) {
+        // Detections can be recorded out of order, and the time must not go back: documents would become current again.
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
@@ -77,6 +78,7 @@ impl RefreshSchedule {
 
     /// Records the next refresh that a response states.
     pub(super) fn state(&self, due: Wall) {
+        // Each of these times is read alone, so no ordering is needed.
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
