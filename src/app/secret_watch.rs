@@ -95,6 +95,7 @@ impl SecretWatch {
     }
 
     fn refresh_all(&self) {
+        // The files are read without the lock: a slow disk must not delay a reload.
         let secrets = self.secrets.lock().clone();
         for (secret, setting) in secrets {
             setting.refresh();

@@ -75,6 +75,7 @@ impl ConcurrencyLimit {
         } else {
             (PoolLabel::Waiting, &self.waiting)
         };
+        // While requests are queued, released permits go to them, so a new request cannot overtake the queue here.
         if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
@@ -131,6 +132,7 @@ impl ConcurrencyLimit {
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
+        // A setting may be larger than what a semaphore accepts without a panic.
         let most = Semaphore::MAX_PERMITS;
         Self {
             size,

@@ -161,6 +161,7 @@ impl SmtpSession<'_> {
         let keeps = match &sent {
             Ok(()) => true,
             Err(failure) if failure.keeps_the_connection() => {
+                // The server still has the state of the refused mail. If it cannot be reset, the connection is not used again.
                 matches!(
                     clock.within(SHORT_TIMEOUT, connection.command(Rset)).await,
                     Ok(Ok(_))

@@ -71,6 +71,7 @@ impl Site {
         let entered = entered_fields(visit);
         let existing = owner.applications.len();
         let at_most = visit.config.applications_per_account;
+        // A form that is submitted twice must not create two applications.
         if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
             && visit.form.existing() != Some(existing)
         {

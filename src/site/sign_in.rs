@@ -253,6 +253,7 @@ impl Site {
             .count_account(&domain, visit.client, visit.now)
             .inspect_err(|_| self.instruments.sign_ins.count(SignInEnd::AccountLimit))?;
         let outcome = self.store.sign_in(sign_in).await;
+        // An account that was not created must not use up the limit of its network.
         if !matches!(outcome, Ok(SignInOutcome::SignedIn { is_new: true, .. })) {
             self.admission.return_account(&domain, visit.client);
         }

@@ -107,6 +107,7 @@ impl SiteAdmission {
         in_total: u32,
         now: Now,
     ) -> Result<(), LinkLimit> {
+        // Asked first, because the link itself counts against it.
         let is_modest = self.links.is_modest(client, now);
         self.links
             .take("", client, now)
@@ -164,6 +165,7 @@ impl SiteAdmission {
         } else {
             QUEUED / RESERVED
         };
+        // Concurrent requests may see the same number, so the reserve can be short by a few places.
         if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }

@@ -93,6 +93,7 @@ impl Gateway {
             id: RequestId::new(request.headers, &request.credentials, &self.form, now),
             peer,
             now,
+            // A copy, so that the explanation takes no token.
             guard: (*self.guard).clone(),
             known: None,
             explanation: Explanation {
@@ -232,6 +233,7 @@ impl DryRun<'_> {
                 DocumentSource::Store(served) => Ok(served),
                 DocumentSource::Fetch(fallback) => {
                     let known = identified.found.as_ref();
+                    // The fetcher is only asked: an explanation must not cause a request to the backend.
                     match self.foresight(target, known) {
                         FetchForesight::Known(known) => fetched(
                             fallback,

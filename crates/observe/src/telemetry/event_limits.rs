@@ -173,6 +173,7 @@ struct SharedWindows {
 impl EventLimits {
     /// Creates limits, and the receiver for the reporting thread.
     pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
+        // One message suffices, because the receiver checks all windows.
         let (dropped, has_dropped) = sync_channel(1);
         (
             Self(Arc::new(SharedWindows {
