@@ -47,6 +47,7 @@ impl GraceBook {
                 .push(*one);
         }
         let next = |held: &HeldGraceShare| HeldGraceShare {
+            // By this number the ledger refuses a copy of the data directory that continues an earlier process.
             life: held.life.saturating_add(1),
             ..*held
         };

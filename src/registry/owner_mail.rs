@@ -129,6 +129,7 @@ impl OwnerMail {
         };
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
+            // The audit record has the number of all recipients, so it is written once, with the first batch.
             let queueing = if outcome.queued == 0 {
                 let who = who.to_owned();
                 self.changes.store.queue_notice(NewNotice {

@@ -56,6 +56,7 @@ impl EvidenceBook {
             .as_ref()
             .is_none_or(|key| key.0 != day)
         {
+            // The store keeps the number of the first gateway, so all gateways have the same key for a day.
             let key = store
                 .sketch_key(day, RandomState::default().hash_one(day))
                 .await?;

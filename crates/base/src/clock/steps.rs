@@ -125,6 +125,7 @@ impl Timeline {
                 (follow, wall, None)
             };
         };
+        // A clock that moves again while it is ahead begins another minute, so only a steady clock is followed.
         let further = shown - ahead.offset;
         let from = at(ahead.offset, boot);
         if difference <= noticed {
@@ -224,8 +225,10 @@ impl SharedTimeline {
         } else {
             apart(now)
         };
+        // Stored under the lock, so that the decisions are published in their order.
         self.agreed.store(agreed, Ordering::Relaxed);
         drop(timeline);
+        // Unlocked first: the listener takes time, and requests may need the lock.
         if let Some(event) = event {
             let listener = lock(&self.listener).clone();
             if let Some(listener) = listener {

@@ -313,6 +313,8 @@ impl MinuteShare {
         }
         (self.capacity, self.is_fallback) = (grant.capacity, false);
         let lifetime = Duration::from_micros(report.lifetime.into());
+        // Counted from the report and not from the reply, so that the share ends here before it ends in the ledger. It is renewed
+        // earlier, so that requests do not find it ended.
         (self.ends, self.renew_at) = (asked.plus(lifetime), asked.plus(lifetime / 6 * 5));
         if grant.tokens >= TOKEN {
             (self.ask_at, self.recall_at) = (Mono::default(), Mono::default());
