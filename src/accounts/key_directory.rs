@@ -126,6 +126,7 @@ impl KeyDirectory {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
             expires_at: entry.expires_at.instant(),
+            // An older hour only leads to `mark_used`, which compares again.
             used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }

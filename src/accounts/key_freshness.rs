@@ -102,6 +102,7 @@ impl KeyFreshness {
 
     /// Whether the directory is that of the local copy.
     pub fn is_copied(&self) -> bool {
+        // Pairs with the stores in `loaded_from_copy` and `attempted`.
         self.is_copied.load(Ordering::Acquire)
     }
 

@@ -102,6 +102,7 @@ pub(super) fn spawn(
             }
         });
     }
+    // Only a shared store has a local copy, and only there others change keys.
     if let Some(copy) = &keys.copy {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         let clock = background.clock.clone();

@@ -31,6 +31,7 @@ impl Cache {
             .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
             .eviction_listener(
                 move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
+                    // Also after an eviction: a memo must not serve a document that the cache no longer has.
                     stored.withdraw();
                     if cause == RemovalCause::Size {
                         evicted(&key);

@@ -193,6 +193,7 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
+        // Kept in monotonic time: a step of the wall clock must not make documents fresh or stale.
         let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.record_data(document.generated_at(), now.wall);

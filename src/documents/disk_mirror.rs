@@ -87,6 +87,7 @@ impl DiskMirror {
         let seen_at = self.documents.schedule().last_detected();
         let mut records = Vec::new();
         let mut removed = Vec::new();
+        // Taken before the documents are read: a document that changes later is listed again.
         for key in self.changed.take() {
             match self.documents.get(&key) {
                 Some(stored) => records.push(mirror_record::write(

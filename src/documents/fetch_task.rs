@@ -118,6 +118,7 @@ impl FetchWorker {
             let failure = UpstreamFailure::Invalid("reading it panicked".into());
             let now = self.clock.now();
             self.last.failed(&key, &failure, now.wall);
+            // Remembered, so that a document whose reading panics is not fetched for every request.
             self.negative.insert(
                 key,
                 FetchError::Backend(failure),
@@ -346,6 +347,7 @@ impl FetchWorker {
         }
         let label_key = leader.key().clone();
         let retention = Arc::clone(self.documents.retention());
+        // Held until the document is built: more builds at the same time would take the cores from requests.
         let permit = self
             .builders
             .acquire()

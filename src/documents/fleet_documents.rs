@@ -133,6 +133,7 @@ impl FleetDocuments {
     ) -> Result<FleetTurn, StoreError> {
         let shared = &self.fetches.shared;
         let claim_duration = self.fetches.claim_duration;
+        // Another claim may follow one that expired. After that much time this gateway fetches for itself.
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
@@ -314,6 +315,7 @@ impl FleetDocuments {
 
     /// Records that this gateway follows a refresh, and returns it as it was followed first.
     pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
+        // Compared and replaced in one step: fetches and the refresher may follow refreshes at the same time.
         let mut followed = self.followed.lock();
         match *followed {
             Some(known) if known.agreed.detected == refresh.agreed.detected => known,
@@ -366,6 +368,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
+        // Replaces a refresh that was not taken yet, since the refresher needs the newest one only.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),

@@ -124,6 +124,7 @@ impl RefreshSchedule {
 
     /// Sets the first interval unless it is set.
     pub(super) fn begin(&self, interval: RefreshInterval) {
+        // Checked and set under one lock, so that only the first document begins the interval.
         let mut known = lock(&self.interval);
         if known.is_none() {
             *known = Some(interval);

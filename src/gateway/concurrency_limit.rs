@@ -109,6 +109,7 @@ impl ConcurrencyLimit {
         slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
+        // A full queue refuses immediately: the request would not get a slot in time, and has cost nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
         self.instruments.queued(pool);
         let permit = clock

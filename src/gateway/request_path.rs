@@ -83,6 +83,7 @@ impl Gateway {
         if let Err(refusal) = answered {
             x.log(refusal);
         }
+        // The headers describe the time of sending, which may be on another day than the start.
         let now = self.clock.later_than(x.started);
         let response = respond(answered, &ResponseContext::new(self, head, x, now));
         x.finish(answered, response.status(), now);

@@ -84,6 +84,7 @@ impl SmtpClient {
                 return Err(MailFailure::NoMechanism);
             }
             *step = SmtpStep::Login;
+            // Read for each connection, so that a rotated password is used without a restart.
             let password = login.password.latest().await;
             let credentials =
                 Credentials::new(login.username.clone(), password.expose().to_owned());

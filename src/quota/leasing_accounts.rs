@@ -35,6 +35,7 @@ impl LeasingAccounts {
     /// Removes those that were used neither today nor yesterday. One of yesterday may have units that were leased before
     /// midnight.
     fn clean(&self, today: Day) {
+        // Held until the list is clean, so that a concurrent view counts no outdated entries.
         let mut cleaned_on = self.cleaned_on.lock();
         if *cleaned_on < today {
             *cleaned_on = today;

@@ -29,6 +29,7 @@ use crate::quota::ledger_access::LedgerAccess;
 // A request waits this long at most once in an outage: after the first late call no request waits for the ledger.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of parts in which the timeout of a call is waited for.
+// A pause of this process uses up one part at most, so a reply that arrived during it is still in time.
 const TIMEOUT_PARTS: u32 = 8;
 
 /// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
@@ -153,6 +154,7 @@ impl LedgerCalls {
     /// The call in flight for the account, or a new one.
     pub(crate) fn attempt(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
         let mut state = account.state();
+        // Checked under the lock that `begin` keeps until the call is recorded, so that concurrent requests share one call.
         if let Some(call) = state.call() {
             return LeaseCall::clone(call);
         }

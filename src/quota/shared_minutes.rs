@@ -49,6 +49,7 @@ impl SharedMinutes {
         };
         let before = self
             .gateways
+            // Never below the setting, which includes gateways that do not run at the moment.
             .swap(setting.get().max(live), Ordering::Relaxed);
         (setting, before == setting.get() && live > before)
     }

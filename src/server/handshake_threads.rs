@@ -132,6 +132,7 @@ impl HandshakeQueue {
             tracing::warn!(%error, "could not lower the priority of the TLS handshake threads");
         }
         while let Some(step) = self.next() {
+            // A panic must not end the thread: the handshakes in the queue need it.
             if catch_unwind(AssertUnwindSafe(step.run)).is_err() {
                 tracing::error!("a TLS handshake panicked");
             }

@@ -120,6 +120,7 @@ impl SiteAdmission {
     }
 
     fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
+        // Held for the check and the change, so that concurrent requests cannot use up the reserve.
         let mut bucket = self.all_links.lock();
         let reserved = if is_modest {
             0

@@ -87,6 +87,7 @@ impl NodeReporter {
             Ok(nodes) => {
                 let now = self.calls.clock.now().wall;
                 self.is_oldest
+                    // Read by a task at intervals, so a late value only delays its work.
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
                 self.found_live(nodes.live(now).count());
                 if std::mem::take(&mut progress.is_failing) {
@@ -135,6 +136,7 @@ impl NodeReporter {
     /// Records the last requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
+        // Set under the lock, so after a report that is in progress. A later one would list this gateway again.
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
         if self

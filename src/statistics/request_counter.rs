@@ -92,6 +92,7 @@ impl RequestCounter {
             );
             self.evidence.add(account.id, evidence);
         }
+        // The oldest day first: the table of usage starts empty with a later day, and would count older days in it.
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
             totals.add((account.id, count.kind()), count.requests());

@@ -206,6 +206,7 @@ impl SharedTimeline {
 
     /// Whether a reading needs no decision: both clocks advanced equally.
     pub(super) fn agree(&self, now: Now) -> bool {
+        // Relaxed: an older value only leads to `decide`, which decides under the lock.
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }

@@ -185,6 +185,7 @@ impl NetworkLimit {
 impl Clone for NetworkLimit {
     /// A copy, from which taking has no effect here.
     fn clone(&self) -> Self {
+        // Read one by one: a copy need not show the buckets of a single moment.
         let copied = |bucket: &AtomicU64| AtomicU64::new(bucket.load(Ordering::Relaxed));
         Self {
             buckets: self.buckets.iter().map(copied).collect(),

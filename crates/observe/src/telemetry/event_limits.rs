@@ -190,6 +190,7 @@ impl EventLimits {
         let limits = self.clone();
         let report = move || {
             while has_dropped.recv().is_ok() {
+                // Unlocked during the pause: events of all threads need the lock.
                 while limits.0.windows.lock().has_dropped() {
                     std::thread::sleep(CHECK_INTERVAL);
                     limits.report();
