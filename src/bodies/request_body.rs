@@ -137,6 +137,7 @@ impl<'b> RequestBody<'b> {
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
                 tokio::select! {
                     biased;
+                    // Displaced first, because another body has its memory now.
                     () = displaced.notified() => Err(BodyFailure::Busy),
                     read = collected => read.unwrap_or(Err(BodyFailure::Slow)),
                 }
@@ -161,6 +162,7 @@ impl<'b> RequestBody<'b> {
             let frame = frame.map_err(|()| BodyFailure::Broken)?;
             let data = frame.into_data().map_err(|_| BodyFailure::Trailers)?;
             let length = self.received.len() + data.len();
+            // Only here is a body noticed that is too large and has no stated length.
             if length > most {
                 return Err(BodyFailure::TooLarge);
             }

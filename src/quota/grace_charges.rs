@@ -43,6 +43,7 @@ impl GraceCharges {
     /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
     pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
         let read = Arc::clone(&file);
+        // The disk may be slow, and other tasks of the start need this thread.
         let reading = tokio::task::spawn_blocking(move || read.grace());
         let read = reading.await.map_err(io::Error::other).flatten();
         let Ok(mut records) = read.inspect_err(|error| {
@@ -53,6 +54,7 @@ impl GraceCharges {
                 ..Self::default()
             };
         };
+        // Units of the earlier process were reserved in memory only, so its shares cannot be continued.
         if !is_durable {
             records.shares.clear();
         }

@@ -123,7 +123,7 @@ impl DirectoryKeeper {
         if let Ok(applied) = clock.within(CATCH_UP_TIMEOUT, &mut applying).await {
             return applied;
         }
-        // The reading goes on, since its changes are needed. Only requests stop waiting for it.
+        // The reading continues, since its changes are needed. Only requests stop waiting for it.
         self.key_directory.freshness.attempted(began, false);
         applying.await
     }

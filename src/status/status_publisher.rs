@@ -183,6 +183,7 @@ impl StatusPublisher {
         now: Now,
         is_due: bool,
     ) -> Result<(), StoreError> {
+        // Each batch is removed once it is stored, so after a failure only the rest is repeated.
         while let Some(batch) = progress.pending.next_batch() {
             self.store.record_minutes(batch.clone()).await?;
             progress.pending.stored(&batch);

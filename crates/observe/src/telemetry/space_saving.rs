@@ -101,7 +101,7 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     {
         let mut all = Vec::new();
         for shard in &self.shards {
-            // One shard after another: the list need not show a single moment, and counting goes on meanwhile.
+            // One shard after another: the list need not show a single moment, and counting continues meanwhile.
             let entries = shard.0.lock();
             if entries.era >= era {
                 all.extend((0..entries.key.len()).filter_map(|index| entries.at(index)));
