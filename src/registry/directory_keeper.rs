@@ -211,7 +211,9 @@ impl DirectoryKeeper {
         } else {
             self.load_whole(&turn, progress).await
         };
-        if let (Some(copy), Ok(())) = (&self.changes.copy, &applied) {
+        if let Some(copy) = &self.changes.copy
+            && let Ok(()) = &applied
+        {
             copy.is_complete_to(&progress.position, began.wall);
         }
         let was_copied = self.key_directory.freshness.is_copied();
