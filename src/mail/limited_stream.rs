@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedStream<S> {
         let lines = memchr_iter(b'\n', received).count();
         let bytes_left = self.bytes_left.checked_sub(received.len());
         let lines_left = self.lines_left.checked_sub(lines);
-        let (Some(bytes_left), Some(lines_left)) = (bytes_left, lines_left) else {
+        let Some((bytes_left, lines_left)) = bytes_left.zip(lines_left) else {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         };
         self.bytes_left = bytes_left;

@@ -304,7 +304,9 @@ impl LedgerCalls {
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }
-                if let (Some(minute), Some(Some(grant))) = (report.minute, reply.minutes.first()) {
+                if let Some(minute) = report.minute
+                    && let Some(Some(grant)) = reply.minutes.first()
+                {
                     self.minutes.apply(
                         account,
                         &minute,

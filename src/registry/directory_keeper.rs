@@ -217,7 +217,9 @@ impl DirectoryKeeper {
         } else {
             self.load_whole(&turn, progress).await
         };
-        if let (Some(copy), Ok(())) = (&self.changes.copy, &applied) {
+        if let Some(copy) = &self.changes.copy
+            && let Ok(()) = &applied
+        {
             copy.is_complete_to(&progress.position, began.wall);
         }
         // Read before `attempted`, which clears it.

@@ -89,13 +89,13 @@ impl NodeReporter {
                 self.is_oldest
                     // Read by a task at intervals, so a late value only delays its work.
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
-                self.found_live(nodes.live(now).count());
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
                 if let Err(error) = self.requests.begin_day(&*self.store, now.day()).await {
                     tracing::warn!(%error, "networks and user agents are not counted until the store returns the key of the day");
                 }
+                self.found_live(nodes.live(now).count());
             }
             Err(error) => {
                 if !std::mem::replace(&mut progress.is_failing, true) {

@@ -105,7 +105,8 @@ impl ScoreSeries {
 
     /// Adds counted runs of one hour and of the suite at this position of the table, with the latencies of their trials.
     pub(super) fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
-        let (Some(index), width) = (self.index(hour), self.width()) else {
+        let width = self.width();
+        let Some(index) = self.index(hour) else {
             return;
         };
         let Some(counted) = self.hours.get_mut(index * width + suite) else {

@@ -21,7 +21,9 @@ pub(super) async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<
 
 /// Adds the usage to a response.
 pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
-    if let (Some(used), Some(fields)) = (used, response.as_object_mut()) {
+    if let Some(used) = used
+        && let Some(fields) = response.as_object_mut()
+    {
         fields.insert("usage".into(), used);
     }
     response

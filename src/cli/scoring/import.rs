@@ -264,7 +264,9 @@ impl RunImportCounts {
             let mut counts = json!({
                 "imported": self.imported, "existing": self.existing, "rejected": self.rejected
             });
-            if let (Some(counts), Some(logs)) = (counts.as_object_mut(), logs) {
+            if let Some(counts) = counts.as_object_mut()
+                && let Some(logs) = logs
+            {
                 counts.insert("logs".into(), logs.counts.json());
             }
             printer::json(&counts)

@@ -69,7 +69,7 @@ pub(super) struct ToolLogCounts {
 impl ToolLogArgs {
     /// The logs, if the files are some. An error is the operator's.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
-        let (Some(from), Some(path)) = (self.from, &self.mapping) else {
+        let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);
         };
         let text = std::fs::read_to_string(path)

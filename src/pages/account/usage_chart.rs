@@ -108,7 +108,9 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
         ));
     }
     html.push_str("</svg>\n");
-    if let (Some((first, _)), Some((last, _))) = (days.first(), days.last()) {
+    if let Some((first, _)) = days.first()
+        && let Some((last, _)) = days.last()
+    {
         push(
             &mut html,
             format_args!("<p class=\"ends\"><span>{first}</span><span>{last}</span></p>\n"),

@@ -269,8 +269,10 @@ fn first_head(bytes: &[u8]) -> &[u8] {
 
 /// Whether there is a `#`, or an LF without CR.
 pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
-    let (Some((first, second)), Some((_, before))) = (bytes.split_first(), bytes.split_last())
-    else {
+    let Some((first, second)) = bytes.split_first() else {
+        return false;
+    };
+    let Some((_, before)) = bytes.split_last() else {
         return false;
     };
     let blocks = second.as_chunks::<BLOCK>().0;

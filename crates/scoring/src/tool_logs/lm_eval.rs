@@ -106,7 +106,7 @@ impl<'a> LmLog<'a> {
         let date = results.date.as_ref().map(|date| date.get().to_owned());
         let seconds = date.as_ref().and_then(|date| date.parse::<f64>().ok());
         let seconds = seconds.filter(|seconds| (0.0..1e11).contains(seconds));
-        let (Some(date), Some(seconds)) = (date, seconds) else {
+        let Some((date, seconds)) = date.zip(seconds) else {
             return Err(LogProblem::invalid(
                 "date",
                 "is missing or no time; it is not a results file",

@@ -27,15 +27,13 @@ pub(crate) async fn claim<T: SqlTables>(
         tables.lock().await?;
         (applied, is_change) = self::applied(tables, claim).await?;
     }
-    if let (
-        Some(GraceHolder {
-            share,
-            token,
-            life,
-            node,
-        }),
-        true,
-    ) = (applied, is_change)
+    if let Some(GraceHolder {
+        share,
+        token,
+        life,
+        node,
+    }) = applied
+        && let true = is_change
     {
         let [number, shares, life] =
             [share.number, share.shares, life].map(|number| Number(number.into()));

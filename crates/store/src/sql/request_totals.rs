@@ -169,10 +169,8 @@ pub(crate) async fn requests<T: SqlTables>(
     }
     let read = |row: &dyn SqlRow<T::Fault>| {
         // Other texts come from manual edits or a newer release.
-        let (Some(day), Some(outcome)) = (
-            Day::parse(&row.text("day")?),
-            RequestOutcome::parse(&row.text("outcome")?),
-        ) else {
+        let day = Day::parse(&row.text("day")?);
+        let Some((day, outcome)) = day.zip(RequestOutcome::parse(&row.text("outcome")?)) else {
             return Ok(None);
         };
         let endpoint = row.text("endpoint")?.into();

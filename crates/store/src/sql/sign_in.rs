@@ -159,7 +159,9 @@ pub(crate) async fn sign_in<T: SqlTables>(
             .as_ref()
             .is_some_and(|kinds| kinds.contains(&MailKind::NewSignIn))
     };
-    if let (Some(owner), Some(mail)) = (known.filter(wants), &sign_in.notice) {
+    if let Some(owner) = known.filter(wants)
+        && let Some(mail) = &sign_in.notice
+    {
         notices::queue_once(
             tables,
             &[NewMail {
@@ -176,7 +178,8 @@ pub(crate) async fn sign_in<T: SqlTables>(
 }
 
 async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> SqlDone<T, ()> {
-    let ([mailbox, email, terms], id) = (texts, sign_in.new_owner.to_string());
+    let [mailbox, email, terms] = texts;
+    let id = sign_in.new_owner.to_string();
     let row = [
         Text(&id),
         Text(mailbox),

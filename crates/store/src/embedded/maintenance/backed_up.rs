@@ -49,7 +49,7 @@ pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
         )
     };
     let (at, bytes) = text.trim().split_once(' ').ok_or_else(unreadable)?;
-    let (Some(at), Ok(bytes)) = (Wall::parse_rfc3339(at), bytes.parse()) else {
+    let Some((at, bytes)) = Wall::parse_rfc3339(at).zip(bytes.parse().ok()) else {
         return Err(unreadable());
     };
     Ok(Some(LastBackup { at, bytes }))

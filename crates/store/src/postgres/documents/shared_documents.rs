@@ -178,8 +178,8 @@ impl SharedDocuments for PostgresDocuments {
                 .documents
                 .run("claim a shared document", async move |client| {
                     let sent = self.store.clock.mono();
-                    let ([after, node], duration) =
-                        ([after, self.node].map(u64::cast_signed), length(duration));
+                    let [after, node] = [after, self.node].map(u64::cast_signed);
+                    let duration = length(duration);
                     let values: [&dyn Parameter; 5] =
                         [&self.scope, &name, &after, &node, &duration];
                     let Some(row) = client.query_opt(&statement(CLAIM), &values).await? else {
