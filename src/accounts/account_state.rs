@@ -166,7 +166,7 @@ impl AccountState {
         is_unchanged: bool,
         is_unreachable: bool,
     ) -> Charge {
-        // A charge never waits. Whatever the ledger has to decide is left to `admit`.
+        // A charge never waits. All decisions of the ledger are left to `admit`.
         let ledger = LeaseAvailability::Reachable;
         // The request waits if an attempt is due, and the attempt counts when it is made.
         let asks = |units: &mut ReturnedUnits, now| units.is_due(now);

@@ -222,7 +222,7 @@ pub(super) fn renewed(
         endpoints: before.endpoints.clone(),
         pages: pages(config),
         status: before.status.clone(),
-        // An empty memo: what the old one resolved may differ with these settings.
+        // An empty memo: targets may resolve differently with these settings.
         memo: TargetMemo::default(),
         guard: Arc::clone(&before.guard),
         capacity,

@@ -133,7 +133,7 @@ impl ConcurrencyLimit {
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
-        // A setting may be larger than what a semaphore accepts without a panic.
+        // A semaphore panics if it gets more permits, and a setting may be larger.
         let most = Semaphore::MAX_PERMITS;
         Self {
             size,

@@ -188,7 +188,7 @@ impl McpService {
         let application = gateway.application(head).map(Holder::Application);
         let holder = application.unwrap_or_else(|| Holder::Client(client()));
         let read = body.rest(Self::MAX_BODY, holder).await;
-        // Only a client that keeps the gateway waiting pays with its token.
+        // Only a client that keeps the gateway waiting loses its token.
         if read != Err(BodyFailure::Slow) {
             gateway.guard.give_back(client());
         }

@@ -148,7 +148,7 @@ impl GraceCharges {
             return Ok(());
         }
         let carried = self.book.carried(Day::default());
-        // Totals in the ledger belong to one process, so each exchange is in the name of one.
+        // Totals in the ledger belong to one process, so each exchange is in the name of one process.
         for of_node in carried.chunk_by(|one, next| one.node == next.node) {
             for owed in of_node.chunks(CHARGED_AT_ONCE) {
                 let Some(OwedUnits { node, .. }) = owed.first() else {

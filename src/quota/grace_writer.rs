@@ -225,7 +225,7 @@ impl WriterState {
     }
 
     fn write(&mut self, records: OwedRecords) -> io::Result<()> {
-        // If the write fails, it is unknown what the file contains, so the next content is written even if it is equal.
+        // If the write fails, the content of the file is unknown, so the next content is written even if it is equal.
         self.is_unchanged = false;
         self.file.replace_grace(&records)?;
         (self.saved, self.is_unchanged) = (records, true);

@@ -37,8 +37,7 @@ impl SharedMinutes {
     }
 
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
-        // One number that is read alone, so no ordering is needed. A division by the number before is corrected by the next
-        // report.
+        // One number that is read alone, so no ordering is needed.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 

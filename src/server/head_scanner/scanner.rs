@@ -23,7 +23,7 @@ pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these is larger than the gateway accepts, and is left to another codec.
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
-// Of this number the usual codec reads fields without an allocation for each request.
+// With this number the usual codec allocates nothing for the fields of a request.
 const MAX_FIELDS: usize = 100;
 /// A head in fewer bytes has no more fields than that.
 // A header line has at least four bytes: a name, a colon, CR and LF.
