@@ -85,6 +85,7 @@ impl Account {
         // together.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
+        // Otherwise the ledger has granted nothing to this process under the old limits.
         let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
         (before.limits != terms.limits && is_leased).then(|| {
             state.set_day(day.without_idle());
@@ -121,6 +122,7 @@ impl Account {
     /// Opens the day again with the units granted so far, unless this process has leased or used some.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
+        // Units that were leased or used here are in this balance only.
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
         }

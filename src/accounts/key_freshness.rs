@@ -63,6 +63,7 @@ impl KeyFreshness {
         }
         let mut attempts = self.attempt.subscribe();
         let newest = *attempts.borrow();
+        // After a failed attempt the store is unreachable, and a wait would bring nothing.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;

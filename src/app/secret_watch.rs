@@ -68,6 +68,7 @@ impl SecretWatch {
             rejected: Arc::new(rejected),
         };
         for secret in WatchedSecret::ALL {
+            // All series exist from the start: an alert cannot see the first increase of an absent series.
             watch.report(secret, false);
         }
         watch

@@ -168,6 +168,7 @@ impl Clone for StoredDocument {
             published,
             ..
         } = *self;
+        // The copy is a new entry, which the cache has not withdrawn.
         let withdrawn = AtomicBool::new(false);
         Self {
             document,

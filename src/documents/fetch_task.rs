@@ -153,6 +153,7 @@ impl FetchWorker {
             }
             Err(error) => self.remember(&leader, error, now),
         }
+        // Completed after a failure is remembered, so that a new request does not repeat the fetch.
         leader.complete(result);
     }
 

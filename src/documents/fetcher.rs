@@ -314,6 +314,7 @@ impl Fetcher {
         }
         self.documents.schedule().record_refresh(at);
         self.instruments.refreshed();
+        // A model may be new, and a failure may be over.
         self.worker.negative().remove(|_| true);
     }
 

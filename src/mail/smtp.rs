@@ -126,6 +126,7 @@ impl SmtpClient {
             MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
             MailTls::Implicit(connector, name) => {
                 let encrypted = connector.connect(name.clone(), stream).await?;
+                // Limited within TLS too, where the lines can be counted.
                 Box::new(LimitedStream::new(encrypted))
             }
         })

@@ -149,6 +149,7 @@ impl WriterState {
             });
             waiting.push((account, reply));
         }
+        // One write for all of them, since each write waits for the disk.
         let is_written = entries.is_empty() || self.add(&entries);
         for ((account, reply), entry) in waiting.into_iter().zip(entries) {
             // Units may be spent only now: a crash after the write charges them at the next start.

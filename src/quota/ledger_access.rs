@@ -63,6 +63,7 @@ impl LedgerAccess {
         let Ok(refusal) = ledger.refusal().await else {
             return;
         };
+        // Compared with the refusal before, so that only a change is logged: the check runs every second.
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {

@@ -54,6 +54,7 @@ impl Leases {
     }
 
     async fn return_shares(&self) {
+        // Without shares here there is nothing that another gateway could recall.
         let Some(holder) = self.calls.minutes.holder() else {
             return;
         };

@@ -120,6 +120,7 @@ impl SharedMinutes {
         now: Mono,
     ) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
+        // Only here do accounts leave the list whose shares have ended.
         holders.retain(|_, account| account.state().has_share(now));
         let is_due = |account: &&Arc<Account>| {
             recalled.contains(&account.id) || account.state().has_idle_share(now)

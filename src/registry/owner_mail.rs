@@ -156,6 +156,7 @@ impl OwnerMail {
         let mut unowned = Vec::new();
         match selection {
             ContactSelection::Accounts(ids) => {
+                // Each owner gets one mail, however often the selection names it.
                 for id in BTreeSet::from_iter(ids) {
                     addresses.push(self.owners.show(id).await?.email);
                 }

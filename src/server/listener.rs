@@ -272,6 +272,7 @@ impl ServerShared {
         mut slot: ConnectionSlot,
     ) {
         self.open.increment(1.0);
+        // Kept as long as the connection: its timeouts do not change meanwhile.
         let config = self.live_config.config.load_full();
         let peer = Peer {
             address: peer.ip(),

@@ -128,6 +128,7 @@ impl Site {
     /// Deletes the account.
     pub(super) async fn delete_account(&self, visit: &Visit) -> SiteResult {
         let live = self.session_of_change(visit).await?;
+        // The cookie of an old session must not be enough to delete the account.
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

@@ -188,6 +188,7 @@ impl Site {
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
         let terms = &visit.config.pages.terms_version;
+        // The terms may have changed since the page was opened, so the form states the version that was accepted.
         let accepts =
             visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
         if !accepts && self.needs_terms(visit, &link).await? {

@@ -181,6 +181,7 @@ impl DryRun<'_> {
             return false;
         };
         let target = &identified.target;
+        // Another copy, since the charge changes the account and other endings are tried after it.
         let caller = identified.caller.on_a_copy();
         let headers = self.headers.map();
         let document = document_use(&found.stored, target, caller.rights, headers);

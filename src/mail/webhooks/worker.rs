@@ -232,6 +232,7 @@ impl WebhookSender {
                 pace = ReceiverPace::of(host_failure.is_none().then_some(took));
                 self.after(delivered, message, &batch.receiver).await?
             };
+            // Recorded one by one: a message that was delivered must not be delivered again.
             self.store.record_attempts(vec![next]).await?;
         }
         Ok(pace)

@@ -204,6 +204,7 @@ impl MinuteShare {
         if is_used_up && first == 1 {
             return self.keeping(0, left, 1, recalls, limits.minute, now);
         }
+        // Doubled, so that a busy gateway needs few reports to get the whole limit.
         let larger = first.max(held.saturating_mul(2)).min(limits.minute);
         let grows = is_used_up || (self.can_grow(limits) && is_low(left, held));
         let wanted = if grows { larger } else { held };
