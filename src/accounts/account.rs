@@ -21,7 +21,9 @@ use crate::accounts::terms::Terms;
 pub struct Account {
     /// Its id.
     pub id: ApplicationId,
+    // Every request reads the terms and they change seldom, so reading takes no lock.
     terms: ArcSwap<Terms>,
+    // One lock for all balances: a request takes a minute token and a unit of the day in one step, or neither.
     state: Mutex<AccountState>,
 }
 
@@ -79,8 +81,11 @@ impl Account {
     /// the ledger need not know of the change.
     pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
+        // Changed under the lock of the state. Reports are built under it, so the units and the terms of a report belong
+        // together.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
+        // Otherwise the ledger has granted nothing to this process under the old limits.
         let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
         (before.limits != terms.limits && is_leased).then(|| {
             state.set_day(day.without_idle());
@@ -117,6 +122,7 @@ impl Account {
     /// Opens the day again with the units granted so far, unless this process has leased or used some.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
+        // Units that were leased or used here are in this balance only.
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
         }

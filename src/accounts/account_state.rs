@@ -146,6 +146,7 @@ impl AccountState {
             }
         };
         self.balance = balance;
+        // Other gateways may have returned units since the last lease, so a refusal by the day is not final.
         let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
             && gateways.is_some()
             && balance.day.may_gain(limits.day)
@@ -165,6 +166,7 @@ impl AccountState {
         is_unchanged: bool,
         is_unreachable: bool,
     ) -> Charge {
+        // A charge never waits. All decisions of the ledger are left to `admit`.
         let ledger = LeaseAvailability::Reachable;
         // The request waits if an attempt is due, and the attempt counts when it is made.
         let asks = |units: &mut ReturnedUnits, now| units.is_due(now);
@@ -362,6 +364,7 @@ impl AccountState {
                 && lease.requests.is_unused()
                 && lease.ahead.is_none()
         };
+        // There may be a million accounts, so an account that is not in use keeps no lease state.
         self.lease.take_if(is_unused);
     }
 

@@ -126,6 +126,7 @@ impl KeyDirectory {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
             expires_at: entry.expires_at.instant(),
+            // An older hour only leads to `mark_used`, which compares again.
             used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }
@@ -155,6 +156,7 @@ impl KeyDirectory {
         let before = self
             .entries
             .get(digest)
+            // Of the concurrent first requests of an hour exactly one sees the older value, and lists the use.
             .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let application = found.account.id;
@@ -299,6 +301,7 @@ impl KeyDirectory {
             now.wall.plus(Duration::from_nanos(1)),
             Digest::from_bytes([0; 32]),
         );
+        // Unlocked before keys are visited: `revoke_all_except` locks this list while it holds a part of the map.
         let due = {
             let mut by_expiry = self.by_expiry.lock();
             let later = by_expiry.split_off(&first_unexpired);
@@ -316,6 +319,7 @@ impl KeyDirectory {
         self.without_keys
             .lock()
             .retain(|_, account| !account.can_be_dropped(now));
+        // Their accounts are still in use, so a later sweep visits them again.
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
         self.by_expiry.lock().append(&mut waiting);
     }
@@ -346,6 +350,7 @@ impl KeyDirectory {
         let mut units = changed.iter().map(|(_, units)| units).sum();
         let mut changed: HashSet<ApplicationId> =
             changed.iter().map(|(account, _)| account.id).collect();
+        // Such an account may still have units of the day.
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let mut reports = Vec::new();

@@ -63,6 +63,7 @@ impl KeyFreshness {
         }
         let mut attempts = self.attempt.subscribe();
         let newest = *attempts.borrow();
+        // After a failed attempt the store is unreachable, and a wait would bring nothing.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
@@ -91,6 +92,7 @@ impl KeyFreshness {
     pub(crate) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
+        // Stored last: a thread that sees the flag also sees the times of the copy.
         self.is_copied.store(true, Ordering::Release);
         self.attempt.send_replace(FeedAttempt {
             began: Some(now),
@@ -101,6 +103,7 @@ impl KeyFreshness {
 
     /// Whether the directory is that of the local copy.
     pub fn is_copied(&self) -> bool {
+        // Pairs with the stores in `loaded_from_copy` and `attempted`.
         self.is_copied.load(Ordering::Acquire)
     }
 
@@ -114,6 +117,7 @@ impl KeyFreshness {
         if !self.is_shared {
             return Duration::ZERO;
         }
+        // A reading that ends between these loads can only make the age too large, because the larger age counts.
         let mono = self.mono.load(Ordering::Relaxed);
         let wall = self.wall.load(Ordering::Relaxed);
         now.mono
@@ -127,6 +131,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
+            // The times come before the flag of the copy, which is read first. A demand for a reading that arrived after this
+            // reading began is cleared too; the next report of outdated terms repeats it.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);

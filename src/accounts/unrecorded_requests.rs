@@ -101,6 +101,7 @@ impl UnrecordedRequests {
         }
         let minute = minute_of(at.mono);
         let waited = u32::from(waited);
+        // A search through the list: an application has few kinds of requests in a minute.
         match self
             .counts
             .iter_mut()

@@ -90,6 +90,7 @@ impl UsageCounts {
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
         self.today.add(more);
+        // Counts do not come in the order of their minutes, so the minute before may still grow.
         if minute == self.minute {
             self.this_minute.add(more);
         } else if minute + 1 == self.minute {

@@ -47,6 +47,7 @@ impl ServerKeys {
         let directory = || Arc::clone(&opened.key_directory);
         let clock = || clock.clone();
         let metrics = || Arc::clone(instruments);
+        // A store in a file is on this machine already, so only a shared store is copied.
         let copy = opened.fleet.as_ref().map(|_| {
             let freshness = Arc::clone(&opened.key_directory.freshness);
             Arc::new(LocalCopyWriter::new(

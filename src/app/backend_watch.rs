@@ -91,6 +91,7 @@ impl WatchedFiles for BackendWatch {
     /// Connections of the old contents are closed, unless nothing has changed.
     fn renew(&self, tls: BackendTls) {
         let is_new =
+            // Compared and replaced in one step: the watch and a reload may read the same files.
             std::mem::replace(&mut *self.fingerprint.lock(), tls.fingerprint) != tls.fingerprint;
         if is_new {
             self.addresses

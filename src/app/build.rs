@@ -100,6 +100,7 @@ pub(super) async fn build(
         clock,
         &instruments,
     );
+    // Begun here, so that it runs while the keys are loaded. It ends before requests are served.
     let restoring = restoring(&engine);
     let key_directory = Arc::clone(&opened.key_directory);
     let leases = leases(&opened, clock, &instruments, ledger_calls).await?;
@@ -108,6 +109,7 @@ pub(super) async fn build(
     if let Some(copy) = &keys.copy {
         copy.write_first().await;
     }
+    // After a start from the local copy the store is unreachable, so no share can be claimed.
     if !key_directory.freshness.is_copied() {
         leases.keep_grace_share().await;
     }
@@ -220,6 +222,7 @@ pub(super) fn renewed(
         endpoints: before.endpoints.clone(),
         pages: pages(config),
         status: before.status.clone(),
+        // An empty memo: targets may resolve differently with these settings.
         memo: TargetMemo::default(),
         guard: Arc::clone(&before.guard),
         capacity,

@@ -47,6 +47,7 @@ pub(super) fn start(
     let others = background.repeated(REPORT_EVERY, &reporter, |reporter| async move {
         reporter.report().await;
     });
+    // The first report comes immediately: other gateways divide limits by the number of live ones.
     background.spawn(async move {
         first.report().await;
         others.await;

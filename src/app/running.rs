@@ -270,12 +270,14 @@ impl RunningServer {
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
         let gateway = self.gateway.load_full();
+        // Before the calls are closed: units delivered on grace can be charged now if the ledger is back.
         gateway.leases.charge_owed().await;
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
+        // After the calls have ended: a later lease would bring units that nobody returns.
         gateway.leases.drain(&gateway.key_directory).await;
         if self
             .clock
@@ -291,6 +293,7 @@ impl RunningServer {
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;
         self.trace_export.finish(&self.clock).await;
+        // The side port runs until here, so that metrics and the status show the shutdown.
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());

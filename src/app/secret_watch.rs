@@ -68,6 +68,7 @@ impl SecretWatch {
             rejected: Arc::new(rejected),
         };
         for secret in WatchedSecret::ALL {
+            // All series exist from the start: an alert cannot see the first increase of an absent series.
             watch.report(secret, false);
         }
         watch
@@ -95,6 +96,7 @@ impl SecretWatch {
     }
 
     fn refresh_all(&self) {
+        // The files are read without the lock: a slow disk must not delay a reload.
         let secrets = self.secrets.lock().clone();
         for (secret, setting) in secrets {
             setting.refresh();

@@ -37,6 +37,7 @@ const PAUSES_OF_USES: u32 = 3;
 /// Interval between checks for applications whose units of tomorrow are due.
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
+// Shorter than the time for which another gateway waits after it has recalled a share, so that its next report finds it.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
 /// Interval between checks for claims of shares of grace that are due, and between questions whether an unreachable ledger
 /// is back.
@@ -101,6 +102,7 @@ pub(super) fn spawn(
             }
         });
     }
+    // Only a shared store has a local copy, and only there others change keys.
     if let Some(copy) = &keys.copy {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         let clock = background.clock.clone();

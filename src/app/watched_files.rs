@@ -84,6 +84,7 @@ impl CertificateGauges {
         reason = "seconds since 1970 are far below 2^52"
     )]
     fn change(&self, of: CertificateUse, change: impl FnOnce(&mut CertificateState)) {
+        // Held until the gauges are set, since they are computed from both states.
         let mut states = self.states.lock();
         let [public, backend] = &mut *states;
         change(match of {

@@ -126,6 +126,7 @@ impl HeldShares {
             }
             let parties = holder.parties();
             let levels = parties.filter_map(|party| level(party, self.sum(party) + more));
+            // Compared with what this holder would have after the step, so a party that holds less is never displaced.
             let Some(displaced) = self.largest(exceeds, levels.max().unwrap_or(more)) else {
                 return false;
             };

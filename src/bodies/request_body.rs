@@ -22,6 +22,7 @@ use super::fair_shares::{FairShares, Holder, Share};
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Memory for all bodies that are awaited, and for those of clients without a key.
 const BUDGET: usize = 32 << 20;
+// The rest is for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;
 /// Memory of the codec for a request whose body is awaited: the buffer with its head, and the one that receives its body.
 const READ_BUFFERS: usize = 16 << 10;
@@ -136,6 +137,7 @@ impl<'b> RequestBody<'b> {
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
                 tokio::select! {
                     biased;
+                    // Displaced first, because another body has its memory now.
                     () = displaced.notified() => Err(BodyFailure::Busy),
                     read = collected => read.unwrap_or(Err(BodyFailure::Slow)),
                 }
@@ -160,6 +162,7 @@ impl<'b> RequestBody<'b> {
             let frame = frame.map_err(|()| BodyFailure::Broken)?;
             let data = frame.into_data().map_err(|_| BodyFailure::Trailers)?;
             let length = self.received.len() + data.len();
+            // Only here is a body noticed that is too large and has no stated length.
             if length > most {
                 return Err(BodyFailure::TooLarge);
             }

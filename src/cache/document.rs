@@ -139,6 +139,7 @@ impl Document {
                     .filter(|form| form.generated_at == at)
                     .find(is_same)
             };
+            // The form before comes first: its bytes and tags stay, so clients that have it get a 304.
             let form = kept.or_else(shared).map(Arc::clone);
             built.push(
                 form.unwrap_or_else(|| Arc::new(DocumentForm::new(data, content.count, at, label))),
@@ -213,6 +214,7 @@ impl Document {
 
     /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
+        // Forms with equal data share their bytes, which count once.
         let is_first = |(index, form): &(usize, &Arc<DocumentForm>)| {
             !self
                 .forms

@@ -10,6 +10,7 @@ use super::members::{Member, Members};
 /// The field for paid callers only.
 pub const PAID_FIELD: &str = "latestScore";
 /// Maximum nesting of the data.
+// The search is recursive, so this bounds its stack.
 pub(super) const DEEPEST: u8 = 64;
 
 /// The backend's data cannot become a document.

@@ -131,6 +131,7 @@ impl<T, N> FlightLeader<T, N> {
     /// Runs `work` with the flight's result unless the flight was invalidated; invalidation waits until `work` is
     /// done.
     pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        // The entry stays locked during the work, so that an invalidation waits for it.
         let flight = self.table.get(&self.key)?;
         Arc::ptr_eq(&flight.0, &self.end).then(work)
     }

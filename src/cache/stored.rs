@@ -83,6 +83,7 @@ impl StoredDocument {
 
     /// Marks it as replaced, removed or evicted.
     pub(super) fn withdraw(&self) {
+        // Pairs with the load in `is_withdrawn`, which memos of threads make without asking the cache.
         self.withdrawn.store(true, Ordering::Release);
     }
 
@@ -93,6 +94,7 @@ impl StoredDocument {
 
     /// Counts a use.
     pub fn used(&self) {
+        // Uses only rank documents, so no ordering is needed.
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -166,6 +168,7 @@ impl Clone for StoredDocument {
             published,
             ..
         } = *self;
+        // The copy is a new entry, which the cache has not withdrawn.
         let withdrawn = AtomicBool::new(false);
         Self {
             document,

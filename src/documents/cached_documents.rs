@@ -193,6 +193,7 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
+        // Kept in monotonic time: a step of the wall clock must not make documents fresh or stale.
         let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.record_data(document.generated_at(), now.wall);
@@ -200,6 +201,7 @@ impl Documents {
             self.schedule
                 .begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
+        // A document that is too large is delivered to the requests that wait for it, and not stored.
         let fits = self.cache.has_room_for(&document);
         let mut stored = StoredDocument::confirmed(
             document,
@@ -218,6 +220,7 @@ impl Documents {
             }
         });
         if fits {
+            // Noted after the change: the mirror could otherwise write the state before it.
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = stored.document.bytes(), "document too large to be cached");
@@ -373,6 +376,7 @@ impl Documents {
     /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
+            // A hard purge accepts older data, so all knowledge about newer data goes with it.
             self.marks.remove(|key| selection.fits(key));
             self.schedule.forget_data();
         }
@@ -413,6 +417,7 @@ impl Documents {
     /// Evicts documents above the capacity, and periodically removes expired ones. Returns the number of documents
     /// and of bytes.
     pub(in crate::documents) fn sweep(&self, now: Mono) -> (u64, u64) {
+        // Two concurrent sweeps would only visit the documents twice, so no ordering is needed.
         let removed_at = Mono::from_nanos(self.expired_removed_at.load(Ordering::Relaxed));
         if now.since(removed_at) >= REMOVE_EXPIRED_EVERY {
             self.remove_expired(now);

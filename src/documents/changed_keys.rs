@@ -31,6 +31,8 @@ impl ChangedKeys {
     pub(super) fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
             lock(keys).insert(key.clone());
+            // Notified after the key is listed. The notification is kept while the writer is busy, so no key waits for another
+            // change.
             self.noted.notify_one();
         }
     }

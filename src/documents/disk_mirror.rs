@@ -87,6 +87,7 @@ impl DiskMirror {
         let seen_at = self.documents.schedule().last_detected();
         let mut records = Vec::new();
         let mut removed = Vec::new();
+        // Taken before the documents are read: a document that changes later is listed again.
         for key in self.changed.take() {
             match self.documents.get(&key) {
                 Some(stored) => records.push(mirror_record::write(
@@ -142,6 +143,7 @@ impl DiskMirror {
                 "documents restored from the disk mirror"
             );
         }
+        // Unusable records are removed, so that the next start does not read them again.
         let failed = disk.mirror.write(&[], &unusable);
         self.report(&mut self.failing.lock(), failed);
         self.put_restored(restored);

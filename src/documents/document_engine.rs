@@ -42,6 +42,7 @@ impl DocumentEngine {
         clock: &Clock,
         instruments: &Arc<Instruments>,
     ) -> Self {
+        // Without a disk nobody takes the keys of changed documents, so they are not collected.
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
         let documents = Arc::new(Documents::new(
             cache_bytes,
@@ -91,9 +92,11 @@ impl DocumentEngine {
     /// were stored.
     pub async fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if let Some(fleet) = self.fleet.as_ref().filter(|_| hard) {
+            // Removed from the shared store first: a fetch could otherwise take the document from there again.
             fleet.withdraw(self.documents.names(selection)).await;
         }
         let purged = self.fetcher.purge(selection, hard);
+        // Written before the call returns: a restart must not restore the purged documents.
         self.mirror.flush().await;
         purged
     }

@@ -28,6 +28,7 @@ use super::shared_fetch::{FetchTurn, SharedFetch};
 /// How long a failed fetch is not repeated. Short, so that a recovery is noticed soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
 /// How long a model that the backend does not know is not fetched again.
+// A wrong id is often repeated. A detected refresh removes the entry earlier.
 const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
 /// Why a fetch returned no document.
@@ -117,6 +118,7 @@ impl FetchWorker {
             let failure = UpstreamFailure::Invalid("reading it panicked".into());
             let now = self.clock.now();
             self.last.failed(&key, &failure, now.wall);
+            // Remembered, so that a document whose reading panics is not fetched for every request.
             self.negative.insert(
                 key,
                 FetchError::Backend(failure),
@@ -151,6 +153,7 @@ impl FetchWorker {
             }
             Err(error) => self.remember(&leader, error, now),
         }
+        // Completed after a failure is remembered, so that a new request does not repeat the fetch.
         leader.complete(result);
     }
 
@@ -204,6 +207,7 @@ impl FetchWorker {
         let now = self.clock.now();
         let confirmation = Confirmation {
             before,
+            // The time before the request counts: the data may change while the response is under way.
             requested_at: started.mono,
             answered: now,
             next_refresh: None,
@@ -316,6 +320,7 @@ impl FetchWorker {
         mut confirmation: Confirmation,
     ) -> FetchResult {
         confirmation.stated_at = content.stated_at;
+        // Older data never replaces newer data here. Only an operator can accept it, by a purge.
         if let Some(stated) = content.stated_at
             && let Some(newer) = self.documents.newer_data(leader.key(), stated)
         {
@@ -343,6 +348,7 @@ impl FetchWorker {
         }
         let label_key = leader.key().clone();
         let retention = Arc::clone(self.documents.retention());
+        // Held until the document is built: more builds at the same time would take the cores from requests.
         let permit = self
             .builders
             .acquire()

@@ -203,6 +203,7 @@ impl Fetcher {
             FlightRole::First(leader, result) => (leader, result),
         };
         let now = self.clock.now().mono;
+        // Looked up after the flight was joined: a fetch that ended in between would otherwise be repeated.
         let known =
             match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
                 FetchForesight::Known(known) => Some(known),
@@ -300,6 +301,7 @@ impl Fetcher {
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        // Flights come first: a result that arrives during the purge must not be stored after it.
         self.flights.invalidate(|key| selection.fits(key));
         self.worker.negative().remove(|key| selection.fits(key));
         self.documents.purge(selection, hard)
@@ -312,6 +314,7 @@ impl Fetcher {
         }
         self.documents.schedule().record_refresh(at);
         self.instruments.refreshed();
+        // A model may be new, and a failure may be over.
         self.worker.negative().remove(|_| true);
     }
 

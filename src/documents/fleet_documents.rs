@@ -32,6 +32,7 @@ const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
 /// How long a wait for another gateway lasts if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long other gateways do not repeat a failed fetch.
+// As long as a gateway remembers its own failed fetch.
 const HOLD_OFF: Duration = Duration::from_millis(500);
 /// The name under which polls for a refresh are claimed. It is the address of no document.
 const PROBE: &str = "probe";
@@ -132,9 +133,11 @@ impl FleetDocuments {
     ) -> Result<FleetTurn, StoreError> {
         let shared = &self.fetches.shared;
         let claim_duration = self.fetches.claim_duration;
+        // Another claim may follow one that expired. After that much time this gateway fetches for itself.
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
+            // Subscribed before the state is read, so that a publication in between ends the wait.
             let published = shared.published();
             let state = shared.state(name).await?;
             self.note(state.refresh, &state.clock);
@@ -312,6 +315,7 @@ impl FleetDocuments {
 
     /// Records that this gateway follows a refresh, and returns it as it was followed first.
     pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
+        // Compared and replaced in one step: fetches and the refresher may follow refreshes at the same time.
         let mut followed = self.followed.lock();
         match *followed {
             Some(known) if known.agreed.detected == refresh.agreed.detected => known,
@@ -334,6 +338,7 @@ impl FleetDocuments {
     pub(super) async fn watch(&self) {
         loop {
             if self.fetches.shared.published().await.is_err() {
+                // Without the pause an outage of the database would make this a busy loop.
                 self.clock.sleep(PAUSE_OF_HINTS).await;
             }
             let refresh = self.attempt(self.fetches.shared.refresh()).await;
@@ -363,6 +368,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
+        // Replaces a refresh that was not taken yet, since the refresher needs the newest one only.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),
@@ -372,6 +378,7 @@ impl FleetDocuments {
 
     /// Asks whether the store is back, if it is away. Called every few seconds.
     pub(super) async fn ask_again(&self) {
+        // The flag only saves calls, so a late value costs one call and nothing else.
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }

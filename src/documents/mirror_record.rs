@@ -97,6 +97,7 @@ pub(super) fn write(
     MirrorRecord {
         name: key.address(),
         label,
+        // The full form, from which the others are made.
         content: document.form(Rights::PAID).data().clone(),
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// some time.
 const TURN_TTL: Duration = Duration::from_secs(2);
 /// Maximum number of callers that wait for a turn. Others have no place in the order and may take a free turn.
+// Bounds the search for a caller, which visits all that wait.
 const MAX_WAITING: usize = 64;
 
 /// The turns, in the order of refusal.

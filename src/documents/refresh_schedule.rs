@@ -49,6 +49,7 @@ impl RefreshSchedule {
 
     /// Records a detected refresh.
     pub(super) fn record_refresh(&self, now: Mono) {
+        // Detections can be recorded out of order, and the time must not go back: documents would become current again.
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
@@ -77,6 +78,7 @@ impl RefreshSchedule {
 
     /// Records the next refresh that a response states.
     pub(super) fn state(&self, due: Wall) {
+        // Each of these times is read alone, so no ordering is needed.
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
@@ -122,6 +124,7 @@ impl RefreshSchedule {
 
     /// Sets the first interval unless it is set.
     pub(super) fn begin(&self, interval: RefreshInterval) {
+        // Checked and set under one lock, so that only the first document begins the interval.
         let mut known = lock(&self.interval);
         if known.is_none() {
             *known = Some(interval);

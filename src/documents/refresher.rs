@@ -83,6 +83,7 @@ impl Refresher {
         loop {
             let event = tokio::select! {
                 biased;
+                // A refresh that another gateway detected comes first: it makes a poll of the backend unnecessary.
                 agreed = self.next_agreed() => RefreshEvent::Agreed(agreed),
                 event = async {
                     let next = self.begun().await.next();
@@ -182,6 +183,7 @@ impl Refresher {
         if let Some(fleet) = &self.fleet
             && let Some(claim) = claim
         {
+            // Published even if the poll failed, so that one gateway polls for all in each interval.
             fleet.probed(&claim, started).await;
         }
         let at = self.clock.now().mono;
@@ -280,6 +282,7 @@ impl Refresher {
 
     async fn refresh_documents_in_use(&self, refreshed_at: Mono) {
         let in_use = self.blocking(|documents| {
+            // Read before the decay, so that a document with a single use is refreshed once more.
             let in_use = documents.in_use();
             documents.decay_uses();
             in_use
@@ -323,6 +326,7 @@ fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
 
 impl Drop for ActiveRefresher<'_> {
     fn drop(&mut self) {
+        // Stored after the work: a test that reads it must see the documents as the work left them.
         self.0.store(false, Ordering::Release);
     }
 }

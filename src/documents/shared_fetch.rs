@@ -142,6 +142,7 @@ impl SharedFetch {
             (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
             (None, before) => before?.document.clone(),
         };
+        // Another gateway may have fetched older data from another address of the backend. It must not replace newer data.
         if let Some(newer) = self.documents.newer_data(key, document.generated_at()) {
             let stated = document.generated_at().rfc3339();
             tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than one received before");
@@ -153,6 +154,7 @@ impl SharedFetch {
         {
             confirmed = confirmed.max(followed.at);
         }
+        // The clock of the store may be ahead. A confirmation in the future would survive a later refresh.
         let confirmed = confirmed.min(now.mono);
         let due = now.mono_at(published.due);
         let overdue = confirmed.plus(overdue_interval(self.documents.retention().cadence));

@@ -75,6 +75,7 @@ impl ConcurrencyLimit {
         } else {
             (PoolLabel::Waiting, &self.waiting)
         };
+        // While requests are queued, released permits go to them, so a new request cannot overtake the queue here.
         if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
@@ -108,6 +109,7 @@ impl ConcurrencyLimit {
         slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
+        // A full queue refuses immediately: the request would not get a slot in time, and has cost nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
         self.instruments.queued(pool);
         let permit = clock
@@ -131,6 +133,7 @@ impl ConcurrencyLimit {
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
+        // A semaphore panics if it gets more permits, and a setting may be larger.
         let most = Semaphore::MAX_PERMITS;
         Self {
             size,

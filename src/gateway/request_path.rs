@@ -39,6 +39,7 @@ impl Gateway {
         let head = request.head;
         peer.address = self.proxies.client(peer.address, &head.headers);
         let mut x = Exchange::open(&self.recorders, &self.form, started, peer, &request);
+        // A panic must end this request only. It gets a 500.
         let begun = AssertUnwindSafe(|| self.begin(request, trust, &mut x));
         let response = match catch_unwind(begun).unwrap_or_else(|_| self.panicked()) {
             Ok(RequestProgress::Continues(waiting)) => {
@@ -82,6 +83,7 @@ impl Gateway {
         if let Err(refusal) = answered {
             x.log(refusal);
         }
+        // The headers describe the time of sending, which may be on another day than the start.
         let now = self.clock.later_than(x.started);
         let response = respond(answered, &ResponseContext::new(self, head, x, now));
         x.finish(answered, response.status(), now);
@@ -106,6 +108,7 @@ impl Gateway {
             let page = within_page_bytes(page, parsed.head, &self.guard, x.peer, x.started);
             return page.map(RequestProgress::Done);
         }
+        // Before the key is looked up: another gateway may have revoked it.
         if !self.key_directory.freshness.is_current(x.started) {
             return Ok(Waiting::continues(parsed, None));
         }
@@ -133,6 +136,7 @@ impl Gateway {
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);
         let target = x.target.insert(identified.target);
+        // The slot comes before the budget, so a request that gets none has cost nothing.
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {

@@ -55,6 +55,7 @@ impl Gateway {
             }
             Err(refusal) => {
                 x.caller = Some(caller);
+                // Metrics show the endpoint of a refused request too.
                 if let Some(route) = self.endpoints.find(parsed.path) {
                     x.subject = RequestSubject::Endpoint(route.endpoint.route);
                 }
@@ -104,6 +105,7 @@ impl Gateway {
                 runs_low,
                 statuses,
             } => {
+                // Leased in the background, so that later requests need not wait.
                 if runs_low {
                     self.leases.lease_ahead(&caller.account);
                 }

@@ -103,6 +103,7 @@ impl Instruments {
     pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
         let subjects = RequestSubject::words(endpoints);
         let classes = StatusClass::words();
+        // Requests without a valid key have no tier.
         let tiers: Vec<String> = ["none".into()]
             .into_iter()
             .chain(tiers.iter().cloned())

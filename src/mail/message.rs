@@ -84,6 +84,7 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
         .subject(on_one_line(&mail.subject))
         .date(SystemTime::UNIX_EPOCH + Duration::from_secs(mail.created_at.seconds()))
         .message_id(Some(format!("<{}>", mail.message_id)))
+        // Programs that answer mail must not answer this one (RFC 3834).
         .raw_header(HeaderValue::new(name, "auto-generated".into()))
         .multipart(MultiPart::alternative_plain_html(
             mail.text.clone(),

@@ -16,6 +16,7 @@ const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Time until the next attempt after the failed attempt with this number.
 pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
+    // More doublings exceed every limit, and too many would overflow.
     let doublings = attempt.saturating_sub(1).min(16);
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }

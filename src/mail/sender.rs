@@ -123,9 +123,11 @@ impl MailSender {
                     "a mail expired before it could be sent"
                 );
                 removed(claimed)
+            // A mail that could take longer than its claim lasts is released: another worker could send it too.
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {
+                // A failure of the server concerns all mail, so the server is not tried again for each.
                 let attempted = match &unavailable {
                     Some(failure) => Err(MailFailure::clone(failure)),
                     None => self.attempt(claimed, &mut session).await,

@@ -84,6 +84,7 @@ impl SmtpClient {
                 return Err(MailFailure::NoMechanism);
             }
             *step = SmtpStep::Login;
+            // Read for each connection, so that a rotated password is used without a restart.
             let password = login.password.latest().await;
             let credentials =
                 Credentials::new(login.username.clone(), password.expose().to_owned());
@@ -125,6 +126,7 @@ impl SmtpClient {
             MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
             MailTls::Implicit(connector, name) => {
                 let encrypted = connector.connect(name.clone(), stream).await?;
+                // Limited within TLS too, where the lines can be counted.
                 Box::new(LimitedStream::new(encrypted))
             }
         })
@@ -161,6 +163,7 @@ impl SmtpSession<'_> {
         let keeps = match &sent {
             Ok(()) => true,
             Err(failure) if failure.keeps_the_connection() => {
+                // The server still has the state of the refused mail. If it cannot be reset, the connection is not used again.
                 matches!(
                     clock.within(SHORT_TIMEOUT, connection.command(Rset)).await,
                     Ok(Ok(_))

@@ -48,6 +48,7 @@ fn parameters(
     let builder = match authorities {
         None => builder.certificate_store(CertificateStore::WebpkiRoots),
         Some(authorities) => {
+            // If authorities are configured, a certificate of a public authority must not be accepted.
             let builder = builder.certificate_store(CertificateStore::None);
             let certificates = authorities
                 .iter()

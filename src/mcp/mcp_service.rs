@@ -111,6 +111,7 @@ impl McpService {
         peer: Peer,
         (trust, may_continue): (&ConnectionTrust, bool),
     ) -> Response<Full<Bytes>> {
+        // One gateway for the whole request, also if the settings change while its body arrives.
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
         let has_body = !body.is_at_end();
@@ -142,6 +143,7 @@ impl McpService {
                 response.headers_mut(),
             );
         }
+        // The rest of a body that was not read could be parsed as the next request.
         if is_http1 && has_body && !(has_arrived && may_continue) {
             response
                 .headers_mut()
@@ -186,6 +188,7 @@ impl McpService {
         let application = gateway.application(head).map(Holder::Application);
         let holder = application.unwrap_or_else(|| Holder::Client(client()));
         let read = body.rest(Self::MAX_BODY, holder).await;
+        // Only a client that keeps the gateway waiting loses its token.
         if read != Err(BodyFailure::Slow) {
             gateway.guard.give_back(client());
         }
@@ -242,6 +245,7 @@ impl McpService {
             instructions,
             ..
         } = self;
+        // Only this differs between two answers, so everything else was made at the start.
         let ttl = ttl_millis(gateway);
         let versions = json!(PROTOCOLS);
         let cached =

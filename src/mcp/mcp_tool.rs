@@ -96,6 +96,7 @@ impl McpTool {
             let missing = "Send `id`, the identifier of a model.";
             let from = target.len();
             append_escaped(&mut target, arguments.get(Param::Id.name()).ok_or(missing)?);
+            // Such a segment would change the path when it is normalized.
             if matches!(target.get(from..), Some("" | "." | "..")) {
                 return Err(missing.to_owned());
             }

@@ -97,6 +97,7 @@ impl Borrow<str> for RpcText<'_> {
 }
 
 impl RpcError {
+    // JSON-RPC 2.0, section 5.1.
     pub(super) const PARSE: i32 = -32_700;
     pub(super) const INVALID_REQUEST: i32 = -32_600;
     pub(super) const METHOD_NOT_FOUND: i32 = -32_601;

@@ -86,6 +86,7 @@ fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
             "}",
         ],
     );
+    // A copy of the exact size, because the result is stored with its document.
     Bytes::copy_from_slice(&json)
 }
 

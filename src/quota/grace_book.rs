@@ -13,11 +13,13 @@ use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
 use crate::accounts::Account;
 
 /// Interval between claims while a share is missing, and between confirmations of those that are held, in seconds.
+// A missing share should be there before an outage begins, so it is claimed more often than a held one is confirmed.
 const CLAIM_EVERY: u64 = 10;
 const CONFIRM_EVERY: u64 = 60;
 
 /// The shares of this gateway, and the units that are owed on them.
 #[derive(Debug, Default)]
+// One lock for all fields: a claim compares shares and tokens, and changes both.
 pub(crate) struct GraceBook(Mutex<GraceEntries>);
 
 #[derive(Debug, Default)]
@@ -45,6 +47,7 @@ impl GraceBook {
                 .push(*one);
         }
         let next = |held: &HeldGraceShare| HeldGraceShare {
+            // By this number the ledger refuses a copy of the data directory that continues an earlier process.
             life: held.life.saturating_add(1),
             ..*held
         };
@@ -148,6 +151,8 @@ impl GraceBook {
         for day in days {
             let held = entries.shares.iter().find(|held| held.day == day);
             let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
+            // A claim without an answer may have taken a share. Its token is used again, so that the gateway does not take a
+            // second one.
             let waiting = held
                 .map(|held| held.token)
                 .or_else(|| entries.tokens.get(&day).copied());
@@ -193,6 +198,7 @@ impl GraceBook {
                 life,
             });
         } else {
+            // Another process holds that share. Another share may be free, so the next claim does not wait.
             entries.next_claim = Mono::default();
         }
         true
@@ -200,6 +206,7 @@ impl GraceBook {
 
     /// Lists an account that reserved units.
     pub(crate) fn list(&self, account: &Arc<Account>) {
+        // The account is unlocked before the list is locked: `drop_settled` takes the locks in the other order.
         if !std::mem::replace(&mut account.state().is_uncharged, true) {
             self.0.lock().accounts.push(Arc::clone(account));
         }
@@ -214,6 +221,7 @@ impl GraceBook {
     pub(crate) fn drop_settled(&self, today: Day) {
         self.0.lock().accounts.retain(|account| {
             let mut state = account.state();
+            // Decided under the lock of the account, so that a later reservation lists the account again.
             state.is_uncharged = state.owes_on(today);
             if !state.is_uncharged {
                 state.drop_reserve();

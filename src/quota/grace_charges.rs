@@ -17,6 +17,7 @@ use crate::quota::grace_book::GraceBook;
 use crate::quota::grace_writer::{GraceWriter, NewContent};
 
 /// Number of applications per exchange that charges units.
+// Bounds one exchange: it has one timeout, however many applications it charges.
 const CHARGED_AT_ONCE: usize = 256;
 
 /// Units delivered on grace and not charged, and the right to deliver more.
@@ -42,6 +43,7 @@ impl GraceCharges {
     /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
     pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
         let read = Arc::clone(&file);
+        // The disk may be slow, and other tasks of the start need this thread.
         let reading = tokio::task::spawn_blocking(move || read.grace());
         let read = reading.await.map_err(io::Error::other).flatten();
         let Ok(mut records) = read.inspect_err(|error| {
@@ -52,6 +54,7 @@ impl GraceCharges {
                 ..Self::default()
             };
         };
+        // Units of the earlier process were reserved in memory only, so its shares cannot be continued.
         if !is_durable {
             records.shares.clear();
         }
@@ -109,6 +112,7 @@ impl GraceCharges {
                 Ok(share) => share,
                 Err(error) => {
                     tracing::debug!(%error, "no share of grace can be claimed yet");
+                    // The last answer about other gateways stays: an outage does not change who holds shares.
                     return;
                 }
             };
@@ -127,6 +131,7 @@ impl GraceCharges {
                 drop(self.save(today).await);
             }
         }
+        // Read by the readiness check only, and alone: no other value has to be in step with it.
         self.others_hold.store(others_hold, Ordering::Relaxed);
     }
 
@@ -137,11 +142,13 @@ impl GraceCharges {
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub(crate) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
+        // Held during the charge: leases that begin meanwhile wait until earlier units are charged.
         let mut has_charged = self.has_charged.lock().await;
         if *has_charged {
             return Ok(());
         }
         let carried = self.book.carried(Day::default());
+        // Totals in the ledger belong to one process, so each exchange is in the name of one process.
         for of_node in carried.chunk_by(|one, next| one.node == next.node) {
             for owed in of_node.chunks(CHARGED_AT_ONCE) {
                 let Some(OwedUnits { node, .. }) = owed.first() else {
@@ -180,6 +187,7 @@ impl GraceCharges {
     /// Ends grace in this process. Saves units for the next start, and returns the shares if the ledger is reachable and no
     /// process on the data directory has owed units that may exceed the quota.
     pub(crate) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
+        // Waits for claims in flight. A claim after this point would take a share that nobody returns.
         *self.is_finished.lock().await = true;
         // Nothing is delivered on grace from here on.
         let shares = self.book.take_shares(today);

@@ -108,6 +108,8 @@ impl WriterState {
                 match work {
                     GraceWork::Reserve(account, reply) => reserving.push((account, reply)),
                     GraceWork::Replace(content, reply) => {
+                        // Reservations that arrived earlier are made first: the last content ends the thread, and they would get
+                        // no answer.
                         self.reserve(std::mem::take(&mut reserving));
                         // The caller may have left.
                         drop(reply.send(self.replace(&content)));
@@ -129,6 +131,7 @@ impl WriterState {
             let day = account.state().day();
             let quota = account.terms().limits.day;
             let part = self.book.part(&account, day.day());
+            // Another request of the account may have reserved units meanwhile.
             if day.has_reserved() || !day.may_owe(quota, part) {
                 answer(reply, day.has_reserved());
                 continue;
@@ -146,8 +149,10 @@ impl WriterState {
             });
             waiting.push((account, reply));
         }
+        // One write for all of them, since each write waits for the disk.
         let is_written = entries.is_empty() || self.add(&entries);
         for ((account, reply), entry) in waiting.into_iter().zip(entries) {
+            // Units may be spent only now: a crash after the write charges them at the next start.
             if is_written {
                 self.book.list(&account);
                 account.state().reserve(entry.day, entry.granted);
@@ -174,6 +179,7 @@ impl WriterState {
             return Ok(());
         }
         let written = self.write(records);
+        // The caller logs a failure of the last write.
         if !content.is_last {
             self.report(&written);
         }
@@ -220,6 +226,7 @@ impl WriterState {
     }
 
     fn write(&mut self, records: OwedRecords) -> io::Result<()> {
+        // If the write fails, the content of the file is unknown, so the next content is written even if it is equal.
         self.is_unchanged = false;
         self.file.replace_grace(&records)?;
         (self.saved, self.is_unchanged) = (records, true);

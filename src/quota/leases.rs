@@ -46,6 +46,7 @@ impl Leases {
     /// it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let Some(LeaseCall(mut call)) = self.calls.current(account) else {
+            // The next probe leases for the account that needed units last, since it can use them.
             self.calls.health.is_needed_by(account);
             return Err(LeaseUnavailable);
         };
@@ -106,6 +107,7 @@ impl Leases {
 
     /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
+        // The disk may hang. A request waits for it no longer than for the ledger.
         let reserving = self
             .calls
             .clock
@@ -163,6 +165,7 @@ impl Leases {
     /// Returns whether the ledger answered, if there was anything to return.
     async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
         let calls = &self.calls;
+        // Units leave the balances before they are returned, so that no unit is both spent and returned.
         let (reports, units) = key_directory.drain();
         let started = calls.clock.now();
         let shares = calls.minutes.drain(started);

@@ -16,8 +16,10 @@ use crate::quota::leases::Leases;
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
 /// Latest of these times. Applications that are first used later have their leases at the next check.
+// Checks follow every few seconds, so the last half minute has room for repeated attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
+// Bounds one exchange, which has one timeout.
 const AT_ONCE: usize = 256;
 
 impl Leases {
@@ -70,6 +72,7 @@ impl Leases {
         let reply = self.calls.ledger.exchange(exchange).await?;
         for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
             if let ReportOutcome::Applied { node, granted, .. } = outcome {
+                // The terms may have changed during the call, so the units belong to the limits of the report.
                 let units = account.lease_ahead(terms.limits, tomorrow, node, granted);
                 self.calls.instruments.units(UnitUse::Leased, units);
             }

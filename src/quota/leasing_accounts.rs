@@ -26,6 +26,7 @@ impl LeasingAccounts {
     /// Units of `today` leased and not delivered.
     pub(crate) fn held(&self, today: Day) -> u64 {
         self.clean(today);
+        // A copy, so that a request that lists its account does not wait while all accounts are visited.
         let accounts = self.accounts.lock().clone();
         let unspent = |account: &Arc<Account>| account.state().day().on(today).unspent();
         accounts.iter().map(unspent).map(u64::from).sum()
@@ -34,6 +35,7 @@ impl LeasingAccounts {
     /// Removes those that were used neither today nor yesterday. One of yesterday may have units that were leased before
     /// midnight.
     fn clean(&self, today: Day) {
+        // Held until the list is clean, so that a concurrent view counts no outdated entries.
         let mut cleaned_on = self.cleaned_on.lock();
         if *cleaned_on < today {
             *cleaned_on = today;

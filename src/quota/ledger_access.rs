@@ -41,6 +41,7 @@ pub struct ServingFacts {
 impl LedgerAccess {
     /// Records an exchange with the ledger.
     pub(crate) fn leased(&self) {
+        // It only becomes true, and nothing else is read with it, so no ordering is needed.
         self.has_leased.store(true, Ordering::Relaxed);
     }
 
@@ -62,6 +63,7 @@ impl LedgerAccess {
         let Ok(refusal) = ledger.refusal().await else {
             return;
         };
+        // Compared with the refusal before, so that only a change is logged: the check runs every second.
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {

@@ -26,8 +26,10 @@ use crate::quota::shared_minutes::SharedMinutes;
 use crate::quota::ledger_access::LedgerAccess;
 
 /// How long a call may take before the ledger counts as unreachable, unless configured.
+// A request waits this long at most once in an outage: after the first late call no request waits for the ledger.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of parts in which the timeout of a call is waited for.
+// A pause of this process uses up one part at most, so a reply that arrived during it is still in time.
 const TIMEOUT_PARTS: u32 = 8;
 
 /// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
@@ -152,6 +154,7 @@ impl LedgerCalls {
     /// The call in flight for the account, or a new one.
     pub(crate) fn attempt(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
         let mut state = account.state();
+        // Checked under the lock that `begin` keeps until the call is recorded, so that concurrent requests share one call.
         if let Some(call) = state.call() {
             return LeaseCall::clone(call);
         }
@@ -191,12 +194,14 @@ impl LedgerCalls {
         let call = LeaseCall(call);
         state.begin_call(call.clone());
         let is_new = state.mark_listed();
+        // Unlocked before the account is listed: `LeasingAccounts` locks its list first and then the accounts.
         drop(state);
         if is_new {
             self.leasing.list(account);
         }
         let calls = Arc::clone(self);
         let account = Arc::clone(account);
+        // A separate task: a client that disconnects must not end a call that other requests wait for.
         (self.spawn)(Box::pin(async move {
             let mut exchange = pin!(calls.exchange(&account, report));
             let in_time = calls.in_time(&ended, exchange.as_mut()).await;
@@ -205,6 +210,7 @@ impl LedgerCalls {
             } else {
                 calls.failed(&account, &"it did not answer in time");
                 ended.send_replace(Some(false));
+                // Nobody waits any more, but the ledger may have granted units, so the reply is still applied.
                 exchange.await
             };
             // Cleared before waiters wake up, so that they can start the next call.
@@ -242,6 +248,7 @@ impl LedgerCalls {
         let recalls = report.minute.is_some_and(|minute| minute.recalls);
         let mut end = self.send(account, &report).await;
         if end == ReportEnd::OutdatedTerms {
+            // Another report with the known terms would be refused as well.
             self.key_freshness.require_reading();
             let read = self
                 .key_freshness
@@ -279,6 +286,7 @@ impl LedgerCalls {
             reports: vec![report.clone()],
         };
         let exchanging = async {
+            // Units of earlier processes come first. A new lease could otherwise take the rest of the quota that they need.
             self.charge_carried().await?;
             self.ledger.exchange(exchange).await
         };
@@ -290,6 +298,7 @@ impl LedgerCalls {
             Ok(reply) => {
                 self.access.leased();
                 if self.health.clear() {
+                    // During the outage keys may have changed and shares of grace may have become free.
                     self.key_freshness.require_reading();
                     self.grace.book.claim_soon();
                     self.instruments.ledger_unreachable(false);
@@ -335,6 +344,7 @@ impl LedgerCalls {
                 let after = before.apply(report.day, node, granted);
                 state.set_day(after);
                 drop(state);
+                // The account has begun another day during the call, so these units can no longer be spent.
                 let is_late = after.day() != report.day;
                 let units = if is_late {
                     node.held()

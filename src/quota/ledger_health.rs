@@ -39,6 +39,7 @@ impl LedgerHealth {
         let account = Arc::clone(account);
         let failure = Some(Arc::new(LedgerFailure { at, account }));
         let none = None::<Arc<LedgerFailure>>;
+        // The first failure stays: it has the time at which the outage began, and only its caller logs the outage.
         self.0.compare_and_swap(&none, failure).is_none()
     }
 
@@ -53,6 +54,7 @@ impl LedgerHealth {
 
     /// Ends the failure. Returns `true` if the ledger was unreachable before.
     pub(crate) fn clear(&self) -> bool {
+        // Nearly every call finds nothing to clear, so the shared value is read before it is written.
         self.is_unreachable() && self.0.swap(None).is_some()
     }
 }

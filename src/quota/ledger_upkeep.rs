@@ -13,6 +13,7 @@ use scoregate_store::LedgerReport;
 use crate::quota::leases::Leases;
 
 /// Number of batches of outdated records that are deleted in one turn.
+// Bounds one turn after a long outage. The next turn follows in minutes.
 const BATCHES: u32 = 200;
 /// If recalled shares are not read within this time, a lease decides whether the ledger is reachable.
 const RECALLED_WITHIN: Duration = Duration::from_millis(500);
@@ -31,6 +32,7 @@ impl Leases {
         for (account, units) in key_directory.take_changed() {
             let now = self.calls.clock.now();
             let mut state = account.state();
+            // An account has one call at a time, so its units are returned in a later turn.
             if state.call().is_some() {
                 drop(state);
                 key_directory.list_changed(account, units);
@@ -52,6 +54,7 @@ impl Leases {
     }
 
     async fn return_shares(&self) {
+        // Without shares here there is nothing that another gateway could recall.
         let Some(holder) = self.calls.minutes.holder() else {
             return;
         };
@@ -74,6 +77,7 @@ impl Leases {
         let now = self.calls.clock.now();
         for account in self.calls.minutes.to_return(&recalled, now.mono) {
             let mut state = account.state();
+            // A call in flight reports the share itself. The share is returned in a later turn if it is still recalled.
             if state.call().is_none() {
                 let in_use = state.uses_share(now.mono);
                 let report = SharedMinutes::release(&account, &mut state, in_use, now);

@@ -37,6 +37,7 @@ impl SharedMinutes {
     }
 
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
+        // One number that is read alone, so no ordering is needed.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
@@ -47,6 +48,7 @@ impl SharedMinutes {
         };
         let before = self
             .gateways
+            // Never below the setting, which includes gateways that do not run at the moment.
             .swap(setting.get().max(live), Ordering::Relaxed);
         (setting, before == setting.get() && live > before)
     }
@@ -81,6 +83,7 @@ impl SharedMinutes {
             .state()
             .change_share(|share, tokens| (share.apply(tokens, report, grant, asked, now), ()));
         if grant.capacity > 0 {
+            // The account is unlocked here: elsewhere `holders` is locked first and then the accounts.
             self.holders.lock().insert(account.id, Arc::clone(account));
         }
     }
@@ -117,6 +120,7 @@ impl SharedMinutes {
         now: Mono,
     ) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
+        // Only here do accounts leave the list whose shares have ended.
         holders.retain(|_, account| account.state().has_share(now));
         let is_due = |account: &&Arc<Account>| {
             recalled.contains(&account.id) || account.state().has_idle_share(now)

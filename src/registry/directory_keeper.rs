@@ -19,6 +19,7 @@ use scoregate_store::{
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 
 /// Changed applications read at a time.
+// Bounds the memory of one reading after a long outage of the feed.
 const CHANGES: usize = 500;
 /// Uses of keys stored at a time. Leases wait for one write, which may change a page of the file for each.
 const USES: usize = 100;
@@ -95,6 +96,7 @@ impl DirectoryKeeper {
     /// Applies changes that other gateways and commands have made since the last call. A failure is logged when it
     /// begins; the next call continues at the same position.
     pub async fn follow_changes(&self) {
+        // Held for the whole reading: of two concurrent readings the slower one would set the position back.
         let mut progress = self.progress.lock().await;
         match self.apply_in_time(&mut progress).await {
             Ok(()) => {
@@ -121,6 +123,7 @@ impl DirectoryKeeper {
         if let Ok(applied) = clock.within(CATCH_UP_TIMEOUT, &mut applying).await {
             return applied;
         }
+        // The reading continues, since its changes are needed. Only requests stop waiting for it.
         self.key_directory.freshness.attempted(began, false);
         applying.await
     }
@@ -136,8 +139,10 @@ impl DirectoryKeeper {
     /// Changes tiers and limits of all applications while requests are served. All or nothing: a tier that applications use
     /// cannot be removed.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
+        // Locked before the turn, as by readings of the feed: the other order could deadlock.
         let mut progress = self.progress.lock().await;
         let turn = self.changes.turn().await;
+        // Checked in the turn, so that no change of this process moves an application to a removed tier in between.
         let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {
             return Err(AdoptError::InUse(lost.into_iter().collect()));
@@ -205,6 +210,7 @@ impl DirectoryKeeper {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let turn = self.changes.turn().await;
+        // Taken before the reading, which may miss changes that are made while it runs.
         let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
             self.apply_after(&turn, progress).await
@@ -216,6 +222,7 @@ impl DirectoryKeeper {
         {
             copy.is_complete_to(&progress.position, began.wall);
         }
+        // Read before `attempted`, which clears it.
         let was_copied = self.key_directory.freshness.is_copied();
         self.key_directory
             .freshness
@@ -310,6 +317,7 @@ impl DirectoryKeeper {
     async fn load_all(&self, turn: &ChangeTurn<'_>) -> StoreResult<()> {
         let day = self.current_day().await?;
         let mut skipped = 0;
+        // At the start no key is known, so none has to be revoked, and the set of all digests is not built.
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
         let mut pages = pin!(self.store.all(day).peekable());
         while let Some(page) = pages.next().await {

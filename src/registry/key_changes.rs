@@ -27,6 +27,7 @@ pub struct KeyChanges {
     key_directory: Option<Arc<KeyDirectory>>,
     pub(crate) copy: Option<Arc<LocalCopyWriter>>,
     terms: ArcSwap<TermsByTier>,
+    // Held from the write in the store until the change is in force, so that both happen in the same order for all changes.
     turn: tokio::sync::Mutex<()>,
     /// The texts of notices to owners, if they get any.
     pub(crate) notices: Option<NoticeTexts>,
@@ -179,6 +180,7 @@ impl ChangeTurn<'_> {
             what,
             notice,
         };
+        // Durable first: a key that this process accepts must not disappear with a crash.
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());

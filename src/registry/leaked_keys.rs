@@ -23,6 +23,7 @@ const EXPIRES_AFTER: Duration = Duration::from_hours(1);
 /// Keys looked up, and places of a key recorded, at a time: other changes must not wait behind more.
 const BATCH: usize = 200;
 /// Places in a mail.
+// A report can name many places, and the mail has to stay readable.
 const SHOWN_PLACES: usize = 20;
 
 words! {
@@ -135,6 +136,7 @@ impl LeakedKeys {
                 .await
             {
                 Ok(_) => outcome = LeakOutcome::Changed,
+                // The place was reported before. Only a new place counts as a change.
                 Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => return Err(error),
             }

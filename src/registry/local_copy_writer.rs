@@ -21,6 +21,7 @@ use scoregate_store::{
 /// Maximum interval between writes, which record that nothing has changed.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
+// A whole copy reads all applications, so a failure must not repeat it every second.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 const WRITE: &str = "write the local copy of the keys";
 
@@ -31,6 +32,7 @@ pub struct LocalCopyWriter {
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<Instruments>,
+    // Locked for moments only: changes list their applications here during their turn.
     pending: Mutex<PendingCopy>,
     /// The number of the copy that this process wrote as a whole. Held while the copy is written.
     copy: tokio::sync::Mutex<Option<u64>>,
@@ -125,6 +127,7 @@ impl LocalCopyWriter {
     async fn write(&self, is_last: bool) {
         let mut copy = self.copy.lock().await;
         let now = self.clock.now().mono;
+        // Taken out before the write, so that changes can be listed while the disk works.
         let next = self.pending.lock().next(copy.is_some(), is_last, now);
         let written = match (next, *copy) {
             (None, _) => return,
@@ -143,6 +146,7 @@ impl LocalCopyWriter {
                 *copy = Some(number);
             }
             Err(error) => {
+                // The changes of this write are no longer listed, so only a new copy is complete.
                 (pending.must_rewrite, pending.retry_at) =
                     (true, self.clock.mono().plus(RETRY_DELAY));
                 if !std::mem::replace(&mut pending.is_failing, true) {
@@ -192,6 +196,7 @@ impl PendingCopy {
         let reading = self.reading.clone()?;
         if self.must_rewrite || !has_copy {
             if is_last || now < self.retry_at {
+                // A whole copy would delay the shutdown. The next process writes one.
                 return None;
             }
             // A new copy contains them, and those that are listed meanwhile are appended.

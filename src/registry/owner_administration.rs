@@ -14,8 +14,10 @@ use crate::registry::key_changes::KeyChanges;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// How often the deletion of an account is tried while applications are created.
+// Bounds the loop: an owner can create applications as fast as they are closed here.
 const DELETE_TRIES: u32 = 3;
 /// Maximum number of owners per page.
+// Bounds the memory for one page, whatever the caller asks for.
 const OWNERS_PAGE: usize = 1_000;
 
 /// Administers owners.
@@ -39,6 +41,7 @@ impl OwnerAdministration {
             .changes
             .store
             .owners(OwnerQuery {
+                // One more than a page shows whether another page follows.
                 limit: most + 1,
                 ..query
             })
@@ -57,6 +60,7 @@ impl OwnerAdministration {
 
     /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
+        // Suspended first: from here on the owner can create no application that the loop would miss.
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
             self.changes
@@ -82,6 +86,7 @@ impl OwnerAdministration {
         if let Some(tier) = &tier {
             self.changes.check_tier(tier)?;
         }
+        // The tier of future applications comes first, so that an application that is created meanwhile has it.
         let owner = self
             .change(who, id, OwnerChangeKind::SetTier(tier.clone()))
             .await?;

@@ -129,6 +129,7 @@ impl OwnerMail {
         };
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
+            // The audit record has the number of all recipients, so it is written once, with the first batch.
             let queueing = if outcome.queued == 0 {
                 let who = who.to_owned();
                 self.changes.store.queue_notice(NewNotice {
@@ -155,6 +156,7 @@ impl OwnerMail {
         let mut unowned = Vec::new();
         match selection {
             ContactSelection::Accounts(ids) => {
+                // Each owner gets one mail, however often the selection names it.
                 for id in BTreeSet::from_iter(ids) {
                     addresses.push(self.owners.show(id).await?.email);
                 }

@@ -27,8 +27,10 @@ const ACTOR: &str = "end of limits";
 /// Limits that end later would be forgotten until then: a year, with a day for leap years.
 const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
 /// Audit records read per page.
+// Bounds the memory for one page, whatever the caller asks for.
 const AUDIT_PAGE: usize = 1_000;
 /// Maximum number of applications per page.
+// Bounds the memory for one page, whatever the caller asks for.
 const LIST_PAGE: usize = 10_000;
 
 /// Administers applications and their keys.

@@ -75,6 +75,7 @@ impl Default for ApplicationConnections {
 impl ApplicationConnections {
     /// Changes the limit. Open connections stay.
     pub(super) fn allow(&self, max_per_application: usize) {
+        // A setting that is read alone. A connection that is counted meanwhile may be judged by the value before.
         self.setting.store(max_per_application, Ordering::Relaxed);
     }
 
@@ -85,6 +86,7 @@ impl ApplicationConnections {
     ) -> Option<CountedConnection> {
         let setting = self.setting.load(Ordering::Relaxed);
         let limit = connections_of_application(setting, application.requests_per_minute);
+        // Compared and increased under one lock: concurrent connections must not exceed the limit together.
         let mut open = self.open.lock();
         let count = open.entry(application.id).or_default();
         if *count >= limit {
@@ -103,6 +105,7 @@ impl Drop for CountedConnection {
         let mut open = self.connections.open.lock();
         if let Some(count) = open.get_mut(&self.application) {
             *count -= 1;
+            // The map has no entries without connections, so the limit of connections bounds it.
             if *count == 0 {
                 open.remove(&self.application);
             }

@@ -89,6 +89,7 @@ impl Certificates {
                 Err(found) => problems.extend(found),
             }
         }
+        // The problems of all files are collected first, so that an operator can correct them together.
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -147,6 +148,7 @@ fn load(
     now: Wall,
     digest: &mut Sha256,
 ) -> Result<LoadedCertificate, Vec<BadCertificate>> {
+    // Both files are read before an error is returned: the report has the problems of both.
     let chain = chain(files, digest);
     let key = key(files, digest);
     let (chain, key) = match (chain, key) {

@@ -5,6 +5,7 @@
 use crate::gateway::TrustLevel;
 
 /// HTTP/2: concurrent requests on a connection, which the codec enforces for all clients.
+// RFC 9113 (6.5.2) recommends no smaller number, since it limits the requests in parallel.
 pub(super) const STREAMS: u32 = 100;
 
 /// A request head of more bytes is larger than the gateway accepts, and needs one of the permits that bound the memory for such

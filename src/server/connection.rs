@@ -67,6 +67,7 @@ pub(super) async fn serve(
     if stream.set_nodelay(true).is_err() {
         return ConnectionEnd::Failed; // fails only if the socket is gone
     }
+    // Started here, because the first deadline includes the PROXY header and the handshake.
     let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &context.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(activity));
     let mut is_trusted_proxy = config.trusted_proxies.contains(peer.address);
@@ -93,6 +94,7 @@ pub(super) async fn serve(
     let Some(tls) = &config.tls else {
         return serve_protocol(stream, peer, activity, context, &mut timer).await;
     };
+    // A proxy has many clients, which count as one network here.
     let max_waiting = if is_trusted_proxy {
         usize::MAX
     } else {

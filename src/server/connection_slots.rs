@@ -27,6 +27,7 @@ pub(super) struct ConnectionSlots {
 }
 
 /// How long a computed ranking is valid.
+// A search visits all connections, so it is not repeated more often while none can be displaced.
 const RANKING_TTL: Duration = Duration::from_millis(250);
 
 /// The result of a search for a slot.
@@ -72,6 +73,7 @@ impl ConnectionSlots {
     /// Changes the limits. Open connections stay.
     pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
         self.max_connections
+            // Each limit is read alone, so the order of these writes does not matter.
             .store(max_connections, Ordering::Relaxed);
         self.max_per_address
             .store(max_per_address, Ordering::Relaxed);
@@ -97,6 +99,7 @@ impl ConnectionSlots {
     }
 
     fn limit_status(&self, now: Mono) -> SlotOccupancy {
+        // The states of connections are locked under this lock, one by one. So nothing locks it while it holds such a state.
         let holders = self.holders.lock();
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
@@ -127,6 +130,7 @@ impl ConnectionSlots {
     /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
         let mut holders = self.holders.lock();
+        // Set under the lock that `take` needs, so that no connection is opened in between and misses the end.
         holders.is_shutting_down = true;
         holders.open.values().for_each(|activity| activity.retire());
     }
@@ -175,6 +179,7 @@ impl Drop for ConnectionSlot {
                 holders.by_address.remove(&address);
             }
         }
+        // Unlocked first: the task that is woken locks it again.
         drop(holders);
         self.slots.freed.notify_one();
     }

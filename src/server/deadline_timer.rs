@@ -70,6 +70,7 @@ impl DeadlineTimer {
         loop {
             tokio::select! {
                 biased;
+                // The work is polled first: its progress may have moved the deadline that is checked next.
                 done = work.as_mut() => return Ok(done),
                 signal = self.signal() => if signal != ConnectionSignal::Retire { return Err(signal) },
             }
@@ -157,6 +158,7 @@ impl SignalWaker {
 
 impl Wake for SignalWaker {
     fn wake(self: Arc<Self>) {
+        // Stored before the task is woken: its next poll must see that the signal has to be polled again.
         self.has_woken.store(true, Ordering::Release);
         self.connection.wake_by_ref();
     }

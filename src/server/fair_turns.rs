@@ -77,6 +77,7 @@ impl<T> FairTurns<T> {
     ) -> bool {
         let items = self.blocks.queue(block(network)).queue(network);
         if items.len() >= max {
+            // Only a full queue is searched for items that are no longer needed, so adding is cheap otherwise.
             items.retain(is_needed);
         }
         // A network whose work is no longer needed keeps its turn for the new item.

@@ -27,6 +27,7 @@ pub(super) struct HandshakeThreads {
 
 #[derive(Default)]
 struct HandshakeQueue {
+    // The threads wait outside of the runtime, so the lock blocks. It is never held while a step runs.
     state: Mutex<HandshakeQueueState>,
     changed: Condvar,
 }
@@ -107,6 +108,7 @@ impl HandshakeThreads {
 
 impl Drop for HandshakeThreads {
     fn drop(&mut self) {
+        // Set under the lock, so that no thread misses it between its check and its wait.
         self.queue.state.lock().is_closed = true;
         self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
@@ -130,6 +132,7 @@ impl HandshakeQueue {
             tracing::warn!(%error, "could not lower the priority of the TLS handshake threads");
         }
         while let Some(step) = self.next() {
+            // A panic must not end the thread: the handshakes in the queue need it.
             if catch_unwind(AssertUnwindSafe(step.run)).is_err() {
                 tracing::error!("a TLS handshake panicked");
             }

@@ -148,6 +148,7 @@ where
     }
     let Parts { io, read_buf, .. } = connection.into_parts();
     let received = [read_buf, io.into_inner().into_filter().into_held()].concat();
+    // Without a permit no field is accepted, so that the codec refuses the head without memory for it.
     let permit = context.large_heads.try_acquire();
     let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);

@@ -94,6 +94,7 @@ where
     loop {
         let signal = tokio::select! {
             biased;
+            // The codec is polled first: its progress may have moved the deadline that is checked next.
             ended = poll_fn(|cx| {
                 activity.count_poll();
                 let polled = connection.as_mut().poll(cx);

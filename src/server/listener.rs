@@ -153,6 +153,7 @@ impl Server {
             slots,
             applications,
         });
+        // One limit for the process: the memory for large heads must not grow with the number of connections.
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let site = None;
         let leaks = None;
@@ -232,6 +233,7 @@ impl Server {
             shared.open(stream, peer);
         }
         drop(port);
+        // The wait below ends only for a closed tracker.
         shared.context.tasks.close();
         let timeout = shared.live_config.config.load().shutdown_timeout;
         clock
@@ -254,6 +256,7 @@ impl ServerShared {
             unsent,
             applications,
         ));
+        // Taken here and not in the task, so that the next search for a slot counts this connection.
         let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
         self.context
@@ -269,6 +272,7 @@ impl ServerShared {
         mut slot: ConnectionSlot,
     ) {
         self.open.increment(1.0);
+        // Kept as long as the connection: its timeouts do not change meanwhile.
         let config = self.live_config.config.load_full();
         let peer = Peer {
             address: peer.ip(),

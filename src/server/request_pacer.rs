@@ -85,6 +85,7 @@ impl RequestPacer {
         if !is_large {
             self.permit = None;
         } else if self.permit.is_none() {
+            // Not awaited: heads that wait for a permit would use the memory that the permits bound.
             let permit = Arc::clone(&self.large_heads).try_acquire_owned();
             self.permit =
                 Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);

@@ -103,6 +103,7 @@ impl UnsentResponses {
 
     /// Whether a client with these limits must read within the short timeout.
     pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
+        // The limits have wide margins, so a count that is a moment old does no harm.
         self.count.load(Ordering::Relaxed) >= limits.hurried_from
     }
 

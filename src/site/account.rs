@@ -71,6 +71,7 @@ impl Site {
         let entered = entered_fields(visit);
         let existing = owner.applications.len();
         let at_most = visit.config.applications_per_account;
+        // A form that is submitted twice must not create two applications.
         if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
             && visit.form.existing() != Some(existing)
         {
@@ -127,6 +128,7 @@ impl Site {
     /// Deletes the account.
     pub(super) async fn delete_account(&self, visit: &Visit) -> SiteResult {
         let live = self.session_of_change(visit).await?;
+        // The cookie of an old session must not be enough to delete the account.
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

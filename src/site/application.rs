@@ -95,6 +95,7 @@ impl Site {
             last,
         };
         let requests = self.store.requests(days).await;
+        // The page is shown without the requests: owners must be able to revoke keys while the statistics cannot be read.
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }

@@ -78,6 +78,7 @@ impl CookieNames {
         let secure = if self.is_https { "; Secure" } else { "" };
         let text = format!("{pair}; Path=/; HttpOnly; SameSite=Lax{secure}");
         let mut value = HeaderValue::try_from(text).expect("names and tokens are visible ASCII");
+        // Keeps the value out of the compression tables of HTTP/2 and out of debug output.
         value.set_sensitive(true);
         value
     }

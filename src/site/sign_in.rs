@@ -188,6 +188,7 @@ impl Site {
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
         let terms = &visit.config.pages.terms_version;
+        // The terms may have changed since the page was opened, so the form states the version that was accepted.
         let accepts =
             visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
         if !accepts && self.needs_terms(visit, &link).await? {
@@ -253,6 +254,7 @@ impl Site {
             .count_account(&domain, visit.client, visit.now)
             .inspect_err(|_| self.instruments.sign_ins.count(SignInEnd::AccountLimit))?;
         let outcome = self.store.sign_in(sign_in).await;
+        // An account that was not created must not use up the limit of its network.
         if !matches!(outcome, Ok(SignInOutcome::SignedIn { is_new: true, .. })) {
             self.admission.return_account(&domain, visit.client);
         }

@@ -107,6 +107,7 @@ impl SiteAdmission {
         in_total: u32,
         now: Now,
     ) -> Result<(), LinkLimit> {
+        // Asked first, because the link itself counts against it.
         let is_modest = self.links.is_modest(client, now);
         self.links
             .take("", client, now)
@@ -119,6 +120,7 @@ impl SiteAdmission {
     }
 
     fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
+        // Held for the check and the change, so that concurrent requests cannot use up the reserve.
         let mut bucket = self.all_links.lock();
         let reserved = if is_modest {
             0
@@ -164,6 +166,7 @@ impl SiteAdmission {
         } else {
             QUEUED / RESERVED
         };
+        // Concurrent requests may see the same number, so the reserve can be short by a few places.
         if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }

@@ -104,6 +104,7 @@ impl SiteRefusal {
     #[rustfmt::skip]
     pub(super) const fn row(self) -> SiteRefusalRow {
         match self {
+            // Matched without `_`, so a new refusal does not compile until it has a row.
             Self::SignedOut => row(StatusCode::SEE_OTHER, "signed_out", "Signed out", &["Sign in to see your account."], SIGN_IN),
             Self::ClearText => row(StatusCode::FORBIDDEN, "clear_text", "HTTPS is required",
                 &["This page is available over HTTPS only, because it handles keys and e-mail addresses. Open it with https://."], None),

@@ -150,6 +150,7 @@ impl Site {
     ) -> SiteResult {
         let now = self.clock.now();
         let client = config.proxies.client(peer.address, &head.headers);
+        // Counted before any other step, so that refused requests count too.
         self.admission.count(client, now)?;
         require_encryption(peer, &config.proxies, &head.headers)?;
         let path = SitePath::parse(head.uri.path()).ok_or(SiteRefusal::UnknownPage)?;
@@ -188,6 +189,7 @@ impl Site {
     ) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
+            // Taken in the task: the slot is held while the store works, also if the client leaves.
             let slot = site.admission.enter(visit.client, &site.clock).await?;
             let reply = site.reply(path, is_form, &visit).await;
             drop(slot);

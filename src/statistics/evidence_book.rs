@@ -20,8 +20,10 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{EvidenceStore, HourRecord, StoreResult};
 
 /// Number of records per store call.
+// Bounds one statement, and the time for which the lock is held to copy the records.
 const AT_ONCE: usize = 500;
 /// Hours that are kept while the store cannot be reached.
+// Bounds the memory that an outage of the store can use.
 const MOST_HOURS: u32 = 3;
 /// Documents in an hour from which advice is considered.
 const ENOUGH_FOR_ADVICE: u32 = 500;
@@ -54,6 +56,7 @@ impl EvidenceBook {
             .as_ref()
             .is_none_or(|key| key.0 != day)
         {
+            // The store keeps the number of the first gateway, so all gateways have the same key for a day.
             let key = store
                 .sketch_key(day, RandomState::default().hash_one(day))
                 .await?;
@@ -80,6 +83,8 @@ impl EvidenceBook {
                 .map(|hour| (hour.evidence.hour(), hour.application))
                 .collect();
             let recorded = store.record_evidence(node, batch).await;
+            // Not locked during the call. Only one call runs at a time, and no request adds to these hours, so the batch is
+            // unchanged.
             let mut hours = self.hours.lock();
             if recorded.is_err() {
                 hours.retain(|(hour, _), _| hour.saturating_add(MOST_HOURS) >= until);
@@ -135,6 +140,7 @@ impl EvidenceBook {
         let network = match address.to_canonical() {
             IpAddr::V4(address) => u64::from(address.to_bits() >> 8),
             IpAddr::V6(address) => {
+                // The bit separates networks of IPv6 from networks of IPv4.
                 u64::try_from(address.to_bits() >> 80).unwrap_or_default() | 1 << 48
             }
         };

@@ -18,6 +18,7 @@ const RECORDED_AFTER: Duration = Duration::from_mins(2);
 /// Time after the end of an hour until live gateways have recorded it.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
 /// Hours that are merged in one transaction.
+// Bounds one transaction after a long outage.
 const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
@@ -86,6 +87,7 @@ impl NodeReporter {
             Ok(nodes) => {
                 let now = self.calls.clock.now().wall;
                 self.is_oldest
+                    // Read by a task at intervals, so a late value only delays its work.
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
@@ -134,6 +136,7 @@ impl NodeReporter {
     /// Records the last requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
+        // Set under the lock, so after a report that is in progress. A later one would list this gateway again.
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
         if self

@@ -21,6 +21,7 @@ use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
 use crate::statistics::evidence_book::EvidenceBook;
 
 /// Number of totals per store call.
+// Bounds one statement, however many applications were used.
 const AT_ONCE: usize = 1_000;
 /// The endpoint of a request for an unknown path. Metrics and logs use the same word.
 const NO_ENDPOINT: &str = "none";
@@ -52,6 +53,7 @@ impl RequestCounter {
     /// Counts a request. Costs one lock of the account.
     pub(crate) fn count(&self, account: &Arc<Account>, request: CountedRequest) {
         let is_first = account.state().count_request(request);
+        // The account is unlocked here: a recording locks the list first and then the accounts.
         if is_first {
             self.accounts.lock().push(Arc::clone(account));
         }
@@ -77,6 +79,7 @@ impl RequestCounter {
 
     /// Adds the requests that accounts counted since the last call to the totals.
     fn take_counted(&self) {
+        // Locked throughout: a concurrent view must not miss numbers that were taken from accounts and not added yet.
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
         // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
@@ -89,6 +92,7 @@ impl RequestCounter {
             );
             self.evidence.add(account.id, evidence);
         }
+        // The oldest day first: the table of usage starts empty with a later day, and would count older days in it.
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
             totals.add((account.id, count.kind()), count.requests());
@@ -134,6 +138,7 @@ impl RequestCounter {
         self.take_counted();
         self.totals.lock().clean(today);
         loop {
+            // Locked for each step and not during the call: views must not wait for the store.
             let batch = self.totals.lock().next_batch();
             if batch.is_empty() {
                 return Ok(());

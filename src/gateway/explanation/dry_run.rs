@@ -93,6 +93,7 @@ impl Gateway {
             id: RequestId::new(request.headers, &request.credentials, &self.form, now),
             peer,
             now,
+            // A copy, so that the explanation takes no token.
             guard: (*self.guard).clone(),
             known: None,
             explanation: Explanation {
@@ -180,6 +181,7 @@ impl DryRun<'_> {
             return false;
         };
         let target = &identified.target;
+        // Another copy, since the charge changes the account and other endings are tried after it.
         let caller = identified.caller.on_a_copy();
         let headers = self.headers.map();
         let document = document_use(&found.stored, target, caller.rights, headers);
@@ -232,6 +234,7 @@ impl DryRun<'_> {
                 DocumentSource::Store(served) => Ok(served),
                 DocumentSource::Fetch(fallback) => {
                     let known = identified.found.as_ref();
+                    // The fetcher is only asked: an explanation must not cause a request to the backend.
                     match self.foresight(target, known) {
                         FetchForesight::Known(known) => fetched(
                             fallback,

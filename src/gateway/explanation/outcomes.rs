@@ -60,6 +60,7 @@ impl DryRun<'_> {
                 if is_unchanged {
                     outcome.status = StatusCode::NOT_MODIFIED.as_u16();
                 }
+                // Without the document most of its headers are unknown.
                 return outcome;
             }
             Ok(Delivery::Reply(reply)) => Ok(reply),

@@ -82,6 +82,7 @@ fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
         (Some(one), Some(other)) if one == other => Ok(Some(one)),
+        // Two different keys: a choice could charge the wrong application.
         (Some(_), Some(_)) => Err(Refusal::KeyInvalid(KeyFault::Malformed)),
     }
 }

@@ -100,6 +100,7 @@ impl CorsPolicy {
         };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
+        // Only with both fields is the request a preflight request.
         if options
             && request_headers.contains_key(ORIGIN)
             && request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)

@@ -55,6 +55,7 @@ impl LimitHeaders {
                 scope: LimitScope::Address,
             };
         };
+        // The current terms and not a copy of the caller's: the headers describe the time of sending.
         let terms = caller.account.terms();
         if let Some([minute, day]) = charged_statuses(answered, at) {
             return Self {

@@ -73,6 +73,7 @@ const FIELDS: [(HeaderName, &str); 23] = [
 ];
 
 /// Maximum number of sets kept per thread. About twenty occur.
+// The list is searched from its start, so it has to stay short.
 const MAX_TEMPLATES: usize = 64;
 
 thread_local! {

@@ -25,6 +25,7 @@ pub(crate) fn find_page(
     if parsed.method == MethodKind::Options {
         return Some((RequestSubject::Options, Reply::Options));
     }
+    // Paths of the API need a key, so that clients without one learn nothing about routes.
     if parsed.path.starts_with(API_BASE) {
         return None;
     }

@@ -59,6 +59,7 @@ pub(crate) fn me(
     caller: &Caller,
     now: Now,
 ) -> Result<Reply, Refusal> {
+    // It takes neither a unit nor a minute token, so only the guard limits it.
     if !caller.take_guard_token(now) {
         return Err(Refusal::TooManyRefusals);
     }

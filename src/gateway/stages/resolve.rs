@@ -158,6 +158,7 @@ fn find(
         return documents.peek(&target.key, now);
     };
     let found = documents.find(&target.key, now)?;
+    // The text of such a target contains a key, which the memo must not keep.
     if !target.names_a_key {
         memo.remember(request, rights, &target.key, &found.stored, now);
     }

@@ -51,6 +51,7 @@ pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Respo
     finish(head, is_shared, at);
     add_rare_fields(answered, at, headers);
     *response.status_mut() = status;
+    // HEAD gets the headers of a GET, with the length of the body that is left out.
     if at.head.method != Method::HEAD {
         *response.body_mut() = Full::new(body);
     }

@@ -30,6 +30,7 @@ use super::signature::signatures;
 /// Time for a delivery, from the resolution of the name to the end of the answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a connection to one of several addresses.
+// An address that does not answer leaves time for another one within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);
 /// Maximum number of bytes from a receiver, with those of TLS: its certificates are the largest part.
 const MAX_RECEIVED: u64 = 128 * 1_024;
@@ -100,10 +101,12 @@ impl WebhookClient {
     ) -> Result<Box<dyn WebhookConnection>, WebhookFailure> {
         let found = self.network.resolve(url.host(), url.port()).await;
         let addresses = found.map_err(|_| WebhookFailure::UnknownHost)?;
+        // Through a single private address an owner could reach services of the internal network.
         if must_be_public && !addresses.iter().all(|address| is_public(address.ip())) {
             return Err(WebhookFailure::NotPublic);
         }
         let mut failure = WebhookFailure::UnknownHost;
+        // Only the checked addresses are used: another resolution could return different ones.
         for address in addresses {
             failure = match self
                 .clock

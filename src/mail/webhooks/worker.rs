@@ -83,6 +83,7 @@ impl WebhookSender {
     }
 
     async fn run_lane(&self, lane: MailLane, stop: &CancellationToken) {
+        // Shared by futures of one task only, so nobody waits for this lock.
         let turns = Mutex::default();
         let mut served = FuturesUnordered::new();
         let mut claiming = pin!(self.next_batches(lane, &turns, Duration::ZERO, stop));
@@ -222,6 +223,7 @@ impl WebhookSender {
             } else if let Some(failure) = &host_failure {
                 deferred(message, failure, MAX_DELAY, now.wall)
             } else if must_wait || now.mono.plus(TIMEOUT) > batch.end {
+                // A delivery that could end after the claim is released: another gateway could make it too.
                 released(message, now.wall)
             } else {
                 let delivered = self.client.deliver(&batch.receiver, &message.mail).await;
@@ -230,6 +232,7 @@ impl WebhookSender {
                 pace = ReceiverPace::of(host_failure.is_none().then_some(took));
                 self.after(delivered, message, &batch.receiver).await?
             };
+            // Recorded one by one: a message that was delivered must not be delivered again.
             self.store.record_attempts(vec![next]).await?;
         }
         Ok(pace)
@@ -250,6 +253,7 @@ impl WebhookSender {
         }
         self.count(MailResult::Sent);
         let is_challenge = !message.mail.subject.is_empty();
+        // Verified before the message is removed: if that fails, the challenge is repeated.
         if let Some(webhook) = receiver.webhook.as_ref().filter(|_| is_challenge) {
             self.verified(webhook).await?;
         }

@@ -21,6 +21,7 @@ use super::activity_state::ActivityState;
 /// The activity of a connection, shared by its parts.
 pub(in crate::server) struct ConnectionActivity {
     pub(super) clock: Clock,
+    // One lock for all facts, since the timer and the displacement need them as they were at one time.
     state: Mutex<ActivityState>,
     /// Wakes the connection up to read changes of its state.
     pub(super) changed: Arc<Notify>,
@@ -143,6 +144,7 @@ impl ConnectionActivity {
 
     /// HTTP/2: the codec is polled.
     pub(in crate::server) fn count_poll(&self) {
+        // Only the task of the connection counts and reads polls, so no ordering is needed.
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -197,6 +199,7 @@ impl ConnectionActivity {
 
     /// HTTP/2: a request was refused in a way that closes the connection. It waits for no further request.
     pub(in crate::server) fn end_when_answered(&self) {
+        // Stored before the connection is woken, which reads it when it handles the signal.
         self.ends_when_answered.store(true, Ordering::Relaxed);
         self.retire();
     }

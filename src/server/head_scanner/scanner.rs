@@ -23,8 +23,10 @@ pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these is larger than the gateway accepts, and is left to another codec.
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
+// With this number the usual codec allocates nothing for the fields of a request.
 const MAX_FIELDS: usize = 100;
 /// A head in fewer bytes has no more fields than that.
+// A header line has at least four bytes: a name, a colon, CR and LF.
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Bytes of a head that are compared together.
 const BLOCK: usize = 32;
@@ -54,6 +56,7 @@ pub(in crate::server) struct HeadScanner<'l> {
 #[derive(Default)]
 pub(in crate::server) struct HeadLimit {
     /// Why the codec has to be stopped or polled again; zero for most connections.
+    // The codec and the scanner run in one task, so the atomics need no ordering.
     exception: AtomicU8,
     /// Bytes of the body that the codec reads next. [`ENDLESS`] if no request follows the body.
     pub(super) body: AtomicU64,

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use super::Reading;
 
 /// Maximum length of the line with its ending.
+// The specification allows no longer line.
 const LONGEST_LINE: usize = 107;
 
 const BEGINNING: &[u8] = b"PROXY ";

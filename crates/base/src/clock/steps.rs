@@ -125,6 +125,7 @@ impl Timeline {
                 (follow, wall, None)
             };
         };
+        // A clock that moves again while it is ahead begins another minute, so only a steady clock is followed.
         let further = shown - ahead.offset;
         let from = at(ahead.offset, boot);
         if difference <= noticed {
@@ -205,6 +206,7 @@ impl SharedTimeline {
 
     /// Whether a reading needs no decision: both clocks advanced equally.
     pub(super) fn agree(&self, now: Now) -> bool {
+        // Relaxed: an older value only leads to `decide`, which decides under the lock.
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
@@ -224,8 +226,10 @@ impl SharedTimeline {
         } else {
             apart(now)
         };
+        // Stored under the lock, so that the decisions are published in their order.
         self.agreed.store(agreed, Ordering::Relaxed);
         drop(timeline);
+        // Unlocked first: the listener takes time, and requests may need the lock.
         if let Some(event) = event {
             let listener = lock(&self.listener).clone();
             if let Some(listener) = listener {

@@ -58,6 +58,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// The clocks are read one after another. If that took longer, as in a suspended process, their difference is
 /// meaningless and they are read again.
 const TOGETHER: Duration = Duration::from_millis(100);
+// Bounds the loop on a machine where every reading is slow.
 const READINGS: usize = 5;
 
 /// A reading of a reference clock that took longer is too uncertain.
@@ -167,6 +168,7 @@ impl Clock {
         if took > MAX_REFERENCE_READING {
             return None;
         }
+        // The reference was read at some time in between. The middle halves the largest possible error.
         let local = now.wall.minus(took / 2);
         let difference = reference
             .0

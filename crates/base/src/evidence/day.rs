@@ -222,6 +222,7 @@ impl DayEvidence {
         let networks = from.set()?;
         let agents = from.set()?;
         let [concurrent] = from.bytes()?;
+        // A day that was compacted has no models.
         let requested = if from.has_more() {
             Some(Box::new(from.set()?))
         } else {

@@ -109,6 +109,7 @@ impl AccountBalance {
             ..self
         };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
+            // The day is named, because the caller has to wait longer for it.
             let rule = if day_is_spent {
                 LimitRule::Day
             } else {

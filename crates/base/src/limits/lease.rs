@@ -20,6 +20,7 @@ use crate::limits::day_ledger::{DayTotals, NodeReport, NodeTotals};
 use crate::limits::grace_share::grace_block;
 
 /// Units leased of a day before it begins, unless the largest lease is smaller.
+// The first requests of the day need not wait, and a crash loses few units.
 const FIRST_LEASE: u32 = 8;
 
 /// An application's day in this process.

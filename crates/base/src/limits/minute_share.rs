@@ -204,6 +204,7 @@ impl MinuteShare {
         if is_used_up && first == 1 {
             return self.keeping(0, left, 1, recalls, limits.minute, now);
         }
+        // Doubled, so that a busy gateway needs few reports to get the whole limit.
         let larger = first.max(held.saturating_mul(2)).min(limits.minute);
         let grows = is_used_up || (self.can_grow(limits) && is_low(left, held));
         let wanted = if grows { larger } else { held };
@@ -313,6 +314,8 @@ impl MinuteShare {
         }
         (self.capacity, self.is_fallback) = (grant.capacity, false);
         let lifetime = Duration::from_micros(report.lifetime.into());
+        // Counted from the report and not from the reply, so that the share ends here before it ends in the ledger. It is renewed
+        // earlier, so that requests do not find it ended.
         (self.ends, self.renew_at) = (asked.plus(lifetime), asked.plus(lifetime / 6 * 5));
         if grant.tokens >= TOKEN {
             (self.ask_at, self.recall_at) = (Mono::default(), Mono::default());

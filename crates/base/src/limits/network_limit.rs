@@ -12,6 +12,7 @@ use crate::clock::{Mono, Now};
 
 use super::{LimitRule, LimitStatus, TokenBucket};
 
+// Half a MiB for each limit. Networks that share a bucket share its limit.
 const BUCKETS: usize = 65_536;
 /// A network is modest until it has used this part of its limit.
 const MODEST: u32 = 8;
@@ -98,6 +99,7 @@ impl NetworkLimit {
 
     /// Changes the limit. A bucket above it is reduced at its next token.
     pub fn set_limit(&self, limit: u32) {
+        // A setting that is read alone, so no ordering is needed.
         self.limit.store(limit, Ordering::Relaxed);
     }
 
@@ -123,6 +125,7 @@ impl NetworkLimit {
         let Some(refused) = refused else {
             return Ok(());
         };
+        // The larger blocks were charged before the block that refused.
         for block in self.blocks(scope, client).take(refused) {
             block.give_back(tokens);
         }
@@ -182,6 +185,7 @@ impl NetworkLimit {
 impl Clone for NetworkLimit {
     /// A copy, from which taking has no effect here.
     fn clone(&self) -> Self {
+        // Read one by one: a copy need not show the buckets of a single moment.
         let copied = |bucket: &AtomicU64| AtomicU64::new(bucket.load(Ordering::Relaxed));
         Self {
             buckets: self.buckets.iter().map(copied).collect(),
@@ -199,6 +203,7 @@ impl BlockBucket<'_> {
 
     fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
         let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
+        // A bucket is a single number, so no ordering with others is needed.
         self.state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
             .is_ok()

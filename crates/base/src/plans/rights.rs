@@ -105,6 +105,7 @@ impl Rights {
     pub const PAID: Self = Self(&PAID_ROW);
 
     fn of(row: RightsRow) -> Self {
+        // Held from the search to the insertion: rights are compared by address, so equal rows must be one row.
         let mut narrowed = NARROWED.lock();
         let mut known = [&FREE_ROW, &PAID_ROW]
             .into_iter()

@@ -51,6 +51,7 @@ pub enum BadSecretFile {
 
 /// Reads the file, without its line ending. Blocks.
 pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
+    // Opened before the checks: the type and the mode belong to the file that is read, also if its name is replaced meanwhile.
     let mut file = open_without_waiting(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
@@ -68,6 +69,7 @@ pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
         return Err(BadSecretFile::TooOpen(found.mode() & 0o7777));
     }
     let mut bytes = Zeroizing::new(Vec::new());
+    // One byte more shows that the file is too large.
     let length = file.by_ref().take(LARGEST + 1).read_to_end(&mut bytes)?;
     let text = str::from_utf8(&bytes).map_err(|_| BadSecretFile::NotOneLine)?;
     let line = text.trim_end_matches(['\r', '\n']);

@@ -85,6 +85,7 @@ impl SecretSetting {
         let Some(source) = &self.source else { return };
         let reading = source.reading.lock();
         let read = source.read();
+        // Locked after the file was read: a user of the secret must not wait for the disk.
         let mut held = self.held.lock();
         let setting = &source.setting;
         let file = source.file.display();

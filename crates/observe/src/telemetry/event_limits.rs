@@ -173,6 +173,7 @@ struct SharedWindows {
 impl EventLimits {
     /// Creates limits, and the receiver for the reporting thread.
     pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
+        // One message suffices, because the receiver checks all windows.
         let (dropped, has_dropped) = sync_channel(1);
         (
             Self(Arc::new(SharedWindows {
@@ -189,6 +190,7 @@ impl EventLimits {
         let limits = self.clone();
         let report = move || {
             while has_dropped.recv().is_ok() {
+                // Unlocked during the pause: events of all threads need the lock.
                 while limits.0.windows.lock().has_dropped() {
                     std::thread::sleep(CHECK_INTERVAL);
                     limits.report();

@@ -11,6 +11,7 @@ use metrics::Counter;
 use parking_lot::Mutex;
 
 /// Target size of one write when many lines are queued.
+// One write for many lines costs one system call.
 const BATCH: usize = 1 << 16;
 /// Pause after the queue was emptied. A caller that queues a line meanwhile does not have to wake the thread, which
 /// would cost more than the rest of its line.
@@ -47,6 +48,7 @@ impl LostLines {
             return counter.increment(lines);
         }
         let mut before = self.before.lock();
+        // Checked again under the lock: the counter may have been attached since, and has taken the losses before it.
         match self.counter.get() {
             Some(counter) => counter.increment(lines),
             None => *before += lines,

@@ -44,6 +44,7 @@ impl<T: Default> Default for PerThread<T> {
 fn index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
+        // Relaxed: threads only need different numbers.
         static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PARTS;
     }
     INDEX.with(|index| *index)

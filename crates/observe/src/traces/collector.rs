@@ -94,6 +94,7 @@ impl Collector {
         builder
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
+            // The exporter sends one request at a time.
             .pool_max_idle_per_host(1);
         Self {
             endpoint,

@@ -23,6 +23,7 @@ const BATCH: usize = 512;
 /// How long a span waits for others.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// Number of times that a batch is sent.
+// Bounds the time for which a batch delays the spans in the queue.
 const ATTEMPTS: u32 = 4;
 /// Time before the first repetition, without a `Retry-After`; it doubles with each.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -44,6 +44,7 @@ impl TraceSampler {
 
     /// A random number, for ids.
     pub(super) fn random(&self) -> u64 {
+        // Relaxed: only the numbers have to differ.
         let mixed = self
             .states
             .local()
@@ -68,6 +69,7 @@ impl TraceSampler {
     /// Whether one more trace of a caller is recorded in this second.
     pub(super) fn take_callers_trace(&self, now: Mono) -> bool {
         let second = (now.nanos() / NANOS_A_SECOND) & u64::from(u32::MAX);
+        // The second and the count are a single number, so no ordering is needed.
         let taken = self
             .given
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {

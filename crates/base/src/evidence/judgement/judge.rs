@@ -28,6 +28,7 @@ pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
             let mut met: Vec<&FigureRow> = days.iter().filter(is_met).collect();
             let first = |day: &FigureRow| kinds.first().map_or(0.0, |kind| day.get(*kind));
             met.sort_by(|one, other| first(other).total_cmp(&first(one)));
+            // The weakest of the required days decides, since fewer days are no finding.
             let Some(decisive) = met.get(rules.days.saturating_sub(1)) else {
                 continue;
             };

@@ -39,6 +39,7 @@ pub(super) struct HistogramBuckets {
 impl CounterCells {
     /// Allocates consecutive cells; returns the index of the first.
     fn take(&self, count: usize) -> usize {
+        // Relaxed: only the ranges have to be different.
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
         assert!(
             at + count <= max_series(),
@@ -56,6 +57,7 @@ impl CounterCells {
 
     fn add(&self, at: usize, by: u64) {
         if let Some(cell) = self.local().get(at) {
+            // Relaxed: sums are read without regard to the order of different counters.
             cell.fetch_add(by, Ordering::Relaxed);
         }
     }
@@ -136,6 +138,7 @@ impl HistogramFn for HistogramBuckets {
             && let Some(count) = counts.get(index)
         {
             count.fetch_add(1, Ordering::Relaxed);
+            // Two threads may share a row, so the addition is repeated until none came in between.
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
                 (f64::from_bits(bits) + value).to_bits()
             });

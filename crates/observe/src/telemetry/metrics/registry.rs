@@ -74,6 +74,7 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
     if series.is_empty() {
         return;
     }
+    // The map has no order, and scrapes should be comparable.
     series.sort_by_key(|(key, _)| *key);
     let name = row.name;
     let mut put =
