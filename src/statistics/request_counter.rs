@@ -83,7 +83,9 @@ impl RequestCounter {
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
         // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
-        for account in std::mem::take(&mut *self.accounts.lock()) {
+        // A separate statement, so that no request waits for the list while its accounts are read.
+        let accounts = std::mem::take(&mut *self.accounts.lock());
+        for account in accounts {
             let (counts, evidence) = account.state().take_requests().into_parts();
             counted.extend(
                 counts
