@@ -1,6 +1,6 @@
 //! The life of a request, from a parsed head to a response.
 //!
-//! `request_path` calls the [`stages`] in order, and opens, renders and records around them, whatever happens inside.
+//! `request_path` calls the `stages` in order, and opens, renders and records around them, whatever happens inside.
 //! The other files are types that stages use.
 
 mod concurrency_limit;
