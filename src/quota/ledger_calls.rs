@@ -210,7 +210,7 @@ impl LedgerCalls {
             } else {
                 calls.failed(&account, &"it did not answer in time");
                 ended.send_replace(Some(false));
-                // Nobody waits any more, but the ledger may have granted units, so the reply is still applied.
+                // No request waits for the call now. The ledger may still have granted units, so its reply is applied.
                 exchange.await
             };
             // Cleared before waiters wake up, so that they can start the next call.

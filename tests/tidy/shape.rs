@@ -23,8 +23,6 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/store/src/embedded/tests/mod.rs", TO_SPLIT),
     ("crates/store/src/embedded/tests/upkeep.rs", TO_SPLIT),
     ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
-    ("src/pages/docs/tests.rs", TO_SPLIT),
-    ("src/pages/openapi/tests.rs", TO_SPLIT),
     ("tests/suite/administration/side_port_keys.rs", TO_SPLIT),
     ("tests/suite/archive/scoring_import.rs", TO_SPLIT),
     ("tests/suite/cli/cli_keys.rs", TO_SPLIT),

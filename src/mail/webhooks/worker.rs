@@ -83,7 +83,7 @@ impl WebhookSender {
     }
 
     async fn run_lane(&self, lane: MailLane, stop: &CancellationToken) {
-        // Shared by futures of one task only, so nobody waits for this lock.
+        // Only futures of one task share this lock, so it is never contended.
         let turns = Mutex::default();
         let mut served = FuturesUnordered::new();
         let mut claiming = pin!(self.next_batches(lane, &turns, Duration::ZERO, stop));

@@ -12,3 +12,5 @@ pub(super) use people_pages::{CONTENT, LANDING_CONTENT, landing, page};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_settings;

@@ -11,3 +11,5 @@ pub(super) use document::document;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_settings;
