@@ -56,6 +56,7 @@ pub struct RequestBody<'b> {
     head: &'b Parts,
     budget: &'b BodyBudget,
     clock: &'b Clock,
+    before_waiting: &'b mut (dyn FnMut(usize) + Send),
     received: Vec<u8>,
     is_over_budget: bool,
 }
@@ -71,18 +72,20 @@ impl BodyBudget {
 }
 
 impl<'b> RequestBody<'b> {
-    /// The body after this head.
+    /// The body after this head. `before_waiting` is called with its maximum size once it has memory and is awaited.
     pub fn new(
         body: Pin<&'b mut (dyn Body<Data = Bytes, Error = ()> + Send)>,
         head: &'b Parts,
         budget: &'b BodyBudget,
         clock: &'b Clock,
+        before_waiting: &'b mut (dyn FnMut(usize) + Send),
     ) -> Self {
         Self {
             body,
             head,
             budget,
             clock,
+            before_waiting,
             received: Vec::new(),
             is_over_budget: false,
         }
@@ -131,6 +134,7 @@ impl<'b> RequestBody<'b> {
         let amount = codec + 2 * size(self.head) + body;
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
+                (self.before_waiting)(most);
                 // All of it: memory that grows in steps leaves behind what it had before.
                 self.received.reserve_exact(stated);
                 let displaced = share.displaced();

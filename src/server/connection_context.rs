@@ -89,7 +89,8 @@ impl ConnectionContext {
 }
 
 impl BesideApi<'_> {
-    /// Answers a request. The connection is closed if the response has a `Connection` header.
+    /// Answers a request. The connection is closed if the response has a `Connection` header. Calls `before_waiting` with the
+    /// maximum size of a body before it waits for it.
     pub(super) async fn answer(
         self,
         context: &ConnectionContext,
@@ -97,10 +98,12 @@ impl BesideApi<'_> {
         body: Incoming,
         peer: Peer,
         connection: (&ConnectionTrust, bool),
+        before_waiting: &mut (dyn FnMut(usize) + Send),
     ) -> Response<Full<Bytes>> {
         let gateway = &context.gateway;
         let body = pin!(body.map_err(drop));
-        let body = &mut RequestBody::new(body, head, &context.bodies, &context.clock);
+        let body =
+            &mut RequestBody::new(body, head, &context.bodies, &context.clock, before_waiting);
         let mut response = match self {
             Self::Site(site) => site.handle(head, body, peer).await,
             Self::Leaks(leaks) => leaks.handle(gateway, head, body, peer).await,
@@ -111,14 +114,5 @@ impl BesideApi<'_> {
             response.headers_mut().insert(CONNECTION, close);
         }
         response
-    }
-
-    /// The maximum size of a body.
-    pub(super) const fn max_body(self) -> usize {
-        match self {
-            Self::Site(_) => Site::MAX_BODY,
-            Self::Leaks(_) => LeakReceiver::MAX_BODY,
-            Self::Mcp(_) => McpService::MAX_BODY,
-        }
     }
 }

@@ -67,7 +67,9 @@ where
             let beside = context.beside_api(&head, has_body);
             let mut response = if let Some(service) = beside {
                 let connection = (activity.trust(), may_continue);
-                Box::pin(service.answer(context, &head, body, peer, connection)).await
+                let before_waiting = &mut |_| {};
+                let answer = service.answer(context, &head, body, peer, connection, before_waiting);
+                Box::pin(answer).await
             } else {
                 let gateway = context.gateway.load();
                 gateway

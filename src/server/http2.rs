@@ -161,11 +161,13 @@ async fn answer(
     let has_body = !body.is_end_stream();
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
-        if has_body {
-            stream.await_body(service.max_body());
-        }
-        let connection = (stream.activity().trust(), true);
-        service.answer(context, &head, body, peer, connection).await
+        let activity = Arc::clone(stream.activity());
+        let connection = (activity.trust(), true);
+        // Until then the frames of the body stay in the socket: the codec would keep them in memory.
+        let before_waiting = &mut |most| stream.await_body(most);
+        service
+            .answer(context, &head, body, peer, connection, before_waiting)
+            .await
     } else {
         // A guard would occupy one of the few places of its thread while the request waits.
         let gateway = context.gateway.load_full();

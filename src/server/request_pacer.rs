@@ -22,6 +22,8 @@ use super::client_limits::LARGE_HEAD;
 use super::frame_sequence::FrameSequence;
 use super::stream::{FilteredIo, ReadFilter};
 
+/// Bytes that are read together while requests are paced: what follows a head is kept until its response is complete.
+const PACED_BYTES: usize = 1_024;
 /// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.
 const MAX_RESETS: usize = 100;
@@ -93,6 +95,24 @@ impl RequestPacer {
         Ok(())
     }
 
+    /// Reads a few bytes, so that few are left to be kept.
+    fn poll_paced(
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut bytes = [0; PACED_BYTES];
+        let most = PACED_BYTES.min(buffer.remaining());
+        let mut part = ReadBuf::new(bytes.get_mut(..most).unwrap_or_default());
+        ready!(stream.poll_read(cx, &mut part))?;
+        let read = part.filled();
+        let length = self.pass_on(read)?;
+        buffer.put_slice(read.get(..length).unwrap_or_default());
+        self.pending = read.get(length..).unwrap_or_default().into();
+        Poll::Ready(Ok(()))
+    }
+
     /// Passes on only what is about the connection and its open streams, up to this one.
     fn poll_open_streams(
         &mut self,
@@ -153,6 +173,9 @@ impl ReadFilter for RequestPacer {
         self.passed_on = None;
         let mut pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {
+            if !self.activity.reads_freely() && !self.activity.awaits_body() {
+                return self.poll_paced(stream, cx, buffer);
+            }
             let begin = buffer.filled().len();
             ready!(stream.poll_read(cx, buffer))?;
             let read = buffer.filled().get(begin..).unwrap_or_default();

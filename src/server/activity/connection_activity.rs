@@ -168,6 +168,11 @@ impl ConnectionActivity {
         unanswered == 0 || (unanswered < limits.unanswered && has_room)
     }
 
+    /// HTTP/2: whether a body is awaited.
+    pub(in crate::server) fn awaits_body(&self) -> bool {
+        self.state().awaited_bodies > 0
+    }
+
     /// HTTP/2: whether no further request may reach the codec, since too many were refused.
     pub(in crate::server) fn takes_no_more(&self) -> bool {
         self.state().takes_no_more

@@ -50,7 +50,7 @@ impl ConnectionActivity {
 
 impl StreamGuard {
     /// The activity of its connection.
-    pub(in crate::server) fn activity(&self) -> &ConnectionActivity {
+    pub(in crate::server) fn activity(&self) -> &Arc<ConnectionActivity> {
         &self.activity
     }
 
@@ -79,6 +79,9 @@ impl StreamGuard {
 
     /// The body of the request, of at most so many bytes, is read before the response. Wakes the connection up to read it.
     pub(in crate::server) fn await_body(&mut self, max_bytes: usize) {
+        if self.awaited_body.is_some() {
+            return;
+        }
         let mut state = self.activity.state();
         state.awaited_bodies += 1;
         state.awaited_bytes += max_bytes;
