@@ -57,35 +57,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let limit = HeadLimit::default();
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|request| {
         activity.request_started();
-        let (head, body) = request.into_parts();
-        let limit = &limit;
-        let has_body = !body.is_end_stream();
-        let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
-        async move {
-            let beside = context.beside_api(&head, has_body);
-            let mut response = if let Some(service) = beside {
-                let connection = (activity.trust(), may_continue);
-                let before_waiting = &mut |_| {};
-                let answer = service.answer(context, &head, body, peer, connection, before_waiting);
-                Box::pin(answer).await
-            } else {
-                let gateway = context.gateway.load();
-                gateway
-                    .handle(&head, has_body, peer, activity.trust())
-                    .await
-            };
-            let is_the_last = activity.response_complete();
-            // Only refusals and responses to bodies close the connection.
-            let may_close = beside.is_some() || response.status().as_u16() >= 400;
-            if may_close && response.headers().contains_key(CONNECTION) {
-                limit.close();
-            } else if is_the_last {
-                response.headers_mut().insert(CONNECTION, CLOSE);
-            }
-            Ok::<_, Infallible>(response)
-        }
+        answer(request, peer, activity, &limit, context)
     });
     let ended = timer
         .run(serve_heads(
@@ -115,6 +89,40 @@ where
             ConnectionEnd::from(signal)
         }
     }
+}
+
+/// Answers one request. Takes it whole: split by the caller, its head would be moved once more.
+async fn answer(
+    request: Request<Incoming>,
+    peer: Peer,
+    activity: &ConnectionActivity,
+    limit: &HeadLimit,
+    context: &ConnectionContext,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let has_body = !body.is_end_stream();
+    let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
+    let beside = context.beside_api(&head, has_body);
+    let mut response = if let Some(service) = beside {
+        let connection = (activity.trust(), may_continue);
+        let before_waiting = &mut |_| {};
+        let answer = service.answer(context, &head, body, peer, connection, before_waiting);
+        Box::pin(answer).await
+    } else {
+        let gateway = context.gateway.load();
+        gateway
+            .handle(&head, has_body, peer, activity.trust())
+            .await
+    };
+    let is_the_last = activity.response_complete();
+    // Only refusals and responses to bodies close the connection.
+    let may_close = beside.is_some() || response.status().as_u16() >= 400;
+    if may_close && response.headers().contains_key(CONNECTION) {
+        limit.close();
+    } else if is_the_last {
+        response.headers_mut().insert(CONNECTION, CLOSE);
+    }
+    Ok(response)
 }
 
 /// Serves a stream by the usual codec. A head that is too large for it is read by another one: it is the last of its
