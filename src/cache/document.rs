@@ -115,6 +115,34 @@ impl Document {
         Self::with_dates(content, label, dates, before)
     }
 
+    /// The different forms of a content. What the document before has, or another form, is not built again.
+    fn build_forms(
+        content: &DocumentContent,
+        label: &EnvelopeFields<'_>,
+        dates: [Wall; MOST_FIELD_SETS],
+        before: Option<&Self>,
+    ) -> Result<Vec<Arc<DocumentForm>>, BadContent> {
+        let partial = partial_data(&content.data, label)?;
+        let partial = partial
+            .iter()
+            .map(|data| data.as_ref().unwrap_or(&content.data));
+        let each = std::iter::once(&content.data).chain(partial);
+        let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
+        for ((index, data), at) in each.enumerate().zip(dates) {
+            let old = before.and_then(|before| before.forms.get(index));
+            // The form before comes first: its bytes and tags stay, so clients that have it get a 304.
+            let known = old
+                .filter(|form| form.data == *data)
+                .or_else(|| same_form(&built, data, at));
+            let form = match known {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(DocumentForm::new(data, content.count, at, label)),
+            };
+            built.push(form);
+        }
+        Ok(built)
+    }
+
     /// Builds a document whose new forms have these dates.
     pub fn with_dates(
         content: DocumentContent,
@@ -122,42 +150,22 @@ impl Document {
         dates: [Wall; MOST_FIELD_SETS],
         before: Option<&Self>,
     ) -> Result<Self, BadContent> {
-        let partial = partial_data(&content.data, label)?;
-        let each = std::iter::once(&content.data).chain(
-            partial
-                .iter()
-                .map(|data| data.as_ref().unwrap_or(&content.data)),
-        );
-        let old = |index: usize| before.and_then(|before| before.forms.get(index));
-        let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
-        for ((index, data), at) in each.enumerate().zip(dates) {
-            let is_same = |form: &&Arc<DocumentForm>| form.data == *data;
-            let kept = old(index).filter(is_same);
-            let shared = || {
-                built
-                    .iter()
-                    .filter(|form| form.generated_at == at)
-                    .find(is_same)
-            };
-            // The form before comes first: its bytes and tags stay, so clients that have it get a 304.
-            let form = kept.or_else(shared).map(Arc::clone);
-            built.push(
-                form.unwrap_or_else(|| Arc::new(DocumentForm::new(data, content.count, at, label))),
-            );
-        }
+        let built = Self::build_forms(&content, label, dates, before)?;
         let free = built.get(1).cloned().ok_or(BadContent)?;
         let forms = std::array::from_fn(|index| Arc::clone(built.get(index).unwrap_or(&free)));
         // With several forms, a date that only the full form changed would be visible to Free callers in the time of
         // the next refresh.
-        let has_paid_field = label.key.route.endpoint().has_paid_field();
-        let generated_at = if has_paid_field {
+        let route = label.key.route;
+        let generated_at = if route.endpoint().has_paid_field() {
             free.generated_at
         } else {
             content.generated_at
         };
-        let listing = (label.key.route == Route::Models)
-            .then(|| ModelListing::read(&content.data))
-            .flatten();
+        let listing = if route == Route::Models {
+            ModelListing::read(&content.data)
+        } else {
+            None
+        };
         Ok(Self {
             forms,
             source: content.source,
@@ -256,6 +264,17 @@ impl DocumentForm {
     pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         self.encoded.choose(encoding)
     }
+}
+
+/// One of these forms that has this data and date.
+fn same_form<'f>(
+    built: &'f [Arc<DocumentForm>],
+    data: &Bytes,
+    at: Wall,
+) -> Option<&'f Arc<DocumentForm>> {
+    built
+        .iter()
+        .find(|form| form.generated_at == at && form.data == *data)
 }
 
 /// The data of the forms after the full one; `None` if a form has all of it.

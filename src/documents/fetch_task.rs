@@ -311,8 +311,7 @@ impl FetchWorker {
         leader.while_current(|| self.negative.insert(key.clone(), error.clone(), until));
     }
 
-    /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread,
-    /// limited in number.
+    /// Builds a document from a response and stores it.
     async fn store(
         &self,
         leader: &FetchLeader,
@@ -320,6 +319,19 @@ impl FetchWorker {
         mut confirmation: Confirmation,
     ) -> FetchResult {
         confirmation.stated_at = content.stated_at;
+        self.check(leader, &content, confirmation.before.as_deref())?;
+        let before = confirmation.before.clone();
+        let document = self.build(leader.key().clone(), content, before).await?;
+        Ok(self.documents.confirm(leader, document, &confirmation))
+    }
+
+    /// Whether a response is accepted: it is not older than what was received, and not suddenly empty.
+    fn check(
+        &self,
+        leader: &FetchLeader,
+        content: &DocumentContent,
+        before: Option<&StoredDocument>,
+    ) -> Result<(), FetchError> {
         // Older data never replaces newer data here. Only an operator can accept it, by a purge.
         if let Some(stated) = content.stated_at
             && let Some(newer) = self.documents.newer_data(leader.key(), stated)
@@ -332,21 +344,23 @@ impl FetchWorker {
                 leader.key().address()
             )));
         }
-        let before = confirmation.before.clone();
-        if let Some(before) = before
-            .as_ref()
-            .filter(|before| before.makes_suspect(&content))
-        {
-            let put_suspect = || {
-                self.documents
-                    .put(leader.key().clone(), Arc::new(before.suspected()));
-            };
-            leader.while_current(put_suspect);
-            return Err(invalid(
-                "it is empty, and the previous response was not; a second one is accepted",
-            ));
-        }
-        let label_key = leader.key().clone();
+        let Some(before) = before.filter(|before| before.makes_suspect(content)) else {
+            return Ok(());
+        };
+        let suspected = Arc::new(before.suspected());
+        leader.while_current(|| self.documents.put(leader.key().clone(), suspected));
+        Err(invalid(
+            "it is empty, and the previous response was not; a second one is accepted",
+        ))
+    }
+
+    /// Builds a document. Compression takes time, so it runs on a blocking thread, limited in number.
+    async fn build(
+        &self,
+        key: DocumentKey,
+        content: DocumentContent,
+        before: Option<Arc<StoredDocument>>,
+    ) -> Result<Document, FetchError> {
         let retention = Arc::clone(self.documents.retention());
         // Held until the document is built: more builds at the same time would take the cores from requests.
         let permit = self
@@ -355,17 +369,14 @@ impl FetchWorker {
             .await
             .map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
-            let label = retention.label(&label_key);
-            Document::build(
-                content,
-                &label,
-                before.as_deref().map(|stored| &stored.document),
-            )
+            let label = retention.label(&key);
+            let before = before.as_deref().map(|stored| &stored.document);
+            Document::build(content, &label, before)
         });
         let built = built.await.map_err(|error| invalid(&error.to_string()))?;
         let document = built.map_err(|bad| invalid(&bad.to_string()))?;
         drop(permit);
-        Ok(self.documents.confirm(leader, document, &confirmation))
+        Ok(document)
     }
 }
 

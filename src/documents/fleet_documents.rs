@@ -91,6 +91,25 @@ pub(super) struct FleetDocuments {
     instruments: Arc<Instruments>,
 }
 
+impl FleetClaim {
+    /// The publication of a document that was confirmed under this claim.
+    pub(super) fn publication(
+        &self,
+        content: Bytes,
+        confirmed: Mono,
+        due: Wall,
+        label: String,
+    ) -> Publication {
+        Publication {
+            number: self.number,
+            content: Some(content),
+            confirmed: earliest(&self.clock, confirmed),
+            due,
+            label,
+        }
+    }
+}
+
 impl FleetDocuments {
     pub(super) fn new(fetches: SharedFetches, clock: Clock, instruments: Arc<Instruments>) -> Self {
         let (is_away, followed, noted, has_noted) = Default::default();
@@ -145,29 +164,15 @@ impl FleetDocuments {
             match need.step(&state, since) {
                 SharedFetchStep::Take(published) => {
                     let number = published.number;
-                    let clock = state.clock;
-                    if known == Some(number) {
-                        return Ok(FleetTurn::Taken(TakenDocument {
-                            published,
-                            content: None,
-                            clock,
-                        }));
-                    }
-                    let content = shared.content(name, number).await?;
-                    if content.is_some() {
-                        return Ok(FleetTurn::Taken(TakenDocument {
-                            published,
-                            content,
-                            clock,
-                        }));
+                    if let Some(taken) = self.take(name, published, state.clock, known).await? {
+                        return Ok(FleetTurn::Taken(taken));
                     }
                     // A crash of the database lost it, or it was replaced a moment ago.
                     need.unusable = Some(number);
                 }
                 SharedFetchStep::Claim => {
-                    if let Some((number, clock)) =
-                        shared.claim(name, state.number, claim_duration).await?
-                    {
+                    let claimed = shared.claim(name, state.number, claim_duration).await?;
+                    if let Some((number, clock)) = claimed {
                         let published = state.published;
                         return Ok(FleetTurn::Claimed(FleetClaim {
                             number,
@@ -186,6 +191,28 @@ impl FleetDocuments {
                 SharedFetchStep::Fail => return Ok(FleetTurn::Failed),
             }
         }
+    }
+
+    /// A published document, with its content unless it is the version `known`. `None` if the store has no content.
+    async fn take(
+        &self,
+        name: &str,
+        published: PublishedDocument,
+        clock: EngineClock,
+        known: Option<u64>,
+    ) -> Result<Option<TakenDocument>, StoreError> {
+        let is_known = known == Some(published.number);
+        let content = if is_known {
+            None
+        } else {
+            self.fetches.shared.content(name, published.number).await?
+        };
+        let is_usable = is_known || content.is_some();
+        Ok(is_usable.then_some(TakenDocument {
+            published,
+            content,
+            clock,
+        }))
     }
 
     /// The document that was published when a claim was made, unless this gateway has it. A conditional request with its
@@ -216,18 +243,15 @@ impl FleetDocuments {
         &self,
         name: &str,
         claim: &FleetClaim,
-        (confirmed, due): (Mono, Wall),
-        label: String,
-        (content, known): (Bytes, Option<PublishedVersion>),
+        publication: Publication,
+        known: Option<PublishedVersion>,
     ) -> Option<PublishedVersion> {
-        let number = claim.number;
-        let confirmed = earliest(&claim.clock, confirmed);
-        let publication = Publication {
-            number,
+        let Publication {
+            number, confirmed, ..
+        } = publication;
+        let confirmation = Publication {
             content: None,
-            confirmed,
-            due,
-            label,
+            ..publication.clone()
         };
         if let Some(PublishedVersion { number, .. }) = known.filter(|known| {
             claim
@@ -235,15 +259,11 @@ impl FleetDocuments {
                 .as_ref()
                 .is_some_and(|published| published.number == known.number)
         }) && self
-            .attempt(self.fetches.shared.publish(name, publication.clone()))
+            .attempt(self.fetches.shared.publish(name, confirmation))
             .await?
         {
             return Some(PublishedVersion { number, confirmed });
         }
-        let publication = Publication {
-            content: Some(content),
-            ..publication
-        };
         let is_published = self
             .attempt(self.fetches.shared.publish(name, publication))
             .await?;
@@ -274,14 +294,8 @@ impl FleetDocuments {
 
     /// Publishes that this gateway polled the backend.
     pub(super) async fn probed(&self, claim: &FleetClaim, at: Mono) {
-        self.publish(
-            PROBE,
-            claim,
-            (at, Wall::default()),
-            String::new(),
-            (Bytes::new(), None),
-        )
-        .await;
+        let poll = claim.publication(Bytes::new(), at, Wall::default(), String::new());
+        self.publish(PROBE, claim, poll, None).await;
     }
 
     /// Agrees with the other gateways on a refresh that was detected at `at` because the document `before` has changed to

@@ -2,6 +2,7 @@
 //!
 //! Pure. Dates written by an earlier process are limited to plausible values.
 
+use bytes::Bytes;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,34 @@ struct RecordLabel {
     /// When a refresh of the backend was last detected, or zero.
     refreshed: u64,
     uses: u32,
+}
+
+impl RecordLabel {
+    /// The date of a form.
+    fn date_of(&self, form: usize) -> u64 {
+        let of_free = self.forms.get(1);
+        self.forms
+            .get(form)
+            .or(of_free)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The content that has this label.
+    fn content(self, data: Bytes) -> DocumentContent {
+        let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
+        DocumentContent {
+            data,
+            count: self.items,
+            generated_at: Wall::from_millis(self.generated_at),
+            stated_at: None,
+            source: Validators {
+                etag: value(self.etag),
+                last_modified: value(self.last_modified),
+                origin: self.origin.map(Into::into),
+            },
+        }
+    }
 }
 
 /// A document read from its record.
@@ -114,36 +143,18 @@ pub(super) fn read(
     if writing.backend != backend {
         return Err(UnusableRecord::Backend);
     }
-    let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
-    let content = DocumentContent {
-        data: record.content.clone(),
-        count: writing.items,
-        generated_at: Wall::from_millis(writing.generated_at),
-        stated_at: None,
-        source: Validators {
-            etag: value(writing.etag),
-            last_modified: value(writing.last_modified),
-            origin: writing.origin.map(Into::into),
-        },
-    };
-    let date_of = |form: usize| {
-        writing
-            .forms
-            .get(form)
-            .or(writing.forms.get(1))
-            .copied()
-            .unwrap_or_default()
-    };
-    let dates = std::array::from_fn(|form| Wall::from_millis(date_of(form)));
-    let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
+    let dates = std::array::from_fn(|form| Wall::from_millis(writing.date_of(form)));
     let [due, confirmed, refreshed] =
         [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
+    let uses = writing.uses;
+    let content = writing.content(record.content.clone());
+    let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
     // If the clock was set back since, the document must not be fresh for longer than it ever was.
     let due = due.min(now.wall.plus(due.since(confirmed)));
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
-    let stored = StoredDocument::restored(document, [due, due, confirmed], writing.uses);
+    let stored = StoredDocument::restored(document, [due, due, confirmed], uses);
     Ok(RestoredDocument {
         key,
         stored,

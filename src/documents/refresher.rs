@@ -156,37 +156,51 @@ impl Refresher {
 
     /// Asks the backend once whether it has refreshed, unless another gateway did so after `since`.
     async fn probe(&self, since: Mono) {
-        let schedule = self.documents.schedule();
-        let not_refreshed = || {
-            let now = self.clock.now().mono;
-            schedule.step(|interval| interval.not_refreshed(now));
-        };
         let in_use = self
             .blocking(|documents| documents.in_use().into_iter().next())
             .await;
         // If no document is in use, the next request refreshes its document.
         let Some((key, before)) = in_use.flatten() else {
             self.fetch_when_idle().await;
-            return not_refreshed();
+            return self.not_refreshed();
         };
         let turn = match &self.fleet {
             Some(fleet) => fleet.probe_turn(since).await,
             None => FleetTurn::Alone,
         };
-        let claim = match turn {
-            FleetTurn::Claimed(claim) => Some(claim),
-            FleetTurn::Alone => None,
-            FleetTurn::Taken(_) | FleetTurn::Failed => return not_refreshed(),
-        };
         let started = self.clock.mono();
-        let after = self.fetcher.revalidate(&key, Some(started)).await;
-        if let Some(fleet) = &self.fleet
-            && let Some(claim) = claim
-        {
-            // Published even if the poll failed, so that one gateway polls for all in each interval.
-            fleet.probed(&claim, started).await;
-        }
+        let after = match turn {
+            FleetTurn::Taken(_) | FleetTurn::Failed => return self.not_refreshed(),
+            FleetTurn::Alone => self.fetcher.revalidate(&key, Some(started)).await,
+            FleetTurn::Claimed(claim) => {
+                let after = self.fetcher.revalidate(&key, Some(started)).await;
+                if let Some(fleet) = &self.fleet {
+                    // Published even if the poll failed, so that one gateway polls for all in each interval.
+                    fleet.probed(&claim, started).await;
+                }
+                after
+            }
+        };
+        self.evaluate(key, before, after).await;
+    }
+
+    /// A poll showed no refresh.
+    fn not_refreshed(&self) {
+        let now = self.clock.now().mono;
+        self.documents
+            .schedule()
+            .step(|interval| interval.not_refreshed(now));
+    }
+
+    /// Decides by a document before and after a poll whether the backend has refreshed.
+    async fn evaluate(
+        &self,
+        key: DocumentKey,
+        before: Arc<StoredDocument>,
+        after: Option<Arc<StoredDocument>>,
+    ) {
         let at = self.clock.now().mono;
+        let schedule = self.documents.schedule();
         match after {
             Some(stored) if !stored.document.has_same_data(&before.document) => {
                 self.follow(DetectedRefresh {

@@ -225,10 +225,9 @@ impl SharedFetch {
         let known = before
             .and_then(|before| before.published)
             .filter(|_| has_same_data);
-        let dates = (stored.confirmed, now.wall_at(stored.due));
-        let version = fleet
-            .publish(&name, claim, dates, label, (content, known))
-            .await;
+        let publication =
+            claim.publication(content, stored.confirmed, now.wall_at(stored.due), label);
+        let version = fleet.publish(&name, claim, publication, known).await;
         match version {
             Some(version) => self.documents.replace_published(key, &stored, version),
             None => stored,

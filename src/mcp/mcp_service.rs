@@ -71,6 +71,14 @@ const BUSY: HttpRefusal = (
     "Send the message again: too many others are being received.",
 );
 
+/// A request to the service, without its body.
+#[derive(Clone, Copy)]
+struct McpRequest<'r> {
+    head: &'r Parts,
+    headers: &'r McpHeaders<'r>,
+    peer: Peer,
+}
+
 /// A response, and how it is counted.
 type McpReply = (Response<Full<Bytes>>, McpOutcome);
 
@@ -109,20 +117,23 @@ impl McpService {
         head: &Parts,
         body: &mut RequestBody<'_>,
         peer: Peer,
-        (trust, may_continue): (&ConnectionTrust, bool),
+        trust: &ConnectionTrust,
+        may_continue: bool,
     ) -> Response<Full<Bytes>> {
         // One gateway for the whole request, also if the settings change while its body arrives.
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
         let has_body = !body.is_at_end();
         let headers = McpHeaders::of(&head.headers);
-        let received = self.receive(&gateway, (head, &headers), body, peer).await;
+        let request = McpRequest {
+            head,
+            headers: &headers,
+            peer,
+        };
+        let received = receive(&gateway, request, body).await;
         let has_arrived = matches!(received, Received::Message(_));
         let (mut response, outcome) = match received {
-            Received::Message(message) => {
-                self.answer(&gateway, (head, &headers), &message, peer, trust)
-                    .await
-            }
+            Received::Message(message) => self.answer(&gateway, request, &message, trust).await,
             Received::Preflight => preflight(),
             Received::Refused(refusal) => (
                 refused(refusal, head.method == Method::HEAD),
@@ -152,58 +163,19 @@ impl McpService {
         response
     }
 
-    /// Reads the message of a request. One that does not arrive with its head takes a token of the guard until it has arrived.
-    async fn receive(
-        &self,
-        gateway: &Gateway,
-        (head, headers): (&Parts, &McpHeaders<'_>),
-        body: &mut RequestBody<'_>,
-        peer: Peer,
-    ) -> Received {
-        let client = || gateway.proxies.client(peer.address, &head.headers);
-        let take = || gateway.guard.take(client(), gateway.clock.now());
-        let refusal = match head.method {
-            _ if !is_origin_allowed(gateway, head, headers.origin) => Some(FOREIGN_ORIGIN),
-            Method::POST if !is_json(headers.content_type) => Some(NOT_JSON),
-            Method::POST if body.exceeds(Self::MAX_BODY) => Some(TOO_LARGE),
-            Method::POST | Method::OPTIONS => None,
-            _ => Some(METHOD),
-        };
-        if let Some(refusal) = refusal {
-            return Received::Refused(if take() { refusal } else { TOO_MANY });
-        }
-        if head.method == Method::OPTIONS {
-            return if take() {
-                Received::Preflight
-            } else {
-                Received::Refused(TOO_MANY)
-            };
-        }
-        if let Some(read) = body.arrived(Self::MAX_BODY) {
-            return Received::from_read(read);
-        }
-        if !take() {
-            return Received::Refused(TOO_MANY);
-        }
-        let application = gateway.application(head).map(Holder::Application);
-        let holder = application.unwrap_or_else(|| Holder::Client(client()));
-        let read = body.rest(Self::MAX_BODY, holder).await;
-        // Only a client that keeps the gateway waiting loses its token.
-        if read != Err(BodyFailure::Slow) {
-            gateway.guard.give_back(client());
-        }
-        Received::from_read(read)
-    }
-
     /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
     async fn answer(
         &self,
         gateway: &Gateway,
-        (head, headers): (&Parts, &McpHeaders<'_>),
+        request: McpRequest<'_>,
         bytes: &[u8],
-        peer: Peer,
         trust: &ConnectionTrust,
     ) -> McpReply {
+        let McpRequest {
+            head,
+            headers,
+            peer,
+        } = request;
         let read = RpcMessage::read(bytes).and_then(|message| {
             let era = ProtocolEra::of(&message, headers)?;
             Ok((era, message))
@@ -292,6 +264,63 @@ impl McpService {
             .target(message.params.arguments.as_ref().unwrap_or(&none))
             .map_err(invalid)?;
         Ok((tool, target))
+    }
+}
+
+/// Reads the message of a request. One that does not arrive with its head takes a token of the guard until it has arrived.
+async fn receive(
+    gateway: &Gateway,
+    request: McpRequest<'_>,
+    body: &mut RequestBody<'_>,
+) -> Received {
+    let head = request.head;
+    if let Some(refusal) = refusal(gateway, request, body) {
+        return Received::Refused(refusal);
+    }
+    if head.method == Method::OPTIONS {
+        return Received::Preflight;
+    }
+    if let Some(read) = body.arrived(McpService::MAX_BODY) {
+        return Received::from_read(read);
+    }
+    let client = gateway.proxies.client(request.peer.address, &head.headers);
+    if !gateway.guard.take(client, gateway.clock.now()) {
+        return Received::Refused(TOO_MANY);
+    }
+    let application = gateway.application(head).map(Holder::Application);
+    let holder = application.unwrap_or(Holder::Client(client));
+    let read = body.rest(McpService::MAX_BODY, holder).await;
+    // Only a client that keeps the gateway waiting loses its token.
+    if read != Err(BodyFailure::Slow) {
+        gateway.guard.give_back(client);
+    }
+    Received::from_read(read)
+}
+
+/// Why the body of a request is not read. A request that has none takes a token of the guard.
+fn refusal(
+    gateway: &Gateway,
+    request: McpRequest<'_>,
+    body: &RequestBody<'_>,
+) -> Option<HttpRefusal> {
+    let McpRequest {
+        head,
+        headers,
+        peer,
+    } = request;
+    let refusal = match head.method {
+        _ if !is_origin_allowed(gateway, head, headers.origin) => Some(FOREIGN_ORIGIN),
+        Method::POST if !is_json(headers.content_type) => Some(NOT_JSON),
+        Method::POST if body.exceeds(McpService::MAX_BODY) => Some(TOO_LARGE),
+        Method::POST => return None,
+        Method::OPTIONS => None,
+        _ => Some(METHOD),
+    };
+    let client = gateway.proxies.client(peer.address, &head.headers);
+    if gateway.guard.take(client, gateway.clock.now()) {
+        refusal
+    } else {
+        Some(TOO_MANY)
     }
 }
 
@@ -386,7 +415,8 @@ fn preflight() -> McpReply {
     (response, McpOutcome::Preflight)
 }
 
-fn refused((status, remedy): HttpRefusal, is_head: bool) -> Response<Full<Bytes>> {
+fn refused(refusal: HttpRefusal, is_head: bool) -> Response<Full<Bytes>> {
+    let (status, remedy) = refusal;
     let mut response = json_response(rpc_reply::error(
         None,
         &RpcError::new(RpcError::INVALID_REQUEST, remedy),

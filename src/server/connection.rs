@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -73,14 +74,11 @@ pub(super) async fn serve(
     let mut is_trusted_proxy = config.trusted_proxies.contains(peer.address);
     let mut received = Bytes::new();
     if config.proxy_protocol.contains(peer.address) {
-        let client = match timer.run(proxy_header::take(&mut stream)).await {
-            Ok(Ok((client, rest))) => {
-                received = rest;
-                client
-            }
-            Ok(Err(error)) => return no_proxy_header(&error, peer),
-            Err(signal) => return ConnectionEnd::from(signal),
+        let (client, rest) = match take_proxy_header(&mut stream, peer, &mut timer).await {
+            Ok(taken) => taken,
+            Err(end) => return end,
         };
+        received = rest;
         // A health check by the proxy itself. The client may be a trusted proxy in turn.
         is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
@@ -100,27 +98,35 @@ pub(super) async fn serve(
     } else {
         MAX_WAITING_HANDSHAKES
     };
-    match timer
-        .run(Box::pin(tls.open(
-            stream,
-            network(peer.address),
-            max_waiting,
-        )))
-        .await
-    {
-        Ok(Ok(mut stream)) => {
-            stream.get_mut().1.set_buffer_limit(Some(UNSENT_TLS_BYTES));
-            peer.is_encrypted = true;
-            serve_protocol(stream, peer, activity, context, &mut timer).await
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
-            match error {
-                HandshakeFailure::TooManyWaiting => ConnectionEnd::Refused,
-                HandshakeFailure::Io(_) => ConnectionEnd::Tls,
-            }
-        }
-        Err(signal) => ConnectionEnd::from(signal),
+    let handshake = Box::pin(tls.open(stream, network(peer.address), max_waiting));
+    let mut stream = match timer.run(handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return handshake_failed(&error, peer),
+        Err(signal) => return ConnectionEnd::from(signal),
+    };
+    stream.get_mut().1.set_buffer_limit(Some(UNSENT_TLS_BYTES));
+    peer.is_encrypted = true;
+    serve_protocol(stream, peer, activity, context, &mut timer).await
+}
+
+fn handshake_failed(error: &HandshakeFailure, peer: Peer) -> ConnectionEnd {
+    tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
+    match error {
+        HandshakeFailure::TooManyWaiting => ConnectionEnd::Refused,
+        HandshakeFailure::Io(_) => ConnectionEnd::Tls,
+    }
+}
+
+/// Takes the PROXY header from a stream: the client, and the bytes after it.
+async fn take_proxy_header(
+    stream: &mut (impl AsyncRead + Unpin),
+    peer: Peer,
+    timer: &mut DeadlineTimer,
+) -> Result<(Option<SocketAddr>, Bytes), ConnectionEnd> {
+    match timer.run(proxy_header::take(stream)).await {
+        Ok(Ok(taken)) => Ok(taken),
+        Ok(Err(error)) => Err(no_proxy_header(&error, peer)),
+        Err(signal) => Err(ConnectionEnd::from(signal)),
     }
 }
 

@@ -43,6 +43,15 @@ pub(super) struct ConnectionContext {
     pub(super) tasks: TaskTracker,
 }
 
+/// The connection of a request to a service beside the API.
+#[derive(Clone, Copy)]
+pub(super) struct BodyConnection<'c> {
+    pub(super) peer: Peer,
+    pub(super) trust: &'c ConnectionTrust,
+    /// HTTP/1.1: whether another request may follow the body.
+    pub(super) may_continue: bool,
+}
+
 /// A service beside the API. It takes bodies.
 #[derive(Clone, Copy)]
 pub(super) enum BesideApi<'c> {
@@ -96,10 +105,14 @@ impl BesideApi<'_> {
         context: &ConnectionContext,
         head: &Parts,
         body: Incoming,
-        peer: Peer,
-        connection: (&ConnectionTrust, bool),
+        connection: BodyConnection<'_>,
         before_waiting: &mut (dyn FnMut(usize) + Send),
     ) -> Response<Full<Bytes>> {
+        let BodyConnection {
+            peer,
+            trust,
+            may_continue,
+        } = connection;
         let gateway = &context.gateway;
         let body = pin!(body.map_err(drop));
         let body =
@@ -107,7 +120,10 @@ impl BesideApi<'_> {
         let mut response = match self {
             Self::Site(site) => site.handle(head, body, peer).await,
             Self::Leaks(leaks) => leaks.handle(gateway, head, body, peer).await,
-            Self::Mcp(mcp) => mcp.handle(gateway, head, body, peer, connection).await,
+            Self::Mcp(mcp) => {
+                mcp.handle(gateway, head, body, peer, trust, may_continue)
+                    .await
+            }
         };
         if body.is_over_budget() {
             let close = HeaderValue::from_static("close");

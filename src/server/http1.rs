@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use crate::gateway::Peer;
 
 use super::activity::ConnectionActivity;
-use super::connection_context::ConnectionContext;
+use super::connection_context::{BodyConnection, ConnectionContext};
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -104,9 +104,13 @@ async fn answer(
     let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
-        let connection = (activity.trust(), may_continue);
+        let connection = BodyConnection {
+            peer,
+            trust: activity.trust(),
+            may_continue,
+        };
         let before_waiting = &mut |_| {};
-        let answer = service.answer(context, &head, body, peer, connection, before_waiting);
+        let answer = service.answer(context, &head, body, connection, before_waiting);
         Box::pin(answer).await
     } else {
         let gateway = context.gateway.load();

@@ -22,7 +22,7 @@ use crate::gateway::Peer;
 
 use super::activity::{ConnectionActivity, StreamGuard};
 use super::client_limits::STREAMS;
-use super::connection_context::ConnectionContext;
+use super::connection_context::{BodyConnection, ConnectionContext};
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -162,11 +162,15 @@ async fn answer(
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
         let activity = Arc::clone(stream.activity());
-        let connection = (activity.trust(), true);
+        let connection = BodyConnection {
+            peer,
+            trust: activity.trust(),
+            may_continue: true,
+        };
         // Until then the frames of the body stay in the socket: the codec would keep them in memory.
         let before_waiting = &mut |most| stream.await_body(most);
         service
-            .answer(context, &head, body, peer, connection, before_waiting)
+            .answer(context, &head, body, connection, before_waiting)
             .await
     } else {
         // A guard would occupy one of the few places of its thread while the request waits.

@@ -95,6 +95,37 @@ impl RequestPacer {
         Ok(())
     }
 
+    /// Passes on what was read before.
+    fn pass_pending(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let next = pending
+            .get(..pending.len().min(buffer.remaining()))
+            .unwrap_or_default();
+        let length = self.pass_on(next)?;
+        buffer.put_slice(next.get(..length).unwrap_or_default());
+        pending.advance(length);
+        if !pending.is_empty() {
+            self.pending = pending;
+        }
+        Ok(())
+    }
+
+    /// Reads what has arrived.
+    fn poll_next(
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let begin = buffer.filled().len();
+        ready!(stream.poll_read(cx, buffer))?;
+        let read = buffer.filled().get(begin..).unwrap_or_default();
+        let length = self.pass_on(read)?;
+        self.pending = read.get(length..).unwrap_or_default().into();
+        buffer.set_filled(begin + length);
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads a few bytes, so that few are left to be kept.
     fn poll_paced(
         &mut self,
@@ -171,29 +202,13 @@ impl ReadFilter for RequestPacer {
             )));
         }
         self.passed_on = None;
-        let mut pending = std::mem::take(&mut self.pending);
-        if pending.is_empty() {
-            if !self.activity.reads_freely() && !self.activity.awaits_body() {
-                return self.poll_paced(stream, cx, buffer);
-            }
-            let begin = buffer.filled().len();
-            ready!(stream.poll_read(cx, buffer))?;
-            let read = buffer.filled().get(begin..).unwrap_or_default();
-            let length = self.pass_on(read)?;
-            self.pending = read.get(length..).unwrap_or_default().into();
-            buffer.set_filled(begin + length);
-            return Poll::Ready(Ok(()));
+        if !self.pending.is_empty() {
+            return Poll::Ready(self.pass_pending(buffer));
         }
-        let next = pending
-            .get(..pending.len().min(buffer.remaining()))
-            .unwrap_or_default();
-        let length = self.pass_on(next)?;
-        buffer.put_slice(next.get(..length).unwrap_or_default());
-        pending.advance(length);
-        if !pending.is_empty() {
-            self.pending = pending;
+        if self.activity.reads_freely() || self.activity.awaits_body() {
+            return self.poll_next(stream, cx, buffer);
         }
-        Poll::Ready(Ok(()))
+        self.poll_paced(stream, cx, buffer)
     }
 }
 

@@ -183,7 +183,7 @@ impl Site {
                 Ok(issued_key(visit, &live, &issued, None))
             }
             Err(error) => {
-                self.no_new_key(visit, (&live, &application), KEY_NAME, &error)
+                self.no_new_key(visit, &live, &application, KEY_NAME, &error)
                     .await
             }
         }
@@ -222,7 +222,7 @@ impl Site {
                 Ok(issued_key(visit, &live, &issued, others_end_at))
             }
             Err(error) => {
-                self.no_new_key(visit, (&live, &application), NEW_NAME, &error)
+                self.no_new_key(visit, &live, &application, NEW_NAME, &error)
                     .await
             }
         }
@@ -232,7 +232,8 @@ impl Site {
     async fn no_new_key(
         &self,
         visit: &Visit,
-        (live, application): (&LiveSession, &StoredApplication),
+        live: &LiveSession,
+        application: &StoredApplication,
         field: &'static str,
         error: &RegistrarError,
     ) -> SiteResult {

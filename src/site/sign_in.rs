@@ -200,25 +200,19 @@ impl Site {
             return self.link_form(visit, &token, Some(problem)).await;
         }
         let session = new_token().map_err(no_randomness)?;
-        let digest = Digest::of(session.expose());
-        let new_owner = OwnerId::mint().map_err(no_randomness)?;
-        let sign_in = SignIn {
-            at: visit.now.wall,
-            link: Digest::of(token.expose()),
-            session: digest,
-            expires_at: visit
-                .now
-                .wall
-                .plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
-            new_owner,
-            accepted_terms: accepts.then(|| terms.clone()),
-            notice: self.registrar.sign_in_notice(&digest, visit.now.wall),
-            sign_up: visit.config.tells_operator.then(|| {
-                let owner = new_owner.to_string();
-                NewMail::to_operator("sign_up", &owner, &json!({"owner": owner}), visit.now.wall)
-            }),
-        };
+        let accepted_terms = accepts.then(|| terms.clone());
+        let sign_in = self.sign_in_by(visit, &token, &session, accepted_terms)?;
         let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
+        self.check_outcome(&outcome)?;
+        self.end_replaced_session(visit).await;
+        let cookies = visit.cookies();
+        Ok(SiteReply::redirect("/account")
+            .with_cookie(cookies.set(SiteCookie::Session, &session))
+            .with_cookie(cookies.delete(SiteCookie::Visitor)))
+    }
+
+    /// Counts the end of a sign-in.
+    fn check_outcome(&self, outcome: &SignInOutcome) -> SiteResult<()> {
         let (end, refusal) = match outcome {
             SignInOutcome::SignedIn { is_new: true, .. } => (SignInEnd::SignedUp, None),
             SignInOutcome::SignedIn { is_new: false, .. } => (SignInEnd::SignedIn, None),
@@ -229,14 +223,34 @@ impl Site {
             }
         };
         self.instruments.sign_ins.count(end);
-        if let Some(refusal) = refusal {
-            return Err(refusal);
-        }
-        self.end_replaced_session(visit).await;
-        let cookies = visit.cookies();
-        Ok(SiteReply::redirect("/account")
-            .with_cookie(cookies.set(SiteCookie::Session, &session))
-            .with_cookie(cookies.delete(SiteCookie::Visitor)))
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// The use of a link: a session with a token, and an account if the mailbox is new.
+    fn sign_in_by(
+        &self,
+        visit: &Visit,
+        link: &Secret,
+        session: &Secret,
+        accepted_terms: Option<String>,
+    ) -> SiteResult<SignIn> {
+        let at = visit.now.wall;
+        let session = Digest::of(session.expose());
+        let new_owner = OwnerId::mint().map_err(no_randomness)?;
+        let sign_up = visit.config.tells_operator.then(|| {
+            let owner = new_owner.to_string();
+            NewMail::to_operator("sign_up", &owner, &json!({"owner": owner}), at)
+        });
+        Ok(SignIn {
+            at,
+            link: Digest::of(link.expose()),
+            session,
+            expires_at: at.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
+            new_owner,
+            accepted_terms,
+            notice: self.registrar.sign_in_notice(&session, at),
+            sign_up,
+        })
     }
 
     /// Signs in. An account that this creates is counted.

@@ -46,26 +46,32 @@ struct MarkdownConverter {
     link: Option<String>,
 }
 
+/// The markup of a tag that is the same everywhere.
+fn fixed_markup(name: &str) -> &'static str {
+    match name {
+        "h1" => "\n\n# ",
+        "h2" => "\n\n## ",
+        "h3" => "\n\n### ",
+        "h4" => "\n\n#### ",
+        "p" | "/p" | "/h1" | "/h2" | "/h3" | "/h4" | "/ul" | "/ol" | "/dl" | "/table"
+        | "/details" => "\n\n",
+        "dt" => "\n- **",
+        "/dt" => "**: ",
+        "summary" => "\n\n**",
+        "/summary" => "**\n\n",
+        "th" | "td" => " ",
+        _ => "",
+    }
+}
+
 impl MarkdownConverter {
     fn tag(&mut self, tag: &str) {
         let name = tag.split_whitespace().next().unwrap_or(tag);
         match name {
-            "h1" => self.written.push_str("\n\n# "),
-            "h2" => self.written.push_str("\n\n## "),
-            "h3" => self.written.push_str("\n\n### "),
-            "h4" => self.written.push_str("\n\n#### "),
-            "p" | "/p" | "/h1" | "/h2" | "/h3" | "/h4" | "/ul" | "/ol" | "/dl" | "/table"
-            | "/details" => {
-                self.written.push_str("\n\n");
-            }
             "ol" | "ul" => self.is_ordered = name == "ol",
             "li" => self
                 .written
                 .push_str(if self.is_ordered { "\n1. " } else { "\n- " }),
-            "dt" => self.written.push_str("\n- **"),
-            "/dt" => self.written.push_str("**: "),
-            "summary" => self.written.push_str("\n\n**"),
-            "/summary" => self.written.push_str("**\n\n"),
             "pre" => {
                 self.code = CodeContext::Block;
                 self.written.push_str("\n\n```\n");
@@ -82,16 +88,7 @@ impl MarkdownConverter {
                 };
                 self.written.push('`');
             }
-            "a" => {
-                let address = tag
-                    .split_once("href=\"")
-                    .and_then(|(_, rest)| rest.split_once('"'));
-                self.link = address
-                    .map(|address| plain(address.0))
-                    .filter(|to| !to.starts_with('#'));
-                self.written
-                    .push_str(if self.link.is_some() { "[" } else { "" });
-            }
+            "a" => self.begin_link(tag),
             "/a" => {
                 if let Some(address) = self.link.take() {
                     push(&mut self.written, format_args!("]({address})"));
@@ -103,20 +100,35 @@ impl MarkdownConverter {
                 self.written.push_str("\n|");
             }
             "/tr" => self.is_row = false,
-            "th" | "td" => self.written.push(' '),
             "/th" | "/td" => {
                 self.written.push_str(" |");
                 self.heads = self.heads.map(|heads| heads + 1);
             }
-            "/thead" => {
-                let heads = self.heads.take().unwrap_or_default();
-                push(
-                    &mut self.written,
-                    format_args!("\n|{}", "---|".repeat(heads)),
-                );
-            }
-            _ => {}
+            "/thead" => self.end_heads(),
+            _ => self.written.push_str(fixed_markup(name)),
         }
+    }
+
+    /// Begins a link, unless it is one to a place of the same page.
+    fn begin_link(&mut self, tag: &str) {
+        let address = tag
+            .split_once("href=\"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        self.link = address
+            .map(|(address, _)| plain(address))
+            .filter(|to| !to.starts_with('#'));
+        if self.link.is_some() {
+            self.written.push('[');
+        }
+    }
+
+    /// Writes the line below the heads of a table.
+    fn end_heads(&mut self) {
+        let heads = self.heads.take().unwrap_or_default();
+        push(
+            &mut self.written,
+            format_args!("\n|{}", "---|".repeat(heads)),
+        );
     }
 
     fn text(&mut self, text: &str) {

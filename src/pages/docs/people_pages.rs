@@ -351,21 +351,10 @@ fn tiers(config: &PagesConfig) -> String {
 /// The periods and endpoints, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
     let rights = tier.rights;
-    let periods = tier.rights.periods_of(Route::Models);
-    let refused = config
-        .endpoints
-        .stored()
-        .filter(|endpoint| !rights.has_endpoint(endpoint.route));
-    let refused = refused.map(|endpoint| endpoint.name);
-    let refused_periods = Period::ALL
-        .into_iter()
-        .filter(|period| !periods.has(*period))
-        .map(Period::word);
-    let refused = words(refused_periods.chain(refused));
-    let mut parts = vec![if refused.is_empty() {
-        "all".into()
-    } else {
-        format!("all but {refused}")
+    let periods = rights.periods_of(Route::Models);
+    let mut parts = vec![match &*refused(rights, config) {
+        "" => "all".into(),
+        refused => format!("all but {refused}"),
     }];
     for (route, of_endpoint) in DEEP.map(|route| (route, rights.periods_of(route))) {
         let longest = of_endpoint.iter().last().filter(|_| of_endpoint != periods);
@@ -390,6 +379,21 @@ fn rights(tier: &Tier, config: &PagesConfig) -> String {
         ));
     }
     parts.join("; ")
+}
+
+/// The periods and endpoints that a tier may not request.
+fn refused(rights: Rights, config: &PagesConfig) -> String {
+    let periods = rights.periods_of(Route::Models);
+    let refused_periods = Period::ALL
+        .into_iter()
+        .filter(|period| !periods.has(*period))
+        .map(Period::word);
+    let refused = config
+        .endpoints
+        .stored()
+        .filter(|endpoint| !rights.has_endpoint(endpoint.route))
+        .map(|endpoint| endpoint.name);
+    words(refused_periods.chain(refused))
 }
 
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

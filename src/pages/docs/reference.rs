@@ -80,6 +80,33 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
         &mut html,
         format_args!("<div class=\"pair\">\n<div><p>{}</p>\n", prose(row.summary)),
     );
+    html.push_str(&parameter_table(row, config, &path));
+    html.push_str(&samples(row, config, base, model));
+    push(
+        &mut html,
+        format_args!(
+            "<div><h4>Fields of {}</h4>\n",
+            if row.one { "the item" } else { "an item" }
+        ),
+    );
+    html.push_str(&field_table(row, config, &path));
+    let codes: Vec<_> = row
+        .codes()
+        .map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word))
+        .collect();
+    push(
+        &mut html,
+        format_args!(
+            "<details><summary>Possible errors</summary>\n<p class=\"codes\">{}</p></details></div>\n</div>\n</section>\n",
+            codes.join(" ")
+        ),
+    );
+    html
+}
+
+/// The table of the parameters of an endpoint.
+fn parameter_table(row: &Endpoint, config: &PagesConfig, path: &str) -> String {
+    let mut html = String::new();
     let parameters: Vec<_> = taken(row)
         .map(|param| vec![code(param.name()), allowed(param), prose(param.meaning())])
         .collect();
@@ -104,14 +131,12 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             ),
         );
     }
-    html.push_str(&samples(row, config, base, model));
-    push(
-        &mut html,
-        format_args!(
-            "<div><h4>Fields of {}</h4>\n",
-            if row.one { "the item" } else { "an item" }
-        ),
-    );
+    html
+}
+
+/// The table of the fields of an item.
+fn field_table(row: &Endpoint, config: &PagesConfig, path: &str) -> String {
+    let mut html = String::new();
     let fields = match config.listed(row) {
         None => rows("", row.item),
         Some(listed) => {
@@ -126,17 +151,6 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             fields,
         ));
     }
-    let codes: Vec<_> = row
-        .codes()
-        .map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word))
-        .collect();
-    push(
-        &mut html,
-        format_args!(
-            "<details><summary>Possible errors</summary>\n<p class=\"codes\">{}</p></details></div>\n</div>\n</section>\n",
-            codes.join(" ")
-        ),
-    );
     html
 }
 

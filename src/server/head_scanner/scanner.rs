@@ -188,6 +188,12 @@ impl<'l> HeadScanner<'l> {
         if self.limit.is_some() && (self.size == MAX_SIZE || is_one_field_more) {
             return Some(HeadFault::TooLarge);
         }
+        self.advance(byte);
+        None
+    }
+
+    /// Moves behind a byte.
+    fn advance(&mut self, byte: u8) {
         self.last = byte;
         self.size += 1;
         self.at = match (self.at, byte) {
@@ -209,7 +215,6 @@ impl<'l> HeadScanner<'l> {
             (ScanState::Line, _) => ScanState::Field,
             (ScanState::Method | ScanState::Target | ScanState::Field, _) => self.at,
         };
-        None
     }
 
     /// Whether the last byte ended a head that may have a body.

@@ -12,10 +12,10 @@ use scoregate_base::words;
 
 use super::body::MappedBody;
 use super::fields::ItemMapping;
-use super::model_id::IdPattern;
+use super::model_id::{IdPattern, other_id};
 use super::pointer::JsonPointer;
 use super::pointer::PointerError;
-use super::shape::DataShape;
+use super::shape::{DataShape, Items};
 use super::template::PathTemplate;
 use crate::upstream::UpstreamResponse;
 
@@ -206,40 +206,16 @@ impl EndpointMapping {
                 Err(refused.reason())
             };
         }
-        let pointer = self.data.clone().unwrap_or_else(|| {
-            if body.is_array() {
-                JsonPointer::default()
-            } else {
-                JsonPointer::member("data")
-            }
-        });
-        let data = find(&pointer, &body)?.filter(|data| data.get() != "null");
-        let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
-        let items = self
-            .shape
-            .items(bytes, data)
-            .map_err(|reason| format!("the value at {pointer} {reason}"))?;
-        let mapped = self
-            .fields
-            .as_ref()
-            .map(|fields| fields.apply(&items.data))
-            .transpose()?
-            .flatten();
+        let items = self.items(bytes, &body)?;
+        let mapped = match &self.fields {
+            Some(fields) => fields.apply(&items.data)?,
+            None => None,
+        };
         let each = match &mapped {
             Some(mapped) => serde_json::from_slice(mapped).map_err(|error| error.to_string())?,
             None => items.each,
         };
-        // Several items where one is expected are an invalid response, whatever their ids.
-        // The items of a configured list may name other models.
-        let has_one_model = if key.route.endpoint().one {
-            each.len() < 2
-        } else {
-            !key.route.is_configured()
-        };
-        if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
-            && let Some(other) = super::model_id::other_id(key.route, requested, &body, &each)?
-        {
-            tracing::debug!(document = %key, %other, "the backend answered about another model");
+        if is_about_another_model(key, &body, &each)? {
             return Ok(None);
         }
         // An invalid time is ignored, and the next best one is used.
@@ -262,10 +238,46 @@ impl EndpointMapping {
         }))
     }
 
+    /// The items of a body.
+    fn items<'b>(&self, bytes: &Bytes, body: &MappedBody<'b>) -> Result<Items<'b>, String> {
+        let pointer = match &self.data {
+            Some(pointer) => pointer.clone(),
+            None if body.is_array() => JsonPointer::default(),
+            None => JsonPointer::member("data"),
+        };
+        let data = find(&pointer, body)?.filter(|data| data.get() != "null");
+        let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
+        let items = self.shape.items(bytes, data);
+        items.map_err(|reason| format!("the value at {pointer} {reason}"))
+    }
+
     /// Whether the data is the whole body.
     fn is_bare(&self) -> bool {
         self.data.as_ref().is_some_and(JsonPointer::is_whole)
     }
+}
+
+/// Whether the items of a body are about another model than the requested one.
+fn is_about_another_model<'b>(
+    key: &DocumentKey,
+    body: &MappedBody<'b>,
+    each: &[&'b RawValue],
+) -> Result<bool, String> {
+    // Several items where one is expected are an invalid response, whatever their ids.
+    // The items of a configured list may name other models.
+    let has_one_model = if key.route.endpoint().one {
+        each.len() < 2
+    } else {
+        !key.route.is_configured()
+    };
+    let Some(requested) = key.id.as_ref().filter(|_| has_one_model) else {
+        return Ok(false);
+    };
+    let other = other_id(key.route, requested, body, each)?;
+    if let Some(other) = &other {
+        tracing::debug!(document = %key, %other, "the backend answered about another model");
+    }
+    Ok(other.is_some())
 }
 
 fn find<'b>(pointer: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {

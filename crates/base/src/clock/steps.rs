@@ -74,6 +74,20 @@ struct PendingStep {
     since: Boot,
 }
 
+/// How an offset differs from the one that applies. Times are those without the step.
+enum OffsetChange {
+    /// By an ordinary correction.
+    Small,
+    /// The clock was set back, or returned from a step.
+    Back(Wall),
+    /// It is ahead by a new step.
+    Ahead(StepDirection, Wall),
+    /// It is ahead by a step since this time.
+    StillAhead(Boot),
+    /// It is ahead by a step that has lasted for a minute.
+    Lasted,
+}
+
 impl Timeline {
     /// A timeline that begins with these times.
     pub(super) fn new(wall: Wall, boot: Boot) -> Self {
@@ -86,73 +100,66 @@ impl Timeline {
     /// The wall time that applies, and the event since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
         let shown = offset(wall, boot);
+        let extrapolated = at(self.offset, boot);
+        let stepped = |direction, from, applies| ClockEvent::Stepped {
+            direction,
+            from,
+            to: wall,
+            applies,
+        };
+        let (event, ahead_since) = match self.change(shown, boot) {
+            OffsetChange::Small => (None, None),
+            OffsetChange::Back(from) => (Some(stepped(StepDirection::Backward, from, wall)), None),
+            OffsetChange::Ahead(direction, from) => {
+                (Some(stepped(direction, from, extrapolated)), Some(boot))
+            }
+            OffsetChange::StillAhead(since) => (None, Some(since)),
+            OffsetChange::Lasted => {
+                let from = extrapolated;
+                (Some(ClockEvent::Followed { from, to: wall }), None)
+            }
+        };
+        let Some(since) = ahead_since else {
+            let followed = Self {
+                offset: shown,
+                ahead: None,
+            };
+            return (followed, wall, event);
+        };
+        let ahead = Some(PendingStep {
+            offset: shown,
+            since,
+        });
+        (Self { ahead, ..self }, extrapolated, event)
+    }
+
+    /// Compares an offset with the one that applies, and with that of a step that is not followed yet.
+    fn change(&self, shown: i128, boot: Boot) -> OffsetChange {
         let noticed = i128::from(NOTICED);
         let difference = shown - self.offset;
-        let extrapolated = at(self.offset, boot);
-        let follow = Self {
-            offset: shown,
-            ahead: None,
-        };
-        let hold = |since| Self {
-            ahead: Some(PendingStep {
-                offset: shown,
-                since,
-            }),
-            ..self
-        };
-        let stepped = |direction, from, applies| {
-            Some(ClockEvent::Stepped {
-                direction,
-                from,
-                to: wall,
-                applies,
-            })
-        };
         let Some(ahead) = self.ahead else {
+            let extrapolated = at(self.offset, boot);
             return if difference > noticed {
-                (
-                    hold(boot),
-                    extrapolated,
-                    stepped(StepDirection::Forward, extrapolated, extrapolated),
-                )
+                OffsetChange::Ahead(StepDirection::Forward, extrapolated)
             } else if difference < -noticed {
-                (
-                    follow,
-                    wall,
-                    stepped(StepDirection::Backward, extrapolated, wall),
-                )
+                OffsetChange::Back(extrapolated)
             } else {
-                (follow, wall, None)
+                OffsetChange::Small
             };
         };
         // A clock that moves again while it is ahead begins another minute, so only a steady clock is followed.
         let further = shown - ahead.offset;
         let from = at(ahead.offset, boot);
         if difference <= noticed {
-            (follow, wall, stepped(StepDirection::Backward, from, wall))
+            OffsetChange::Back(from)
         } else if further > noticed {
-            (
-                hold(boot),
-                extrapolated,
-                stepped(StepDirection::Forward, from, extrapolated),
-            )
+            OffsetChange::Ahead(StepDirection::Forward, from)
         } else if further < -noticed {
-            (
-                hold(boot),
-                extrapolated,
-                stepped(StepDirection::Backward, from, extrapolated),
-            )
+            OffsetChange::Ahead(StepDirection::Backward, from)
         } else if boot.since(ahead.since) >= HELD {
-            (
-                follow,
-                wall,
-                Some(ClockEvent::Followed {
-                    from: extrapolated,
-                    to: wall,
-                }),
-            )
+            OffsetChange::Lasted
         } else {
-            (hold(ahead.since), extrapolated, None)
+            OffsetChange::StillAhead(ahead.since)
         }
     }
 }

@@ -56,15 +56,7 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let repeated = f64::from(sum(|day| day.repeated)) / f64::from(delivered.max(1));
     let is_refused = f64::from(limited) >= REFUSED * f64::from(requests);
     let limited_days = days.iter().filter(|day| day.counts.limited > 0).count();
-    let minutes = days
-        .iter()
-        .flat_map(|day| &day.hours)
-        .filter_map(HourSummary::first_minute);
-    let minutes: Vec<f64> = minutes.map(f64::from).collect();
-    let usual = median(minutes.iter().copied());
-    let same = |minute: &f64| f64::from(u8::from((minute - usual).abs() <= 1.0));
-    #[expect(clippy::cast_precision_loss, reason = "a number of hours")]
-    let same = minutes.iter().map(same).sum::<f64>() / minutes.len().max(1) as f64;
+    let same = share_of_usual_minute(days);
     let is_repeated = repeated >= REPEATED;
     let pieces = [
         is_repeated.then_some(Advice::SendIfNoneMatch(repeated)),
@@ -73,4 +65,21 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
         (is_refused && !is_repeated && same >= SAME_MINUTE).then_some(Advice::SpreadRequests(same)),
     ];
     pieces.into_iter().flatten().collect()
+}
+
+/// The share of hours that began in the usual minute, or in the one before or after it.
+fn share_of_usual_minute(days: &[DayEvidence]) -> f64 {
+    let minutes: Vec<f64> = days
+        .iter()
+        .flat_map(|day| &day.hours)
+        .filter_map(HourSummary::first_minute)
+        .map(f64::from)
+        .collect();
+    let usual = median(minutes.iter().copied());
+    let same = minutes
+        .iter()
+        .filter(|minute| (*minute - usual).abs() <= 1.0);
+    #[expect(clippy::cast_precision_loss, reason = "numbers of hours")]
+    let share = same.count() as f64 / minutes.len().max(1) as f64;
+    share
 }

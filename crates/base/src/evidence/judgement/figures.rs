@@ -37,36 +37,20 @@ impl FigureRow {
     /// The figures of a day; `None` without requests.
     fn of_day(day: &DayEvidence, rules: &SuspectRules) -> Option<Self> {
         let counts = &day.counts;
+        // Of a small catalogue no share shows anything.
         let is_large = day.catalogue >= LEAST_CATALOGUE;
-        let shares = || {
-            day.hours.iter().map(|hour| {
-                if is_large {
-                    day.share_of_hour(hour)
-                } else {
-                    0.0
-                }
-            })
-        };
+        let share = if is_large { day.share() } else { 0.0 };
+        let hours = day.hours.iter().filter(|_| is_large);
+        let shares: Vec<f64> = hours.map(|hour| day.share_of_hour(hour)).collect();
         // Random requests, r for each model, miss a share of e^-r. Less than half a model cannot be missed.
         let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
-        let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
-        let nearness = |hour: &&HourSummary| {
-            reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
-        };
-        let busiest = day
-            .hours
-            .iter()
-            .max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
+        let busiest = busiest_hour(day, rules);
         let figure = |kind| match kind {
-            FigureKind::HourShare | FigureKind::GroupShare => nth_largest(shares(), rules.hours),
-            FigureKind::DayShare => {
-                if is_large {
-                    day.share()
-                } else {
-                    0.0
-                }
+            FigureKind::HourShare | FigureKind::GroupShare => {
+                nth_largest(shares.iter().copied(), rules.hours)
             }
-            FigureKind::Economy => -missed.ln() / shares().sum::<f64>().max(f64::MIN_POSITIVE),
+            FigureKind::DayShare => share,
+            FigureKind::Economy => -missed.ln() / shares.iter().sum::<f64>().max(f64::MIN_POSITIVE),
             FigureKind::Networks => busiest.map_or(0.0, |hour| hour.networks.into()),
             FigureKind::Products => busiest.map_or(0.0, |hour| hour.agents.into()),
             FigureKind::Documents => counts.delivered.into(),
@@ -88,6 +72,16 @@ impl FigureRow {
     fn medians(rows: &[Self]) -> Self {
         Self(FigureKind::ALL.map(|kind| median(rows.iter().map(|row| row.get(kind)))))
     }
+}
+
+/// The hour that is nearest to the thresholds of networks and of products.
+fn busiest_hour<'d>(day: &'d DayEvidence, rules: &SuspectRules) -> Option<&'d HourSummary> {
+    let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
+    let nearness = |hour: &&HourSummary| {
+        reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
+    };
+    let hours = day.hours.iter();
+    hours.max_by(|one, other| nearness(one).total_cmp(&nearness(other)))
 }
 
 /// The medians of each tier. A caller counts once, with the medians of its days.

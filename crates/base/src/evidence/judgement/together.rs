@@ -144,36 +144,39 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
             cells.entry(origin).or_default().push(trace);
         }
     }
-    let mut pairs = BTreeSet::new();
-    for (origin, mut traces) in cells {
-        let all = traces.len();
-        // Most applications request little, and each pair of the others is compared.
-        traces.retain(|trace| trace.share >= LEAST_PART);
-        traces.sort_by(|one, other| one.share.total_cmp(&other.share));
-        let mut coordinated = Vec::new();
-        for (place, one) in traces.iter().enumerate() {
-            let others = traces.iter().skip(place + 1);
-            let near = others.take_while(|other| is_near(one.share, other.share, TOLERANCE));
-            coordinated.extend(
-                near.filter(|other| one.is_coordinated_with(other))
-                    .map(|other| (one, other)),
-            );
-        }
-        // Others with the same origin show that it is a platform or an office.
-        let members: BTreeSet<usize> = coordinated
-            .iter()
-            .flat_map(|(one, other)| [one.caller, other.caller])
-            .collect();
-        let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * all;
-        coordinated.retain(|(one, other)| is_own || one.begins_with(other));
-        let ordered = |one: usize, other: usize| (one.min(other), one.max(other));
-        pairs.extend(
-            coordinated
-                .iter()
-                .map(|(one, other)| ordered(one.caller, other.caller)),
-        );
+    cells
+        .into_iter()
+        .flat_map(|(origin, traces)| pairs_of_origin(&origin, traces))
+        .collect()
+}
+
+/// The pairs with coordinated requests among those of one origin.
+fn pairs_of_origin(
+    origin: &SameOrigin,
+    mut traces: Vec<&DayTrace<'_>>,
+) -> BTreeSet<(usize, usize)> {
+    let all = traces.len();
+    // Most applications request little, and each pair of the others is compared.
+    traces.retain(|trace| trace.share >= LEAST_PART);
+    traces.sort_by(|one, other| one.share.total_cmp(&other.share));
+    let mut coordinated = Vec::new();
+    for (place, one) in traces.iter().enumerate() {
+        let others = traces.iter().skip(place + 1);
+        let near = others.take_while(|other| is_near(one.share, other.share, TOLERANCE));
+        let found = near.filter(|other| one.is_coordinated_with(other));
+        coordinated.extend(found.map(|other| (one, other)));
     }
-    pairs
+    // Others with the same origin show that it is a platform or an office.
+    let members: BTreeSet<usize> = coordinated
+        .iter()
+        .flat_map(|(one, other)| [one.caller, other.caller])
+        .collect();
+    let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * all;
+    coordinated.retain(|(one, other)| is_own || one.begins_with(other));
+    coordinated
+        .iter()
+        .map(|(one, other)| (one.caller.min(other.caller), one.caller.max(other.caller)))
+        .collect()
 }
 
 /// The sets of callers that pairs connect.
