@@ -14,6 +14,8 @@ mod sections;
 mod settings;
 mod shown;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod typed_config;
 mod words;
 

@@ -77,20 +77,15 @@ fn table_of(endpoint: &Endpoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ConfigProblems, read_text, resolve};
+    use crate::config::tests::accepted;
     use scoregate_base::routes::Route;
-
-    fn retention(text: &str) -> Result<Retention, ConfigProblems> {
-        let text = format!("upstream = \"built-in\"\n{text}");
-        resolve(&read_text(&text).unwrap()).map(|config| config.retention)
-    }
 
     #[test]
     fn an_endpoint_s_table_overrides_the_settings_for_all() {
-        let retention = retention(
+        let retention = accepted(
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
-        .unwrap();
+        .retention;
         let all = retention.lifetime(Route::Models);
         let alerts = retention.lifetime(Route::Alerts);
         let day = Duration::from_hours(24);
@@ -103,47 +98,5 @@ mod tests {
             (alerts.windows.while_revalidate, alerts.windows.if_error),
             (Duration::from_hours(1), 2 * day)
         );
-    }
-
-    #[test]
-    fn an_invalid_endpoint_table_is_rejected_with_a_remedy() {
-        for (text, path, words) in [
-            (
-                "[freshness.alerts]\nttl = 5",
-                "freshness.alerts.ttl",
-                "\"5m\"",
-            ),
-            (
-                "[freshness.alerts]\nttl = \"0s\"",
-                "freshness.alerts.ttl",
-                "above zero",
-            ),
-            (
-                "[freshness.alerts]\nstale_if_error = \"1h\"",
-                "freshness.alerts.stale_if_error",
-                "at least the value of freshness.alerts.stale_while_revalidate",
-            ),
-            (
-                "[freshness.alerts]\nrefresh = \"1h\"",
-                "freshness.alerts.refresh",
-                "no such setting",
-            ),
-            (
-                "[freshness.alarms]\nttl = \"1h\"",
-                "freshness.alarms.ttl",
-                "no such setting",
-            ),
-            (
-                "[freshness.me]\nttl = \"1h\"",
-                "freshness.me.ttl",
-                "no such setting",
-            ),
-        ] {
-            let problems = retention(text).unwrap_err().to_string();
-            assert!(
-                problems.contains(path) && problems.contains(words),
-                "{text}: {problems}"
-            );
-        }
     }
 }

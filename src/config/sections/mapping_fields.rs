@@ -242,35 +242,18 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{UpstreamConfig, read_text, resolve};
-    use crate::upstream::Mapping;
+    use crate::config::tests::backend;
     use scoregate_base::routes::Route;
-
-    fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
-        let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
-        let config = resolve(&read_text(&text).unwrap());
-        let config = config.map_err(|problems| {
-            problems
-                .0
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-        })?;
-        let UpstreamConfig::Http(http) = config.upstream else {
-            panic!("it names a backend")
-        };
-        Ok(http.mapping)
-    }
 
     #[test]
     fn fields_are_read_in_all_their_forms() {
-        let read = mapping(
-            "[mapping.drift.fields]\nregime = { from = \"driftSignature\", words = { STABLE = \"stable\" } }\n\
+        let read = backend(
+            "url = \"http://127.0.0.1:4000\"\n[mapping.drift.fields]\nregime = { from = \"driftSignature\", words = { STABLE = \"stable\" } }\n\
              modelId = \"id\"\n\"ph.score\" = { from = \"phScore\", type = \"number\" }\nraw = { type = \"string\" }\n\
              unit = { constant = 1 }\nsame = {}\ndebug = { drop = true }\n\
              [mapping.model]\nfields = { latestScore = \"newest\" }\n[mapping.index]\nshape = \"object\"",
         )
-        .unwrap();
+        .mapping;
         let fields = read.description().fields;
         let of = |route| format!("{:?}", fields.get(&route).unwrap());
         for part in [
@@ -302,55 +285,5 @@ mod tests {
                 && whole.contains("debug")
                 && !whole.contains("Page-Hinkley")
         );
-    }
-
-    #[test]
-    fn problems_of_fields_are_reported_with_path_value_and_remedy() {
-        let found = mapping(
-            "[mapping.models]\nfields = \"id\"\n[mapping.model.fields]\nlatestScore = \"newest\"\nscore = \"newest\"\n\
-             [mapping.drift.fields]\nregime = { words = { A = \"b\" } }\na = 1\nb = { form = \"x\" }\n\
-             c = { drop = true, from = \"x\" }\nd = { drop = false }\ne = { constant = [1] }\n\
-             lastUpdated = { constant = \"now\" }\nf = { type = \"integer\" }\naxes = { type = \"number\" }\n\
-             g = { from = 7 }\nh = { words = { A = 1 } }\nlatestScore = \"x\"\n[mapping.index]\ndata = \"/latestScore/x\"\n\
-             [mapping.history]\ntimestamp = \"/latestScore\"\nfields = { score = \"latestScore\" }",
-        );
-        let mut found = found.unwrap_err();
-        for (path, remedy) in [
-            ("mapping.models.fields", "[mapping.models.fields]"),
-            ("mapping.model.fields.score", "only under that name"),
-            ("mapping.drift.fields.regime", "the word \"b\""),
-            ("mapping.drift.fields.a", "the name of the backend's field"),
-            ("mapping.drift.fields.b", "with from, type"),
-            ("mapping.drift.fields.c", "everything but `drop`"),
-            ("mapping.drift.fields.d", "drop = true"),
-            ("mapping.drift.fields.e", "a string, a number or a boolean"),
-            (
-                "mapping.drift.fields.lastUpdated",
-                "a constant that this field",
-            ),
-            ("mapping.drift.fields.f", "\"number\" or type = \"string\""),
-            ("mapping.drift.fields.axes", "remove `type`"),
-            ("mapping.drift.fields.g", "write from as a string"),
-            ("mapping.drift.fields.h", "a table of strings"),
-            ("mapping.drift.fields.latestScore", "of `model` only"),
-            ("mapping.index.data", "outside the value of `latestScore`"),
-            (
-                "mapping.history.timestamp",
-                "outside the value of `latestScore`",
-            ),
-            ("mapping.history.fields.score", "only under that name"),
-        ] {
-            let hit = |line: &String| line.starts_with(path) && line.contains(remedy);
-            let index = found.iter().position(hit);
-            found.remove(index.unwrap_or_else(|| panic!("{path} {remedy} in {found:#?}")));
-        }
-        assert_eq!(found, Vec::<String>::new());
-        let nested =
-            mapping("[mapping.model]\ndata = \"/newest\"\nfields = { latestScore = \"newest\" }")
-                .unwrap_err();
-        assert!(nested[0].starts_with("mapping.model.data"), "{nested:?}");
-        let entry = "[mapping.model]\nshape = \"map\"\nkey_as = \"id\"\nfields = { latestScore = \"newest\" }";
-        let entry = mapping(entry).unwrap_err();
-        assert!(entry[0].starts_with("mapping.model.shape"), "{entry:?}");
     }
 }

@@ -168,3 +168,28 @@ fn is_credential(name: &str) -> bool {
     let plain = name.replace(['-', '_'], "").to_ascii_lowercase();
     CREDENTIALS.contains(&&*plain)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_credential;
+
+    #[test]
+    fn names_of_credentials_are_found_in_any_spelling_and_other_names_are_not() {
+        for name in [
+            "key",
+            "API_KEY",
+            "apiKey",
+            "api-key",
+            "token",
+            "Access_Token",
+            "authorization",
+            "secret",
+            "password",
+        ] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in ["unit", "tokens", "keyboard", "sort_key"] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+}

@@ -26,19 +26,13 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{read_text, resolve};
-
     use super::*;
+    use crate::config::tests::accepted;
 
     #[test]
     fn thresholds_are_those_of_the_simulation_unless_they_are_set() {
-        let rules = |text: &str| {
-            resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
-                .unwrap()
-                .suspects
-        };
-        assert_eq!(rules(""), SuspectRules::default());
-        let set = rules("suspects.hour_percent = 55\nsuspects.networks = 20");
+        assert_eq!(accepted("").suspects, SuspectRules::default());
+        let set = accepted("suspects.hour_percent = 55\nsuspects.networks = 20").suspects;
         assert_eq!(
             set,
             SuspectRules {
