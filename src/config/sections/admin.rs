@@ -19,7 +19,7 @@ pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretS
 }
 
 pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
-    let hosts = reading.texts(PATH);
+    let hosts: Vec<String> = reading.get(PATH);
     reading.at_most(PATH, hosts.len(), MOST_HOSTS, "hosts");
     for host in &hosts {
         if !is_name(host) {

@@ -13,8 +13,8 @@ const MOST_ORIGINS: usize = 64;
 
 /// `None` if no origin is listed.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolicy> {
-    let max_age = reading.duration("cors.max_age");
-    let written = reading.texts(PATH);
+    let max_age = reading.get("cors.max_age");
+    let written: Vec<String> = reading.get(PATH);
     if written.iter().any(|origin| origin == "*") {
         if written.len() > 1 {
             reading.reject(

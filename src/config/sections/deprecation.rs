@@ -1,11 +1,9 @@
 //! Reads `service.deprecated_at`, `service.sunset_at` and `service.deprecation_link`.
 
-use toml::Value;
-
 use crate::gateway::Deprecation;
 use scoregate_base::clock::Wall;
 
-use crate::config::ValueKind;
+use super::site::plain_url;
 use crate::config::config_reader::ConfigReader;
 
 const DEPRECATED: &str = "service.deprecated_at";
@@ -13,8 +11,8 @@ const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
-    let deprecated_at = instant(reading, DEPRECATED);
-    let sunset_at = instant(reading, SUNSET);
+    let deprecated_at: Option<Wall> = reading.optional(DEPRECATED);
+    let sunset_at = reading.optional(SUNSET);
     if let Some(from) = deprecated_at
         && let Some(until) = sunset_at
         && until < from
@@ -25,36 +23,11 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
         );
     }
     let deprecation = Deprecation::new(deprecated_at, sunset_at);
-    let Some(value) = reading.maybe(LINK) else {
-        return deprecation;
-    };
-    if reading.maybe(DEPRECATED).is_none() {
+    if reading.maybe(LINK).is_some() && reading.maybe(DEPRECATED).is_none() {
         reading.reject(LINK, format!("set {DEPRECATED} too"));
     }
-    let address = value
-        .as_str()
-        .filter(|text| text.starts_with("https://") || text.starts_with("http://"));
-    let described = address.and_then(|address| deprecation.clone().described_at(address));
-    described.unwrap_or_else(|| {
-        let remedy =
-            "write a URL that begins with https:// or http://, in ASCII and without spaces";
-        reading.reject(LINK, remedy);
-        deprecation
-    })
-}
-
-/// Reads an instant, given as a string or a TOML datetime.
-fn instant(reading: &mut ConfigReader<'_>, path: &str) -> Option<Wall> {
-    let read = match reading.maybe(path)? {
-        Value::String(text) => Wall::parse_rfc3339(text),
-        Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
-        Value::Integer(_)
-        | Value::Float(_)
-        | Value::Boolean(_)
-        | Value::Array(_)
-        | Value::Table(_) => None,
-    };
-    reading.as_kind(path, ValueKind::Instant, read)
+    let described = plain_url(reading, LINK).and_then(|at| deprecation.clone().described_at(&at));
+    described.unwrap_or(deprecation)
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ const PUBLIC_KEYS: &str = "leaks.public_keys";
 
 /// `None` if the receiver is off.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfig> {
-    let action = LeakAction::parse(&reading.word("leaks.action"));
-    reading.maybe(PUBLIC_KEYS)?;
-    let signers = if reading.text(PUBLIC_KEYS).contains("://") {
+    let action = LeakAction::parse(&reading.get::<String>("leaks.action"));
+    let keys: String = reading.optional(PUBLIC_KEYS)?;
+    let signers = if keys.contains("://") {
         SignerSource::Address(url(reading, PUBLIC_KEYS)?.parse().ok()?)
     } else {
-        SignerSource::File(PathBuf::from(reading.text(PUBLIC_KEYS)))
+        SignerSource::File(PathBuf::from(keys))
     };
     Some(LeakConfig {
         signers,

@@ -1,6 +1,7 @@
 //! Reads `mail.*`: the server that accepts mail, or the directory it is written to, and the sender.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Value;
@@ -13,8 +14,8 @@ use scoregate_base::address::is_loopback;
 use scoregate_base::clock::Clock;
 
 use super::cors::{host_and_port, is_host, is_port};
+use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
-use crate::config::{ConfigProblems, ValueKind};
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";
@@ -62,7 +63,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConf
 }
 
 fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
-    let timeout = reading.duration(TIMEOUT);
+    let timeout = reading.get(TIMEOUT);
     if timeout > MAX_TIMEOUT {
         reading.reject(TIMEOUT, "write at most \"5m\"");
     }
@@ -71,7 +72,7 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
 
 /// Mail as files, for testing on one machine: nobody else gets it.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
-    let path = reading.optional_path(DIRECTORY)?;
+    let path = reading.optional(DIRECTORY)?;
     let timeout = mail_timeout(reading);
     let others = reading
         .written()
@@ -114,9 +115,9 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
 
 fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
     let tls = smtp_tls(reading);
-    let ca_file = reading.optional_path(CA_FILE);
+    let ca_file: Option<PathBuf> = reading.optional(CA_FILE);
     let login = login(reading);
-    let text = reading.text(SERVER);
+    let text: String = reading.get(SERVER);
     let (host, port) = host_and_port(&text);
     let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
         reading.reject(
@@ -154,7 +155,7 @@ fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
 }
 
 fn smtp_tls(reading: &mut ConfigReader<'_>) -> SmtpTls {
-    match reading.word(TLS).as_str() {
+    match reading.get::<String>(TLS).as_str() {
         "none" => SmtpTls::Off,
         "implicit" => SmtpTls::Implicit,
         _ => SmtpTls::StartTls,
@@ -162,7 +163,7 @@ fn smtp_tls(reading: &mut ConfigReader<'_>) -> SmtpTls {
 }
 
 fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
-    let username = reading.optional_text(USERNAME);
+    let username = reading.optional(USERNAME);
     match (username, reading.secret(PASSWORD, 1)) {
         (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
         (None, None) => None,
@@ -189,12 +190,10 @@ fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
 
 fn sender(reading: &mut ConfigReader<'_>) -> Option<SenderMailbox> {
     let example = "write the sender of all mail, such as \"Example API <noreply@example.org>\"";
-    let Some(value) = reading.maybe(FROM) else {
+    if reading.maybe(FROM).is_none() {
         reading.problem(FROM, None, example);
-        return None;
-    };
-    let text = reading.as_kind(FROM, ValueKind::Text, value.as_str())?;
-    let sender = SenderMailbox::parse(text);
+    }
+    let sender = SenderMailbox::parse(&reading.optional::<String>(FROM)?);
     if sender.is_none() {
         reading.reject(FROM, format!("{example}; the address must be in ASCII"));
     }

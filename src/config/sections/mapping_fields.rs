@@ -106,51 +106,52 @@ fn field(
     if name.is_empty() || name.contains(char::is_control) {
         return Err("write a name on one line".into());
     }
-    let given = match value {
-        Value::String(from) => {
-            return mapped(endpoint, name, from, None, BTreeMap::new()).map(Some);
+    match value {
+        Value::String(from) => mapped(endpoint, name, from, None, BTreeMap::new()).map(Some),
+        Value::Table(given) if given.keys().all(|key| KEYS.contains(&key.as_str())) => {
+            from_table(endpoint, name, given)
         }
-        Value::Table(given) => given,
-        Value::Integer(_)
+        Value::Table(_)
+        | Value::Integer(_)
         | Value::Float(_)
         | Value::Boolean(_)
         | Value::Datetime(_)
-        | Value::Array(_) => {
-            return Err(FORM.into());
-        }
-    };
-    if given.keys().any(|key| !KEYS.contains(&key.as_str())) {
-        return Err(FORM.into());
+        | Value::Array(_) => Err(FORM.into()),
     }
-    let alone = |key: &str| {
-        if given.len() == 1 {
-            Ok(())
-        } else {
-            Err(format!("remove everything but `{key}`"))
-        }
-    };
+}
+
+fn from_table(
+    endpoint: &'static Endpoint,
+    name: &str,
+    given: &Table,
+) -> Result<Option<MappedField>, String> {
+    let alone = ["drop", "constant"]
+        .into_iter()
+        .find(|key| given.contains_key(*key));
+    if let Some(key) = alone.filter(|_| given.len() > 1) {
+        return Err(format!("remove everything but `{key}`"));
+    }
     if let Some(drop) = given.get("drop") {
-        alone("drop")?;
-        return if drop.as_bool() == Some(true) {
-            Ok(None)
-        } else {
-            Err("write drop = true, or remove it".into())
+        return match drop.as_bool() {
+            Some(true) => Ok(None),
+            Some(false) | None => Err("write drop = true, or remove it".into()),
         };
     }
     if let Some(value) = given.get("constant") {
-        alone("constant")?;
         return constant(endpoint, name, value).map(Some);
     }
-    let text = |key: &str| match given.get(key) {
-        Some(value) => value
-            .as_str()
-            .map(Some)
-            .ok_or_else(|| format!("write {key} as a string")),
-        None => Ok(None),
-    };
-    let from = text("from")?.unwrap_or(name);
-    let kind = text("type")?;
+    let from = text(given, "from")?.unwrap_or(name);
+    let kind = text(given, "type")?;
     mapped(endpoint, name, from, kind, words(given.get("words"))?).map(Some)
+}
+
+fn text<'t>(given: &'t Table, key: &str) -> Result<Option<&'t str>, String> {
+    let text = given.get(key).map(|value| {
+        value
+            .as_str()
+            .ok_or_else(|| format!("write {key} as a string"))
+    });
+    text.transpose()
 }
 
 fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {

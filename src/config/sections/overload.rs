@@ -6,10 +6,10 @@ use crate::config::config_reader::ConfigReader;
 
 pub(in crate::config) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyConfig {
     ConcurrencyConfig {
-        cached: reading.number("overload.cached_slots"),
-        waiting: reading.number("overload.waiting_slots"),
-        queue: reading.number("overload.queue_length"),
-        queue_timeout: reading.duration("overload.queue_timeout"),
+        cached: reading.get("overload.cached_slots"),
+        waiting: reading.get("overload.waiting_slots"),
+        queue: reading.get("overload.queue_length"),
+        queue_timeout: reading.get("overload.queue_timeout"),
     }
 }
 

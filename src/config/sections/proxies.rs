@@ -12,7 +12,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
         let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
         reading.reject("proxies.trusted", remedy);
     }
-    let header = match reading.word("proxies.header").as_str() {
+    let header = match reading.get::<String>("proxies.header").as_str() {
         "none" => ClientHeader::Nothing,
         _ => ClientHeader::XForwardedFor,
     };
@@ -21,9 +21,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
 
 /// Reads a list of networks; each invalid entry is a separate problem.
 pub(in crate::config) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
-    let written = reading
-        .value(path, |value| value.as_array().cloned())
-        .unwrap_or_default();
+    let written: Vec<Value> = reading.get(path);
     let read = written
         .iter()
         .filter_map(|entry| network(reading, path, entry));

@@ -3,11 +3,10 @@
 
 use http::Uri;
 
-use crate::pages::SiteLinks;
+use crate::pages::{SiteLinks, default_terms};
 use scoregate_base::address::is_loopback;
 
 use super::cors::{host_and_port, is_host, is_port};
-use crate::config::ValueKind;
 use crate::config::config_reader::ConfigReader;
 
 const SECURITY_CONTACT: &str = "site.security_contact";
@@ -25,7 +24,7 @@ enum PlainHttp {
 /// Contacts and links for the public pages.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     let links = SiteLinks {
-        contact_name: reading.optional_text("site.contact_name"),
+        contact_name: reading.optional("site.contact_name"),
         contact_email: published(reading, "site.contact_email", |text| {
             (!is_mailbox(text)).then_some(MAIL)
         }),
@@ -48,6 +47,22 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
         reading.reject(SECURITY_POLICY, format!("set {SECURITY_CONTACT} too"));
     }
     links
+}
+
+/// The terms of use; default: those of the data API.
+pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
+    let path = "site.terms";
+    if reading.maybe(path).is_none() {
+        return default_terms(service);
+    }
+    let Some(terms) = reading.optional::<Vec<String>>(path) else {
+        return Vec::new();
+    };
+    let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
+    if terms.is_empty() || terms.iter().any(is_bad) {
+        reading.reject(path, "write a list of non-empty strings, each on one line");
+    }
+    terms
 }
 
 /// The public URL of the service, without a trailing slash.
@@ -78,13 +93,12 @@ fn published(
     path: &str,
     wrong: impl Fn(&str) -> Option<&'static str>,
 ) -> Option<String> {
-    let text = reading.maybe(path)?.as_str();
-    let text = reading.as_kind(path, ValueKind::Text, text)?;
-    if let Some(remedy) = wrong(text) {
+    let text: String = reading.optional(path)?;
+    if let Some(remedy) = wrong(&text) {
         reading.reject(path, remedy);
         return None;
     }
-    Some(text.to_owned())
+    Some(text)
 }
 
 /// The remedy for a text that is not an absolute URL.

@@ -1,14 +1,15 @@
 //! Reads `[store]`: the database that several gateways share.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use scoregate_store::{
     BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
 };
 
+use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
-use crate::config::{Config, ConfigProblems};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
@@ -39,20 +40,24 @@ pub(in crate::config) fn database(reading: &mut ConfigReader<'_>) -> Option<Data
         }
         return None;
     }
-    let ca_file = reading.optional_path(CA_FILE);
-    let may_be_plain = ca_file.is_some() || reading.flag("store.plain_text");
-    let listen_address = reading
-        .maybe(LISTEN_URL)
-        .and_then(|_| address_in(reading, LISTEN_URL, may_be_plain));
+    let ca_file: Option<PathBuf> = reading.optional(CA_FILE);
+    let may_be_plain = ca_file.is_some() || reading.get("store.plain_text");
+    let listen_address = address_in(reading, LISTEN_URL, may_be_plain);
+    let address = address_in(reading, URL, may_be_plain);
+    let schema = schema(reading);
+    let client_certificate = client_certificate(reading, ca_file.is_some());
+    let password = reading.secret("store.password", 1);
+    let start_timeout = reading.get("store.start_timeout");
+    let timeout = reading.get("store.timeout");
     Some(DatabaseSettings {
-        address: address_in(reading, URL, may_be_plain)?,
+        address: address?,
         listen_address,
-        password: reading.secret("store.password", 1),
-        client_certificate: client_certificate(reading, ca_file.is_some()),
+        password,
+        client_certificate,
         ca_file,
-        schema: schema(reading)?,
-        start_timeout: reading.duration("store.start_timeout"),
-        timeout: reading.duration("store.timeout"),
+        schema: schema?,
+        start_timeout,
+        timeout,
     })
 }
 
@@ -61,7 +66,7 @@ fn address_in(
     path: &str,
     may_be_plain: bool,
 ) -> Option<DatabaseAddress> {
-    match DatabaseAddress::parse(&reading.text(path)) {
+    match DatabaseAddress::parse(&reading.optional::<String>(path)?) {
         Ok(address) if may_be_plain || address.is_local() => Some(address),
         Ok(_) => {
             reading.reject(
@@ -83,12 +88,13 @@ fn address_in(
 
 /// The number of gateways that share the database.
 pub(in crate::config) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
-    NonZeroU32::new(reading.number("store.gateways")).unwrap_or(NonZeroU32::MIN)
+    let gateways = reading.optional("store.gateways");
+    gateways.unwrap_or(NonZeroU32::MIN)
 }
 
 /// Name of this gateway in the list of gateways.
 pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
-    let name = reading.optional_text(NODE_NAME)?;
+    let name: String = reading.optional(NODE_NAME)?;
     if name.chars().count() > MAX_NAME {
         reading.reject(NODE_NAME, format!("write at most {MAX_NAME} characters"));
     }
@@ -97,8 +103,7 @@ pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<Str
 
 /// Maximum age of the keys, which only a database can change elsewhere.
 pub(in crate::config) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
-    reading.maybe(MAX_AGE)?;
-    let age = reading.duration(MAX_AGE);
+    let age = reading.optional(MAX_AGE)?;
     if reading.maybe(URL).is_none() {
         reading.reject(
             MAX_AGE,
@@ -130,14 +135,14 @@ fn client_certificate(
 
 fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
     let path = "store.schema";
-    let name = SchemaName::parse(&reading.text(path));
+    let name = SchemaName::parse(&reading.optional::<String>(path)?);
     name.map_err(|error| reading.reject(path, error.to_string()))
         .ok()
 }
 
 /// Reads the TLS files of the database, or reports the first unusable one.
-pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
-    let Some(database) = &config.database else {
+pub fn check_database_files(database: Option<&DatabaseSettings>) -> Result<(), ConfigProblems> {
+    let Some(database) = database else {
         return Ok(());
     };
     database.read_files().map(drop).map_err(|bad| {

@@ -5,17 +5,17 @@ use scoregate_base::evidence::judgement::SuspectRules;
 use crate::config::config_reader::ConfigReader;
 
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
-    let mut share = |path| f64::from(reading.number::<u8>(path)) / 100.0;
+    let mut share = |path| f64::from(reading.get::<u8>(path)) / 100.0;
     let hour_share = share("suspects.hour_percent");
     let day_share = share("suspects.day_percent");
     let group_share = share("suspects.group_percent");
     let repeated = share("suspects.repeated_percent");
     SuspectRules {
-        days: reading.number("suspects.days"),
-        hours: reading.number("suspects.hours"),
-        networks: reading.number("suspects.networks"),
-        products: reading.number("suspects.products"),
-        documents: reading.number("suspects.documents"),
+        days: reading.get("suspects.days"),
+        hours: reading.get("suspects.hours"),
+        networks: reading.get("suspects.networks"),
+        products: reading.get("suspects.products"),
+        documents: reading.get("suspects.documents"),
         hour_share,
         day_share,
         group_share,

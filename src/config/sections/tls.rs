@@ -10,6 +10,7 @@ use scoregate_base::clock::Wall;
 
 use crate::config::config_reader::ConfigReader;
 use crate::config::file::ConfigValues;
+use crate::config::table_reader::TableReader;
 use crate::config::{ConfigProblem, ConfigProblems};
 
 pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
@@ -21,32 +22,22 @@ pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<Cer
 }
 
 fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
-    let certificate = file(
-        reading,
-        &format!("tls.{name}.certificate"),
-        "its certificate, in PEM",
-    );
-    let key = file(
-        reading,
-        &format!("tls.{name}.key"),
-        "its private key, in PEM",
-    );
+    let mut table = TableReader::at(reading, format!("tls.{name}"));
     CertificateFiles {
         name: name.to_owned(),
-        certificate,
-        key,
+        certificate: file(&mut table, "certificate", "its certificate, in PEM"),
+        key: file(&mut table, "key", "its private key, in PEM"),
     }
 }
 
-fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
-    let file = reading
-        .maybe(path)
-        .and_then(Value::as_str)
-        .filter(|file| !file.is_empty());
-    if file.is_none() {
-        reading.reject(path, format!("write the path of {what}, in double quotes"));
-    }
-    PathBuf::from(file.unwrap_or_default())
+fn file(table: &mut TableReader<'_, '_>, setting: &str, what: &str) -> PathBuf {
+    let remedy = format!("write the path of {what}, in double quotes");
+    table
+        .needed(setting, remedy, |value| {
+            value.as_str().filter(|file| !file.is_empty())
+        })
+        .map(PathBuf::from)
+        .unwrap_or_default()
 }
 
 /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
@@ -55,7 +46,7 @@ pub(in crate::config) fn no_plain_http_by_accident(
     listen: SocketAddr,
     has_tls: bool,
 ) {
-    let may = reading.flag("server.plain_http");
+    let may = reading.get::<bool>("server.plain_http");
     if listen.ip().is_loopback() || has_tls || may {
         return;
     }

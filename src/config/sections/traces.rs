@@ -9,7 +9,7 @@ const SAMPLE: &str = "traces.sample_one_in";
 
 /// `None` without an endpoint.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
-    let one_in = reading.number(SAMPLE);
+    let one_in = reading.get(SAMPLE);
     let Some(value) = reading.maybe(ENDPOINT) else {
         reading.without_effect(
             &[SAMPLE],
@@ -17,7 +17,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceCon
         );
         return None;
     };
-    match CollectorEndpoint::parse(&reading.text(ENDPOINT)) {
+    match CollectorEndpoint::parse(&reading.optional::<String>(ENDPOINT)?) {
         Ok(endpoint) => Some(TraceConfig { endpoint, one_in }),
         Err(bad) => {
             // The value is not printed: it may contain a credential.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use rustls::pki_types::ServerName;
+use sha2::{Digest as _, Sha256};
 use toml::Value;
 
 use crate::upstream::{BackendClientFiles, BackendTls, BackendTlsSettings, HttpConfig, TlsVersion};
@@ -10,8 +11,8 @@ use scoregate_base::clock::Clock;
 use scoregate_base::routes::EndpointTable;
 
 use super::{mapping, upstream_headers};
+use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
-use crate::config::{ConfigProblems, UpstreamConfig};
 
 /// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
@@ -32,6 +33,23 @@ const TLS: [&str; 5] = [
     MIN_VERSION,
 ];
 
+/// The backend.
+#[derive(Clone, Debug)]
+pub enum UpstreamConfig {
+    /// The built-in backend, which scores the runs of an archive.
+    BuiltIn {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// The built-in backend with simulated runs. Used by the demo only; no setting selects it.
+    Simulated {
+        /// The seed.
+        seed: u64,
+    },
+    /// A backend over HTTP.
+    Http(Box<HttpConfig>),
+}
+
 pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
@@ -49,7 +67,7 @@ pub(in crate::config) fn read(
                 "write either upstream = \"built-in\" or the table [upstream], not both",
             );
         }
-        reading.word("upstream");
+        reading.optional::<String>("upstream");
         return UpstreamConfig::BuiltIn {
             archive: archive(reading),
         };
@@ -66,11 +84,11 @@ pub(in crate::config) fn read(
         headers: upstream_headers::fixed(reading, credential.as_ref().map(|_| &credential_header)),
         credential,
         credential_header,
-        connect: reading.duration("upstream.connect_timeout"),
-        first_byte: reading.duration("upstream.first_byte_timeout"),
-        total: reading.duration("upstream.timeout"),
-        max_bytes: usize::try_from(reading.size("upstream.max_body")).unwrap_or(usize::MAX),
-        idle: reading.duration("upstream.idle_timeout"),
+        connect: reading.get("upstream.connect_timeout"),
+        first_byte: reading.get("upstream.first_byte_timeout"),
+        total: reading.get("upstream.timeout"),
+        max_bytes: usize::try_from(reading.get::<u64>("upstream.max_body")).unwrap_or(usize::MAX),
+        idle: reading.get("upstream.idle_timeout"),
         tls: backend_tls(reading),
         mapping,
         more: bases.collect(),
@@ -81,8 +99,8 @@ pub(in crate::config) fn read(
 
 /// The given addresses, each with its setting.
 fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String)> {
-    let one = reading.value(URL, |value| value.as_str().map(str::to_owned));
-    let several = reading.texts(URLS);
+    let one: Option<String> = reading.optional(URL);
+    let several: Vec<String> = reading.get(URLS);
     if reading.maybe(URLS).is_some() {
         if reading.maybe(URL).is_some() {
             reading.reject(URLS, format!("write either {URL} or {URLS}, not both"));
@@ -123,14 +141,14 @@ fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &
 }
 
 fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
-    let min_version = if reading.word(MIN_VERSION) == "1.3" {
+    let min_version = if reading.get::<String>(MIN_VERSION) == "1.3" {
         TlsVersion::V13
     } else {
         TlsVersion::V12
     };
     let pair = reading.certificate_pair(CERTIFICATE, KEY);
     BackendTlsSettings {
-        ca_file: reading.optional_path("upstream.ca_file"),
+        ca_file: reading.optional("upstream.ca_file"),
         client_certificate: pair.map(|(certificate, key)| BackendClientFiles { certificate, key }),
         server_name: server_name(reading),
         min_version,
@@ -138,7 +156,7 @@ fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
 }
 
 fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
-    let name = ServerName::try_from(reading.optional_text(SERVER_NAME)?);
+    let name = ServerName::try_from(reading.optional::<String>(SERVER_NAME)?);
     if name.is_err() {
         reading.reject(
             SERVER_NAME,
@@ -150,11 +168,24 @@ fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
 
 /// Path of the run archive; default: in the data directory.
 pub(in crate::config) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
-    let own = reading.optional_text("built_in.archive").map(PathBuf::from);
-    own.unwrap_or_else(|| PathBuf::from(reading.text("data_dir")).join(ARCHIVE))
+    let own = reading.optional("built_in.archive");
+    own.unwrap_or_else(|| reading.get::<PathBuf>("data_dir").join(ARCHIVE))
 }
 
 impl UpstreamConfig {
+    /// Identifies the backend by its address and mapping: stored documents of another backend are not used.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
+            Self::Simulated { seed } => format!("simulated {seed}"),
+            Self::Http(http) => {
+                let mapping: [u8; 32] = Sha256::digest(format!("{:?}", http.mapping)).into();
+                let [a, b, c, d, ..] = mapping;
+                format!("{} {:08x}", http.base, u32::from_be_bytes([a, b, c, d]))
+            }
+        }
+    }
+
     /// The names of its addresses.
     pub fn addresses(&self) -> Vec<String> {
         match self {

@@ -3,14 +3,13 @@
 use http::Uri;
 
 use crate::pages::account::AccountSite;
-use crate::pages::default_terms;
 use crate::site::{MailDomains, SiteConfig, is_domain};
 use scoregate_base::address::is_loopback;
 use scoregate_base::plans::Tier;
 use scoregate_base::routes::{API_BASE, root_of};
 
-use crate::config::Config;
-use crate::config::config_reader::ConfigReader;
+use super::Config;
+use super::config_reader::ConfigReader;
 
 const SIGN_UP: &str = "site.sign_up";
 const BASE_URL: &str = "service.base_url";
@@ -18,17 +17,14 @@ const BASE_URL: &str = "service.base_url";
 const MAX_DOMAINS: usize = 10_000;
 
 /// The settings of the site, which depend on others; `None` if it is off.
-pub(in crate::config) fn read(
-    reading: &mut ConfigReader<'_>,
-    config: &Config,
-) -> Option<SiteConfig> {
-    let is_on = reading.flag(SIGN_UP);
-    let terms_version = reading.text("site.terms_version");
-    let applications_per_account = reading.number("site.applications_per_account");
-    let links_per_hour = reading.number("site.sign_in_links_per_hour");
-    let accounts_per_day = reading.number("site.accounts_per_day");
-    let links_per_minute = reading.number("site.max_sign_in_links_per_minute");
-    let webhooks = reading.flag("site.webhooks");
+pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
+    let is_on: bool = reading.get(SIGN_UP);
+    let terms_version = reading.get("site.terms_version");
+    let applications_per_account = reading.get("site.applications_per_account");
+    let links_per_hour = reading.get("site.sign_in_links_per_hour");
+    let accounts_per_day = reading.get("site.accounts_per_day");
+    let links_per_minute = reading.get("site.max_sign_in_links_per_minute");
+    let webhooks = reading.get("site.webhooks");
     let domains = MailDomains {
         allowed: domains(reading, "site.allowed_mail_domains"),
         denied: domains(reading, "site.denied_mail_domains"),
@@ -113,22 +109,8 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
     root.to_owned()
 }
 
-/// The terms of use; default: those of the data API.
-pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
-    let path = "site.terms";
-    if reading.maybe(path).is_none() {
-        return default_terms(service);
-    }
-    let terms = reading.texts(path);
-    let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
-    if terms.is_empty() || terms.iter().any(is_bad) {
-        reading.reject(path, "write a list of non-empty strings, each on one line");
-    }
-    terms
-}
-
 fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
-    let domains = reading.texts(path);
+    let domains: Vec<String> = reading.get(path);
     reading.at_most(path, domains.len(), MAX_DOMAINS, "domains");
     for domain in domains.iter().filter(|domain| !is_domain(domain)) {
         reading.problem(
@@ -146,7 +128,7 @@ fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
 /// The tier of new applications; default: the lowest one.
 fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
     let path = "site.tier";
-    let Some(tier) = reading.optional_text(path) else {
+    let Some(tier) = reading.optional::<String>(path) else {
         return tiers
             .first()
             .map(|tier| tier.name.clone())
