@@ -78,14 +78,7 @@ impl Reloader {
         let backend = self.certificates.backend();
         let backend_tls = backend.map(BackendWatch::read_again).transpose()?;
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
-        let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
-        if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
-            target
-                .keeper
-                .adopt(terms)
-                .await
-                .map_err(|error| problem("tiers", &error))?;
-        }
+        adopt_terms(target.keeper, before, &config).await?;
 
         let gateway = build::renewed(&target.gateway.load(), before, &config, &self.registry);
         target.gateway.store(Arc::new(gateway));
@@ -131,6 +124,20 @@ impl Reloader {
             }
         }
     }
+}
+
+/// Applies changed limits and rights of tiers to all applications.
+async fn adopt_terms(
+    keeper: &DirectoryKeeper,
+    before: &Config,
+    config: &Config,
+) -> Result<(), ConfigProblems> {
+    if config.tiers == before.tiers && config.guard_per_minute == before.guard_per_minute {
+        return Ok(());
+    }
+    let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
+    let adopted = keeper.adopt(terms).await;
+    adopted.map_err(|error| problem("tiers", &error))
 }
 
 /// The settings of the side port.

@@ -279,33 +279,16 @@ impl RunningServer {
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         // After the calls have ended: a later lease would bring units that nobody returns.
         gateway.leases.drain(&gateway.key_directory).await;
-        if self
-            .clock
-            .within(LAST_USES, self.keys.keeper.store_uses(0))
-            .await
-            .is_err()
-        {
-            tracing::warn!("some last uses of keys are not recorded: there was no time left");
-        }
-        if let Some(copy) = &self.keys.copy {
-            copy.finish().await;
-        }
+        finish_keys(&self.keys, &self.clock).await;
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;
         self.trace_export.finish(&self.clock).await;
         // The side port runs until here, so that metrics and the status show the shutdown.
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
-            let joined = tokio::task::spawn_blocking(move || thread.join());
-            if !matches!(joined.await, Ok(Ok(()))) {
-                tracing::error!("side port thread panicked");
-            }
+            joined(thread).await;
         }
-        let log = Arc::clone(&gateway.recorders.request_log);
-        let supervisor = self.supervisor;
-        let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
-        let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
-        drop(tokio::join!(logged, notified));
+        finish_lines(&gateway, self.supervisor).await;
         let all_finished = served && settled.is_ok();
         tracing::info!(all_finished, "stopped");
         ShutdownReport {
@@ -313,4 +296,31 @@ impl RunningServer {
             _held: self.data_dir,
         }
     }
+}
+
+/// Records the last uses of keys, and completes the local copy.
+async fn finish_keys(keys: &ServerKeys, clock: &Clock) {
+    let recorded = clock.within(LAST_USES, keys.keeper.store_uses(0)).await;
+    if recorded.is_err() {
+        tracing::warn!("some last uses of keys are not recorded: there was no time left");
+    }
+    if let Some(copy) = &keys.copy {
+        copy.finish().await;
+    }
+}
+
+/// Waits until the thread of the side port has ended.
+async fn joined(thread: std::thread::JoinHandle<()>) {
+    let joined = tokio::task::spawn_blocking(move || thread.join());
+    if !matches!(joined.await, Ok(Ok(()))) {
+        tracing::error!("side port thread panicked");
+    }
+}
+
+/// Writes the last lines of the access log, and the last messages to the supervisor.
+async fn finish_lines(gateway: &Gateway, supervisor: Supervisor) {
+    let log = Arc::clone(&gateway.recorders.request_log);
+    let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
+    let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
+    drop(tokio::join!(logged, notified));
 }

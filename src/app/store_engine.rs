@@ -78,17 +78,30 @@ pub(super) async fn open_for_server(
     data_dir: &Path,
     clock: &Clock,
 ) -> anyhow::Result<ServerStore> {
-    let Some(settings) = &config.database else {
-        let store = open_store(config, data_dir, clock).await?;
-        // After the store: a start that fails leaves no trace of one.
-        let local = open_local(data_dir).await?;
-        return Ok(ServerStore {
-            store,
-            local,
-            key_directory: Arc::default(),
-            fleet: None,
-        });
-    };
+    match &config.database {
+        Some(settings) => open_database(settings, config, data_dir, clock).await,
+        None => open_file(config, data_dir, clock).await,
+    }
+}
+
+async fn open_file(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<ServerStore> {
+    let store = open_store(config, data_dir, clock).await?;
+    // After the store: a start that fails leaves no trace of one.
+    let local = open_local(data_dir).await?;
+    Ok(ServerStore {
+        store,
+        local,
+        key_directory: Arc::default(),
+        fleet: None,
+    })
+}
+
+async fn open_database(
+    settings: &DatabaseSettings,
+    config: &Config,
+    data_dir: &Path,
+    clock: &Clock,
+) -> anyhow::Result<ServerStore> {
     let database = read_database_files(settings).await?;
     let local = open_local(data_dir).await?;
     let kept = Arc::clone(&local);

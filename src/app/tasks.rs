@@ -13,7 +13,7 @@ use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::config::Config;
 use crate::documents::Refresher;
 use crate::gateway::Gateway;
-use crate::registry::{DirectoryKeeper, StoreMonitor};
+use crate::registry::{DirectoryKeeper, NoticeSweep, StoreMonitor};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
@@ -90,18 +90,29 @@ pub(super) fn spawn(
         background.until_stopped(leaks.signers.clone().follow(signers, clock));
     }
     if let Some(notices) = &keys.notices {
-        background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
-            notices.quotas().await;
-        });
-        let notices = Arc::clone(notices);
-        let clock = background.clock.clone();
-        background.until_stopped(async move {
-            loop {
-                notices.keys().await;
-                clock.sleep(SWEEP_KEYS_EVERY).await;
-            }
-        });
+        sweep_notices(background, notices);
     }
+    watch_store(background, gateway, keys);
+    spawn_periodic(background, gateway, keys);
+}
+
+/// Finds out for which notices it is time.
+fn sweep_notices(background: &Background, notices: &Arc<NoticeSweep>) {
+    background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
+        notices.quotas().await;
+    });
+    let notices = Arc::clone(notices);
+    let clock = background.clock.clone();
+    background.until_stopped(async move {
+        loop {
+            notices.keys().await;
+            clock.sleep(SWEEP_KEYS_EVERY).await;
+        }
+    });
+}
+
+/// Starts the tasks that depend on the kind of store.
+fn watch_store(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys: &ServerKeys) {
     // Only a shared store has a local copy, and only there others change keys.
     if let Some(copy) = &keys.copy {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
@@ -127,7 +138,6 @@ pub(super) fn spawn(
             monitor.check_file().await;
         });
     }
-    spawn_periodic(background, gateway, keys);
 }
 
 /// Starts the tasks that run at fixed intervals with every store.

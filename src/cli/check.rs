@@ -51,7 +51,7 @@ fn problems_of_files(config: &Config) -> Vec<ConfigProblem> {
     let backend = config.upstream.tls();
     let leaks = config.leaks.as_ref();
     let checked = [
-        check_database_files(config).err(),
+        check_database_files(config.database.as_ref()).err(),
         backend.and_then(|tls| read_backend_tls(tls, &clock).err()),
         config
             .mail

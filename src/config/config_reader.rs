@@ -1,8 +1,6 @@
 //! Reads single settings and collects problems.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use toml::Value;
 
@@ -10,10 +8,11 @@ use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 
 use super::file::ConfigValues;
-use super::settings::{IN_A_FILE, Setting, ValueKind, setting_of};
-use super::shown::showable;
+use super::setting_value::SettingValue;
+use super::settings::{IN_A_FILE, Setting, setting_of};
+use super::showable::showable;
 use super::tables::{is_in_a_table, may_be_empty};
-use super::words::{duration, nearest, size};
+use super::words::nearest;
 use super::{ConfigProblem, ConfigProblems};
 
 /// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder, which is never
@@ -51,11 +50,20 @@ impl<'w> ConfigReader<'w> {
             Some(variable) => format!("{path} (from {variable})"),
             None => path.to_owned(),
         };
-        self.problems.push(ConfigProblem {
+        let problem = ConfigProblem {
             path,
             found,
             remedy: remedy.into(),
-        });
+        };
+        // Several parts read some of the settings.
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// The number of problems so far.
+    pub(super) fn problem_count(&self) -> usize {
+        self.problems.len()
     }
 
     /// Reports a problem with the given value, if there is one.
@@ -132,112 +140,28 @@ impl<'w> ConfigReader<'w> {
         self.written.values.get(path)
     }
 
-    /// The given value or the default, converted by `read`.
-    pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let setting: &Setting = setting_of(path)?;
-        if let Some(value) = self.maybe(path) {
-            return self.as_kind(path, setting.kind, read(value));
-        }
-        read(&setting.default_value()?)
+    /// A setting, or its default. If it is invalid, a value that is not used.
+    pub(super) fn get<T: SettingValue + Default>(&mut self, path: &str) -> T {
+        self.optional(path).unwrap_or_default()
     }
 
-    /// Rejects a given value that could not be read as this kind.
-    pub(super) fn as_kind<T>(&mut self, path: &str, kind: ValueKind, read: Option<T>) -> Option<T> {
+    /// A setting, or its default; `None` if it has none, and if it is invalid.
+    pub(super) fn optional<T: SettingValue>(&mut self, path: &str) -> Option<T> {
+        let Setting { kind, .. } = setting_of(path)?;
+        let Some(value) = self.maybe(path) else {
+            return T::read(&setting_of(path)?.default_value()?, *kind);
+        };
+        let read = T::read(value, *kind);
         if read.is_none() {
-            self.reject(path, kind.remedy());
+            self.reject(path, kind.remedy_for(value));
         }
         read
-    }
-
-    pub(super) fn text(&mut self, path: &str) -> String {
-        let text = self
-            .value(path, |value| value.as_str().map(str::to_owned))
-            .unwrap_or_default();
-        let is_invalid = text.trim().is_empty() || text.chars().any(char::is_control);
-        if is_invalid && self.maybe(path).is_some_and(Value::is_str) {
-            self.reject(path, "write a non-empty string on one line");
-        }
-        text
-    }
-
-    /// A string that may be missing.
-    pub(super) fn optional_text(&mut self, path: &str) -> Option<String> {
-        self.maybe(path)?;
-        Some(self.text(path))
-    }
-
-    /// Reads a list of strings; a value from the environment is split at commas.
-    pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
-        let Some(value) = self.maybe(path) else {
-            return Vec::new();
-        };
-        let of_the_environment = self.written.variable(path).is_some();
-        let texts = match value {
-            Value::Array(items) => items
-                .iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect(),
-            Value::String(text) if of_the_environment => {
-                let parts = text.split(',').map(|part| part.trim().to_owned());
-                Some(parts.filter(|part| !part.is_empty()).collect())
-            }
-            Value::String(_)
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Boolean(_)
-            | Value::Datetime(_)
-            | Value::Table(_) => None,
-        };
-        self.as_kind(path, ValueKind::Texts, texts)
-            .unwrap_or_default()
-    }
-
-    pub(super) fn address(&mut self, path: &str) -> SocketAddr {
-        let fallback = SocketAddr::from(([127, 0, 0, 1], 0));
-        self.value(path, |value| value.as_str()?.parse().ok())
-            .unwrap_or(fallback)
-    }
-
-    pub(super) fn flag(&mut self, path: &str) -> bool {
-        self.value(path, Value::as_bool).unwrap_or_default()
-    }
-
-    pub(super) fn number<T: TryFrom<u64> + From<u8>>(&mut self, path: &str) -> T {
-        let bounds = setting_of(path).map(|setting| setting.kind);
-        let within = |number: &u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if *number < least || *number > most);
-        let read = |value: &Value| {
-            u64::try_from(value.as_integer()?)
-                .ok()
-                .filter(within)?
-                .try_into()
-                .ok()
-        };
-        self.value(path, read).unwrap_or(1.into())
-    }
-
-    pub(super) fn duration(&mut self, path: &str) -> Duration {
-        self.value(path, |value| duration(value.as_str()?))
-            .unwrap_or(Duration::from_secs(1))
-    }
-
-    pub(super) fn size(&mut self, path: &str) -> u64 {
-        self.value(path, |value| size(value.as_str()?)).unwrap_or(1)
-    }
-
-    pub(super) fn word(&mut self, path: &str) -> String {
-        let words = setting_of(path).map(|setting| setting.kind);
-        let known =
-            |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
-        self.value(path, |value| {
-            value.as_str().filter(|text| known(text)).map(str::to_owned)
-        })
-        .unwrap_or_default()
     }
 
     /// A secret. One in a file is read again; a later one must have this many characters.
     pub(super) fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
-        let secret = Secret::new(self.value(path, |value| value.as_str().map(str::to_owned))?);
+        let secret = Secret::new(self.optional(path)?);
         let file = self
             .maybe(&format!("{path}{IN_A_FILE}"))
             .and_then(Value::as_str);
@@ -247,43 +171,21 @@ impl<'w> ConfigReader<'w> {
         })
     }
 
-    /// A path that may be missing.
-    pub(super) fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
-        let file = self
-            .maybe(path)?
-            .as_str()
-            .filter(|file| !file.is_empty())
-            .map(PathBuf::from);
-        if file.is_none() {
-            self.reject(path, "write a path in double quotes");
-        }
-        file
-    }
-
     /// The certificate of a client and its private key, which are given together.
     pub(super) fn certificate_pair(
         &mut self,
         certificate: &str,
         key: &str,
     ) -> Option<(PathBuf, PathBuf)> {
-        let pair = (self.optional_path(certificate), self.optional_path(key));
-        match &pair {
-            (Some(_), None) => {
-                self.problem(
-                    key,
-                    None,
-                    format!("write the path of the private key of {certificate}"),
-                );
-            }
-            (None, Some(_)) => {
-                self.problem(
-                    certificate,
-                    None,
-                    format!("write the path of the certificate of {key}"),
-                );
-            }
-            (None, None) | (Some(_), Some(_)) => {}
+        let certificate_file = self.optional(certificate);
+        let key_file = self.optional(key);
+        if certificate_file.is_some() && key_file.is_none() {
+            let remedy = format!("write the path of the private key of {certificate}");
+            self.problem(key, None, remedy);
+        } else if key_file.is_some() && certificate_file.is_none() {
+            let remedy = format!("write the path of the certificate of {key}");
+            self.problem(certificate, None, remedy);
         }
-        pair.0.zip(pair.1)
+        certificate_file.zip(key_file)
     }
 }

@@ -225,14 +225,19 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
     written
 }
 
-/// Converts the text of a variable: networks are split at commas, integers and booleans are parsed, other text is a string.
+/// Converts the text of a variable: lists are split at commas, integers and booleans are parsed, other text is a string.
 fn value_of(kind: ValueKind, text: String) -> Value {
-    if kind == ValueKind::Networks {
-        let entries = text
-            .split(',')
-            .map(str::trim)
-            .filter(|_| !text.trim().is_empty());
-        return Value::Array(entries.map(Value::from).collect());
+    if [ValueKind::Networks, ValueKind::Texts].contains(&kind) {
+        let entries = text.split(',').map(str::trim);
+        // An empty network is a mistake, as in `10.0.0.0/8,`, an empty text is not.
+        let is_empty = text.trim().is_empty();
+        let is_entry =
+            |entry: &&str| !is_empty && (kind == ValueKind::Networks || !entry.is_empty());
+        return entries
+            .filter(is_entry)
+            .map(Value::from)
+            .collect::<Vec<_>>()
+            .into();
     }
     match text.parse::<i64>() {
         Ok(number) => Value::Integer(number),

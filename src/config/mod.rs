@@ -11,9 +11,15 @@ mod resolve;
 mod sample;
 mod secrets;
 mod sections;
+mod setting_value;
 mod settings;
+mod showable;
 mod shown;
+mod sign_up;
+mod table_reader;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod typed_config;
 mod words;
 
@@ -27,6 +33,6 @@ pub use sections::mail::open_mail_transport;
 pub use sections::server::side_port;
 pub use sections::store::check_database_files;
 pub use sections::tls::{certificate_files, read_certificates};
-pub use sections::upstream::read_backend_tls;
+pub use sections::upstream::{UpstreamConfig, read_backend_tls};
 pub use settings::{SETTINGS, Setting, ValueKind};
-pub use typed_config::{Config, UpstreamConfig};
+pub use typed_config::Config;

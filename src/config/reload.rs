@@ -1,82 +1,58 @@
 //! Compares reloaded settings with the current ones: some take effect immediately, the others at the next start.
 //! Does not apply them; see `app`.
 
+use std::collections::BTreeSet;
+
 use crate::admin::Reloaded;
 use scoregate_base::plans::Tier;
 
 use super::file::ConfigValues;
-use super::settings::IN_A_FILE;
+use super::settings::{IN_A_FILE, setting_of};
 use super::{Config, ConfigProblems, resolve};
-
-/// Settings and tables that are used only at the start: ports, threads, the store, the backend and its stored documents.
-pub(super) static AT_NEXT_START: &[&str] = &[
-    "admin.listen",
-    "built_in",
-    "cache",
-    "data_dir",
-    "endpoints",
-    "freshness",
-    "keys",
-    "leaks",
-    "listen",
-    "log.format",
-    "log.access",
-    "mail",
-    "mapping",
-    "mcp",
-    "operator",
-    "server.workers",
-    "service.license",
-    "site.sign_up",
-    "site.status_page",
-    "site.webhooks",
-    "store",
-    "suspects",
-    "traces",
-    "upstream",
-];
 
 impl Config {
     /// Merges these settings into `before`: those that can take effect immediately are from here, the others from `before`.
     /// Returns the changes. The merged settings must be valid.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
+        let mut changed = Reloaded::default();
+        let written = self.merged(before, &mut changed);
+        let mut config = resolve(&written)?;
+        config.keep_field_sets(before, &mut changed);
+        Ok((config, changed))
+    }
+
+    /// The values in force after a reload.
+    fn merged(&self, before: &Self, changed: &mut Reloaded) -> ConfigValues {
         let from = &before.written;
         let to = &self.written;
-        let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let mut changed = Reloaded::default();
+        let paths: BTreeSet<&String> = from.values.keys().chain(to.values.keys()).collect();
         let mut written = ConfigValues::default();
         // Switching TLS on or off changes the protocol of the port, which breaks all its clients.
         let tls_is_toggled = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
-            let old = from.values.get(path);
-            let new = to.values.get(path);
             let needs_restart = needs_restart(path) && !is_read_again(path, from, to)
                 || (tls_is_toggled && path.starts_with("tls."));
-            if old != new {
-                let list = if needs_restart {
-                    &mut changed.at_next_start
-                } else {
-                    &mut changed.at_once
-                };
+            let (list, of) = if needs_restart {
+                (&mut changed.at_next_start, from)
+            } else {
+                (&mut changed.at_once, to)
+            };
+            if from.values.get(path) != to.values.get(path) {
                 list.push(path.clone());
             }
-            let (value, of) = if needs_restart {
-                (old, from)
-            } else {
-                (new, to)
-            };
-            if let Some(value) = value {
+            if let Some(value) = of.values.get(path) {
                 written.put(path, value.clone(), of.origin(path));
             }
         }
-        let mut config = resolve(&written)?;
-        // Stored documents have forms for the sets of fields at the start. Until the next start a tier with another set
-        // has the largest of those within it.
-        let sets = before.retention.field_sets.clone();
-        let wanted = std::mem::replace(&mut config.retention.field_sets, sets.clone());
-        for Tier { name, rights, .. } in &mut config.tiers {
+        written
+    }
+
+    /// Stored documents have forms for the sets of fields at the start. Until the next start a tier with another set has
+    /// the largest of those within it.
+    fn keep_field_sets(&mut self, before: &Self, changed: &mut Reloaded) {
+        let sets = &before.retention.field_sets;
+        let wanted = std::mem::replace(&mut self.retention.field_sets, sets.clone());
+        for Tier { name, rights, .. } in &mut self.tiers {
             let fields = sets.largest_within(&wanted, rights.fields());
             if sets.seen(fields) != wanted.seen(rights.fields()) {
                 let path = format!("tiers.{name}.fields");
@@ -85,7 +61,6 @@ impl Config {
             }
             *rights = rights.with_fields(fields);
         }
-        Ok((config, changed))
     }
 }
 
@@ -99,16 +74,18 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 
 /// Returns whether a setting takes effect at the next start.
 pub(super) fn needs_restart(path: &str) -> bool {
-    let is_or_is_in = |of: &&str| {
-        path.strip_prefix(*of)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    AT_NEXT_START.iter().any(is_or_is_in)
+    match setting_of(path) {
+        Some(setting) => setting.needs_restart,
+        // Of the named tables, tiers and certificates are used at once.
+        None => !["tiers.", "tls."]
+            .iter()
+            .any(|table| path.starts_with(table)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{SETTINGS, read_text};
+    use crate::config::read_text;
 
     use super::*;
 
@@ -162,13 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_of_the_next_start_list_is_a_setting() {
-        for path in AT_NEXT_START {
-            let known = SETTINGS
-                .iter()
-                .any(|setting| needs_restart(setting.path) && setting.path.starts_with(path));
-            assert!(known || ["mapping", "endpoints"].contains(path), "{path}");
+    fn settings_of_named_tables_take_effect_at_once_or_at_the_next_start() {
+        for path in [
+            "mapping.models.path",
+            "endpoints.x.path",
+            "upstream.headers",
+        ] {
+            assert!(needs_restart(path), "{path}");
         }
-        assert!(!needs_restart("upstreams.x") && !needs_restart("server.shutdown_timeout"));
+        for path in ["tiers.pro.day", "tls.a.key", "server.shutdown_timeout"] {
+            assert!(!needs_restart(path), "{path}");
+        }
     }
 }

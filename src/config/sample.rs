@@ -1,6 +1,5 @@
 //! The sample configuration, generated from the table of settings.
 
-use super::reload::needs_restart;
 use super::settings::SETTINGS;
 
 /// The sample configuration: every setting with its meaning and default. Everything is commented out, table headers
@@ -22,7 +21,7 @@ pub fn sample() -> String {
             };
             lines.push(format!("\n# [{table}]{note}"));
         }
-        let when = if needs_restart(row.path) {
+        let when = if row.needs_restart {
             " Takes effect at the next start."
         } else {
             ""

@@ -7,11 +7,8 @@ use scoregate_base::plans::Tier;
 
 use super::Config;
 use super::file::ConfigValues;
-use super::settings::{SETTINGS, ValueKind, setting_of};
-use super::tables::UPSTREAM_HEADERS;
-
-/// Placeholder for a secret, independent of its length.
-const HIDDEN: &str = "…";
+use super::settings::{SETTINGS, setting_of};
+use super::showable::showable;
 
 impl Config {
     /// All settings: those of the table in its order, then the tiers and the other named tables.
@@ -34,48 +31,6 @@ impl Config {
             .filter(|_| !written.is_set("tiers"))
             .flat_map(standard);
         rows.chain(tiers).chain(named).collect()
-    }
-}
-
-/// A value without secrets. Besides secret settings, the backend URL can contain a password, and a mapped path a fixed
-/// parameter with a credential.
-pub(super) fn showable(path: &str, value: &Value) -> Value {
-    let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
-    if is_secret {
-        return HIDDEN.into();
-    }
-    if path == UPSTREAM_HEADERS
-        && let Value::Table(headers) = value
-    {
-        return Value::Table(
-            headers
-                .keys()
-                .map(|name| (name.clone(), HIDDEN.into()))
-                .collect(),
-        );
-    }
-    let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
-    if path == "upstream.urls"
-        && let Value::Array(urls) = value
-    {
-        return urls
-            .iter()
-            .map(|url| showable("upstream.url", url))
-            .collect::<Vec<_>>()
-            .into();
-    }
-    match value.as_str() {
-        Some(text) if ["upstream.url", "upstream.urls"].contains(&path) => text
-            .split(',')
-            .map(without_password)
-            .collect::<Vec<_>>()
-            .join(",")
-            .into(),
-        Some(text) if path == "store.url" || path == "store.listen_url" => {
-            without_fixed_values(&without_password(text)).into()
-        }
-        Some(text) if is_mapped => without_fixed_values(text).into(),
-        Some(_) | None => value.clone(),
     }
 }
 
@@ -104,39 +59,6 @@ fn standard(tier: &Tier) -> [SettingView; 3] {
         row("day", tier.limits.day.into()),
         row("paid", tier.rights.is_paid().into()),
     ]
-}
-
-/// `http://user:password@host/` as `http://…@host/`.
-fn without_password(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rsplit_once('@') {
-        Some((user, _)) => {
-            let host = rest.strip_prefix(user).unwrap_or_default();
-            let scheme = if scheme.is_empty() {
-                String::new()
-            } else {
-                format!("{scheme}://")
-            };
-            format!("{scheme}{HIDDEN}{host}")
-        }
-        None => address.to_owned(),
-    }
-}
-
-/// `/scores?token=1234&period={period}` as `/scores?token=…&period={period}`.
-fn without_fixed_values(template: &str) -> String {
-    let Some((path, query)) = template.split_once('?') else {
-        return template.to_owned();
-    };
-    let is_filled_in =
-        |value: &str| value.starts_with('{') && value.find('}') == Some(value.len() - 1);
-    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((_, value)) if is_filled_in(value) => pair.to_owned(),
-        Some((name, _)) => format!("{name}={HIDDEN}"),
-        None => HIDDEN.to_owned(),
-    });
-    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn json(value: &Value) -> serde_json::Value {
@@ -264,30 +186,6 @@ mod tests {
         assert!(
             short.contains("/a?key=…&limit={limit}&…&more=…\""),
             "{short}"
-        );
-    }
-
-    #[test]
-    fn a_password_in_the_backend_s_url_is_rejected_and_not_printed() {
-        for (address, shown) in [
-            (
-                "http://user:canary@localhost:1/api",
-                "http://…@localhost:1/api",
-            ),
-            ("https://canary@localhost", "https://…@localhost"),
-            ("user:canary@localhost", "…@localhost"),
-            ("http://localhost/a@b", "http://localhost/a@b"),
-        ] {
-            assert_eq!(
-                showable("upstream.url", &address.into()),
-                Value::from(shown)
-            );
-        }
-        let written = read_text("[upstream]\nurl = \"http://user:canary@localhost:1\"").unwrap();
-        let refused = resolve(&written).unwrap_err().to_string();
-        assert!(
-            refused.contains("upstream.credential") && !refused.contains("canary"),
-            "{refused}"
         );
     }
 }

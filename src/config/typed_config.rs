@@ -1,11 +1,9 @@
-//! Settings as typed values.
+//! The configuration: each field with the setting or the section that it is read from.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use sha2::{Digest as _, Sha256};
 
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
@@ -14,145 +12,143 @@ use crate::mail::{MailConfig, OperatorWebhook};
 use crate::pages::SiteLinks;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
-use crate::upstream::{HttpConfig, ProtectionConfig};
+use crate::upstream::ProtectionConfig;
 use scoregate_base::address::Proxies;
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
-use scoregate_observe::telemetry::log::LogConfig;
+use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 use scoregate_observe::traces::TraceConfig;
 use scoregate_store::DatabaseSettings;
 
+use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
+use super::sections::upstream::UpstreamConfig;
+use super::sections::{
+    admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies,
+    server, site, store, suspects, tiers, tls, traces, upstream,
+};
 
-/// The complete, validated configuration.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a setting of its own"
-)]
-pub struct Config {
-    /// Address of the public port.
-    pub listen: SocketAddr,
-    /// Address of the side port.
-    pub admin_listen: SocketAddr,
-    /// Accepted host names of the side port.
-    pub admin_hosts: Vec<String>,
-    /// Bearer token of the side port.
-    pub admin_token: Option<SecretSetting>,
-    /// The data directory.
-    pub data_dir: PathBuf,
-    /// The database of the store; `None` for the file in the data directory.
-    pub database: Option<DatabaseSettings>,
-    /// Number of gateways on the database.
-    pub gateways: NonZeroU32,
-    /// Name of this gateway; `None` for the host name.
-    pub node_name: Option<String>,
-    /// The name of the service.
-    pub service: String,
-    /// The attribution notice.
-    pub license: String,
-    /// Public base URL of the service.
-    pub base_url: Option<String>,
-    /// Serve the status page.
-    pub status_page: bool,
-    /// The pages of accounts; `None` if nobody can sign up.
-    pub site: Option<SiteConfig>,
-    /// Contacts and links on the public pages.
-    pub links: SiteLinks,
-    /// The terms of use, one sentence each.
-    pub terms: Vec<String>,
-    /// CORS policy; `None` if no origin is allowed.
-    pub cors: Option<CorsPolicy>,
-    /// Deprecation and sunset of the API.
-    pub deprecation: Deprecation,
-    /// Prefix of API keys.
-    pub key_prefix: String,
-    /// Accept imported keys of other formats.
-    pub accept_imported: bool,
-    /// Refuse requests if changes of keys made elsewhere were last read longer ago.
-    pub keys_max_age: Option<Duration>,
-    /// The tiers.
-    pub tiers: Vec<Tier>,
-    /// Refused requests allowed per minute.
-    pub guard_per_minute: u32,
-    /// The backend.
-    pub upstream: UpstreamConfig,
-    /// Archive of benchmark runs, also set if the built-in backend is not used.
-    pub archive: PathBuf,
-    /// Limits on requests to the backend.
-    pub protection: ProtectionConfig,
-    /// The endpoints of the API.
-    pub endpoints: EndpointTable,
-    /// Retention of documents.
-    pub retention: Retention,
-    /// Maximum size of stored documents in memory.
-    pub cache_bytes: u64,
-    /// Maximum size of the disk mirror.
-    pub cache_disk_bytes: u64,
-    /// Trusted proxies.
-    pub proxies: Proxies,
-    /// Limits and timeouts of the public port.
-    pub server: ServerConfig,
-    /// Certificates of the public port; plain HTTP if empty.
-    pub certificates: Vec<CertificateFiles>,
-    /// Number of worker threads; `None` for one per core.
-    pub workers: Option<usize>,
-    /// Concurrency limits.
-    pub concurrency: ConcurrencyConfig,
-    /// Write the access log.
-    pub access_log: bool,
-    /// Sampling of the access log.
-    pub sampling: LogSampling,
-    /// Log format and level.
-    pub log: LogConfig,
-    /// Export of spans; `None` if it is off.
-    pub traces: Option<TraceConfig>,
-    /// Mail; `None` if it is off.
-    pub mail: Option<MailConfig>,
-    /// The receiver of leaked keys; `None` if it is off.
-    pub leaks: Option<LeakConfig>,
-    /// Whether language models may call the endpoints as tools.
-    pub mcp: bool,
-    /// The webhook of the operator.
-    pub operator: Option<OperatorWebhook>,
-    /// The rules for suspects.
-    pub suspects: SuspectRules,
-    /// The values as given.
-    pub written: ConfigValues,
-}
+/// Declares the configuration. Fields are read in this order; a reading can use those before it.
+macro_rules! config {
+    (|$reading:ident| { $($first:tt)* } $($(#[$about:meta])* $field:ident: $type:ty = $read:expr,)+) => {
+        /// The complete, validated configuration.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $($(#[$about])* pub $field: $type,)+
+            /// The pages of accounts; `None` if nobody can sign up. They depend on other settings.
+            pub site: Option<SiteConfig>,
+            /// The values as given.
+            pub written: ConfigValues,
+        }
 
-/// The backend.
-#[derive(Clone, Debug)]
-pub enum UpstreamConfig {
-    /// The built-in backend, which scores the runs of an archive.
-    BuiltIn {
-        /// The archive.
-        archive: PathBuf,
-    },
-    /// The built-in backend with simulated runs. Used by the demo only; no setting selects it.
-    Simulated {
-        /// The seed.
-        seed: u64,
-    },
-    /// A backend over HTTP.
-    Http(Box<HttpConfig>),
-}
-
-impl UpstreamConfig {
-    /// Identifies the backend by its address and mapping: stored documents of another backend are not used.
-    pub fn identity(&self) -> String {
-        match self {
-            Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
-            Self::Simulated { seed } => format!("simulated {seed}"),
-            Self::Http(http) => {
-                let mapping: [u8; 32] = Sha256::digest(format!("{:?}", http.mapping)).into();
-                let [a, b, c, d, ..] = mapping;
-                format!("{} {:08x}", http.base, u32::from_be_bytes([a, b, c, d]))
+        impl Config {
+            /// Reads all settings but those of the pages of accounts.
+            pub(super) fn read($reading: &mut ConfigReader<'_>) -> Self {
+                $($first)*
+                $(let $field: $type = $read;)+
+                Self {
+                    $($field,)+
+                    site: None,
+                    written: $reading.written().clone(),
+                }
             }
         }
+    };
+}
+
+config! {
+    |reading|
+    {
+        let endpoints = endpoints::read(reading);
+        reading.unknown_paths(&endpoints);
+        let (tiers, field_sets) = tiers::read(reading, &endpoints);
     }
+    /// The endpoints of the API.
+    endpoints: EndpointTable = endpoints,
+    /// The tiers.
+    tiers: Vec<Tier> = tiers,
+    /// The backend.
+    upstream: UpstreamConfig = upstream::read(reading, &endpoints),
+    /// Trusted proxies.
+    proxies: Proxies = proxies::read(reading),
+    /// Address of the public port.
+    listen: SocketAddr = server::address(reading, "listen"),
+    /// Address of the side port.
+    admin_listen: SocketAddr = server::address(reading, "admin.listen"),
+    /// Accepted host names of the side port.
+    admin_hosts: Vec<String> = admin::hosts(reading),
+    /// Bearer token of the side port.
+    admin_token: Option<SecretSetting> = admin::token(reading),
+    /// The data directory.
+    data_dir: PathBuf = reading.get("data_dir"),
+    /// The database of the store; `None` for the file in the data directory.
+    database: Option<DatabaseSettings> = store::database(reading),
+    /// Number of gateways on the database.
+    gateways: NonZeroU32 = store::gateways(reading),
+    /// Name of this gateway; `None` for the host name.
+    node_name: Option<String> = store::node_name(reading),
+    /// The name of the service.
+    service: String = reading.get("service.name"),
+    /// The attribution notice.
+    license: String = reading.get("service.license"),
+    /// Public base URL of the service.
+    base_url: Option<String> = site::base_url(reading),
+    /// Serve the status page.
+    status_page: bool = reading.get("site.status_page"),
+    /// Contacts and links on the public pages.
+    links: SiteLinks = site::read(reading),
+    /// The terms of use, one sentence each.
+    terms: Vec<String> = site::terms(reading, &service),
+    /// CORS policy; `None` if no origin is allowed.
+    cors: Option<CorsPolicy> = cors::read(reading),
+    /// Deprecation and sunset of the API.
+    deprecation: Deprecation = deprecation::read(reading),
+    /// Prefix of API keys.
+    key_prefix: String = key_prefix(reading),
+    /// Accept imported keys of other formats.
+    accept_imported: bool = reading.get("keys.accept_imported"),
+    /// Refuse requests if changes of keys made elsewhere were last read longer ago.
+    keys_max_age: Option<Duration> = store::keys_max_age(reading),
+    /// Refused requests allowed per minute.
+    guard_per_minute: u32 = reading.get("guard.per_minute"),
+    /// Archive of benchmark runs, also set if the built-in backend is not used.
+    archive: PathBuf = upstream::archive(reading),
+    /// Limits on requests to the backend.
+    protection: ProtectionConfig = protection(reading),
+    /// Retention of documents.
+    retention: Retention = Retention { field_sets, ..freshness::retention(reading, &endpoints) },
+    /// Maximum size of stored documents in memory.
+    cache_bytes: u64 = reading.get("cache.max_bytes"),
+    /// Maximum size of the disk mirror.
+    cache_disk_bytes: u64 = reading.get("cache.disk_max_bytes"),
+    /// Limits and timeouts of the public port.
+    server: ServerConfig = server::read(reading, &proxies.trusted),
+    /// Certificates of the public port; plain HTTP if empty.
+    certificates: Vec<CertificateFiles> = tls::certificates(reading),
+    /// Number of worker threads; `None` for one per core.
+    workers: Option<usize> = reading.optional("server.workers"),
+    /// Concurrency limits.
+    concurrency: ConcurrencyConfig = overload::capacity(reading),
+    /// Log format and level.
+    log: LogConfig = log(reading),
+    /// Write the access log.
+    access_log: bool = reading.get("log.access"),
+    /// Sampling of the access log.
+    sampling: LogSampling = sampling(reading),
+    /// Export of spans; `None` if it is off.
+    traces: Option<TraceConfig> = traces::read(reading),
+    /// Mail; `None` if it is off.
+    mail: Option<MailConfig> = mail::read(reading),
+    /// The receiver of leaked keys; `None` if it is off.
+    leaks: Option<LeakConfig> = leaks::read(reading),
+    /// The webhook of the operator.
+    operator: Option<OperatorWebhook> = operator::read(reading),
+    /// Whether language models may call the endpoints as tools.
+    mcp: bool = reading.get("mcp.enabled"),
+    /// The rules for suspects.
+    suspects: SuspectRules = suspects::read(reading),
 }
 
 impl Config {
@@ -170,5 +166,45 @@ impl Config {
             "https"
         };
         is_local.then(|| format!("{scheme}://{}", self.listen))
+    }
+}
+
+fn key_prefix(reading: &mut ConfigReader<'_>) -> String {
+    let prefix: String = reading.get("keys.prefix");
+    let fits = (1..=20).contains(&prefix.len())
+        && prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !fits {
+        reading.reject(
+            "keys.prefix",
+            "write 1 to 20 letters, digits or underscores",
+        );
+    }
+    prefix
+}
+
+fn protection(reading: &mut ConfigReader<'_>) -> ProtectionConfig {
+    ProtectionConfig {
+        max_concurrent: reading.get("upstream.max_concurrent_requests"),
+        queue_timeout: reading.get("freshness.max_wait"),
+    }
+}
+
+fn sampling(reading: &mut ConfigReader<'_>) -> LogSampling {
+    LogSampling {
+        slow: reading.get("log.slow_threshold"),
+        one_in: reading.get("log.sample_one_in"),
+    }
+}
+
+fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
+    let level: String = reading.get("log.level");
+    if !is_level(&level) {
+        reading.reject("log.level", LEVELS);
+    }
+    LogConfig {
+        json: reading.get::<String>("log.format") == "json",
+        level,
     }
 }

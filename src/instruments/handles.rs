@@ -20,58 +20,62 @@ use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, Unreachabl
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
 use super::leaks::LeakOutcome;
 use super::mail::MailMetrics;
+use super::metric_handles::metric_handles;
 use super::outcome::CacheOutcome;
 use super::shared_store::SharedStoreMetrics;
 
-/// Metric handles for requests and their background tasks.
-pub struct Instruments {
-    requests: CounterMatrix<RequestSubject, StatusClass>,
-    durations: MetricFamily<Histogram, RequestSubject>,
-    tier_requests: CounterMatrix<TierLabel, StatusClass>,
-    refusals: MetricFamily<Counter, ErrorCode>,
-    limited: CounterMatrix<LimitRule, TierLabel>,
-    client_disconnects: Counter,
-    panics: Counter,
-    in_progress: Gauge,
-    slots_in_use: MetricFamily<Gauge, PoolLabel>,
-    slots: MetricFamily<Gauge, PoolLabel>,
-    queued: MetricFamily<Counter, PoolLabel>,
-    overloaded: MetricFamily<Counter, PoolLabel>,
-    served: MetricFamily<Counter, CacheOutcome>,
-    ages: Histogram,
-    not_modified: Counter,
-    documents: Gauge,
-    bytes: Gauge,
-    fetches_in_progress: Gauge,
-    waiters: Histogram,
-    upstream_calls: MetricFamily<Counter, FetchEnd>,
-    shared_fetches: MetricFamily<Counter, SharedFetchEnd>,
-    upstream_durations: Histogram,
-    upstream_retries: Counter,
-    upstream_queued: Gauge,
-    breaker_state: Gauge,
-    addresses: Option<AddressMetrics>,
-    refreshes: Counter,
-    refresh_overdue: Gauge,
-    next_refresh: Gauge,
-    mirror_bytes: Gauge,
-    mirror_failures: Counter,
-    units: MetricFamily<Counter, UnitUse>,
-    store_durations: MetricFamily<Histogram, StoreWork>,
-    pub(crate) store_failures: MetricFamily<Counter, StoreWork>,
-    store_damaged: Gauge,
-    store_file_invalid: Gauge,
-    ledger_unreachable: Gauge,
-    grace_share: Gauge,
+metric_handles! {
+    /// Metric handles for requests and their background tasks.
+    pub struct Instruments;
+    fn register(registry, subjects: &[String], tiers: &[String]);
+
+    requests: CounterMatrix<RequestSubject, StatusClass> = value (registry.counter_matrix("scoregate_requests_total", subjects, &StatusClass::words())),
+    durations: MetricFamily<Histogram, RequestSubject> = value (registry.histograms_of("scoregate_request_duration_seconds", subjects)),
+    tier_requests: CounterMatrix<TierLabel, StatusClass> = value (registry.counter_matrix("scoregate_tier_requests_total", tiers, &StatusClass::words())),
+    refusals: MetricFamily<Counter, ErrorCode> = counters "scoregate_refusals_total",
+    limited: CounterMatrix<LimitRule, TierLabel> = value (registry.counter_matrix("scoregate_limited_total", &LimitRule::words(), tiers)),
+    client_disconnects: Counter = counter "scoregate_client_disconnects_total",
+    panics: Counter = counter "scoregate_panics_total",
+    in_progress: Gauge = gauge "scoregate_requests_in_progress",
+    slots_in_use: MetricFamily<Gauge, PoolLabel> = gauges "scoregate_concurrency_in_use",
+    slots: MetricFamily<Gauge, PoolLabel> = gauges "scoregate_concurrency_limit",
+    queued: MetricFamily<Counter, PoolLabel> = counters "scoregate_overload_queued_total",
+    overloaded: MetricFamily<Counter, PoolLabel> = counters "scoregate_overload_refused_total",
+    served: MetricFamily<Counter, CacheOutcome> = counters "scoregate_documents_served_total",
+    ages: Histogram = histogram "scoregate_document_age_seconds",
+    not_modified: Counter = counter "scoregate_not_modified_total",
+    documents: Gauge = gauge "scoregate_cache_documents",
+    bytes: Gauge = gauge "scoregate_cache_bytes",
+    fetches_in_progress: Gauge = gauge "scoregate_fetches_in_progress",
+    waiters: Histogram = histogram "scoregate_fetch_waiters",
+    upstream_calls: MetricFamily<Counter, FetchEnd> = counters "scoregate_upstream_requests_total",
+    shared_fetches: MetricFamily<Counter, SharedFetchEnd> = counters "scoregate_shared_fetches_total",
+    upstream_durations: Histogram = histogram "scoregate_upstream_duration_seconds",
+    upstream_retries: Counter = counter "scoregate_upstream_retries_total",
+    upstream_queued: Gauge = gauge "scoregate_upstream_queue_length",
+    breaker_state: Gauge = gauge "scoregate_upstream_breaker_state",
+    addresses: Option<AddressMetrics> = value (None),
+    refreshes: Counter = counter "scoregate_refreshes_total",
+    refresh_overdue: Gauge = gauge "scoregate_refresh_overdue_seconds",
+    next_refresh: Gauge = gauge "scoregate_next_refresh_seconds",
+    mirror_bytes: Gauge = gauge "scoregate_disk_mirror_bytes",
+    mirror_failures: Counter = counter "scoregate_disk_mirror_failures_total",
+    units: MetricFamily<Counter, UnitUse> = counters "scoregate_quota_units_total",
+    store_durations: MetricFamily<Histogram, StoreWork> = histograms "scoregate_store_duration_seconds",
+    pub(crate) store_failures: MetricFamily<Counter, StoreWork> = counters "scoregate_store_failures_total",
+    store_damaged: Gauge = gauge "scoregate_store_damaged",
+    store_file_invalid: Gauge = gauge "scoregate_store_file_invalid",
+    ledger_unreachable: Gauge = gauge "scoregate_ledger_unreachable",
+    grace_share: Gauge = gauge "scoregate_grace_share",
     /// Decisions made while the ledger is unreachable.
-    pub(crate) while_unreachable: MetricFamily<Counter, UnreachableDecision>,
+    pub(crate) while_unreachable: MetricFamily<Counter, UnreachableDecision> = counters "scoregate_ledger_unreachable_decisions_total",
     /// Requests that wait for a lease.
-    pub(crate) lease_waits: Counter,
-    unreadable_records: Gauge,
-    keys: Gauge,
-    pub(crate) leaked_keys: MetricFamily<Counter, LeakOutcome>,
-    pub(crate) mail: MailMetrics,
-    pub(crate) shared_store: SharedStoreMetrics,
+    pub(crate) lease_waits: Counter = counter "scoregate_lease_waits_total",
+    unreadable_records: Gauge = gauge "scoregate_store_unreadable_records",
+    keys: Gauge = gauge "scoregate_keys",
+    pub(crate) leaked_keys: MetricFamily<Counter, LeakOutcome> = counters "scoregate_leaked_keys_total",
+    pub(crate) mail: MailMetrics = value (MailMetrics::new(registry)),
+    pub(crate) shared_store: SharedStoreMetrics = value (SharedStoreMetrics::new(registry)),
 }
 
 /// A request that is counted while it waits.
@@ -101,68 +105,9 @@ pub(crate) struct RequestObservation {
 impl Instruments {
     /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
-        let subjects = RequestSubject::words(endpoints);
-        let classes = StatusClass::words();
         // Requests without a valid key have no tier.
-        let tiers: Vec<String> = ["none".into()]
-            .into_iter()
-            .chain(tiers.iter().cloned())
-            .collect();
-        Self {
-            requests: registry.counter_matrix("scoregate_requests_total", &subjects, &classes),
-            durations: registry.histograms_of("scoregate_request_duration_seconds", &subjects),
-            tier_requests: registry.counter_matrix(
-                "scoregate_tier_requests_total",
-                &tiers,
-                &classes,
-            ),
-            refusals: registry.counters("scoregate_refusals_total"),
-            limited: registry.counter_matrix(
-                "scoregate_limited_total",
-                &LimitRule::words(),
-                &tiers,
-            ),
-            client_disconnects: registry.counter("scoregate_client_disconnects_total"),
-            panics: registry.counter("scoregate_panics_total"),
-            in_progress: registry.gauge("scoregate_requests_in_progress"),
-            slots_in_use: registry.gauges("scoregate_concurrency_in_use"),
-            slots: registry.gauges("scoregate_concurrency_limit"),
-            queued: registry.counters("scoregate_overload_queued_total"),
-            overloaded: registry.counters("scoregate_overload_refused_total"),
-            served: registry.counters("scoregate_documents_served_total"),
-            ages: registry.histogram("scoregate_document_age_seconds"),
-            not_modified: registry.counter("scoregate_not_modified_total"),
-            documents: registry.gauge("scoregate_cache_documents"),
-            bytes: registry.gauge("scoregate_cache_bytes"),
-            fetches_in_progress: registry.gauge("scoregate_fetches_in_progress"),
-            waiters: registry.histogram("scoregate_fetch_waiters"),
-            upstream_calls: registry.counters("scoregate_upstream_requests_total"),
-            shared_fetches: registry.counters("scoregate_shared_fetches_total"),
-            upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
-            upstream_retries: registry.counter("scoregate_upstream_retries_total"),
-            upstream_queued: registry.gauge("scoregate_upstream_queue_length"),
-            breaker_state: registry.gauge("scoregate_upstream_breaker_state"),
-            addresses: None,
-            refreshes: registry.counter("scoregate_refreshes_total"),
-            refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
-            next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
-            mirror_bytes: registry.gauge("scoregate_disk_mirror_bytes"),
-            mirror_failures: registry.counter("scoregate_disk_mirror_failures_total"),
-            units: registry.counters("scoregate_quota_units_total"),
-            store_durations: registry.histograms("scoregate_store_duration_seconds"),
-            store_failures: registry.counters("scoregate_store_failures_total"),
-            store_damaged: registry.gauge("scoregate_store_damaged"),
-            store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
-            ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
-            grace_share: registry.gauge("scoregate_grace_share"),
-            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total"),
-            lease_waits: registry.counter("scoregate_lease_waits_total"),
-            unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
-            keys: registry.gauge("scoregate_keys"),
-            leaked_keys: registry.counters("scoregate_leaked_keys_total"),
-            mail: MailMetrics::new(registry),
-            shared_store: SharedStoreMetrics::new(registry),
-        }
+        let tiers = [&["none".to_owned()], tiers].concat();
+        Self::register(registry, &RequestSubject::words(endpoints), &tiers)
     }
 
     /// The same with handles for the addresses of the backend, in their order.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use metrics::Gauge;
 
-use scoregate_observe::telemetry::metrics::{
-    CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label,
-};
+use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, metric_label};
 use scoregate_store::MailKind;
+
+use super::metric_handles::metric_handles;
 
 metric_label! {
     /// The result of an attempt to send a mail.
@@ -23,27 +23,18 @@ metric_label! {
     }
 }
 
-/// Metric handles for mail.
-pub(crate) struct MailMetrics {
+metric_handles! {
+    /// Metric handles for mail.
+    pub(crate) struct MailMetrics;
+    pub(super) fn new(registry);
+
     /// Attempts to send a mail.
-    pub(crate) mails: CounterMatrix<MailKind, MailResult>,
-    queued: Gauge,
-    oldest_age: Gauge,
+    pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
+    queued: Gauge = gauge "scoregate_mail_queue_length",
+    oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
 }
 
 impl MailMetrics {
-    pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        Self {
-            mails: registry.counter_matrix(
-                "scoregate_mails_total",
-                &MailKind::words(),
-                &MailResult::words(),
-            ),
-            queued: registry.gauge("scoregate_mail_queue_length"),
-            oldest_age: registry.gauge("scoregate_mail_oldest_age_seconds"),
-        }
-    }
-
     /// Sets the number of mails in the queue and the age of the oldest one.
     #[expect(
         clippy::cast_precision_loss,

@@ -8,6 +8,7 @@ mod labels;
 mod leaks;
 mod mail;
 mod mcp;
+mod metric_handles;
 mod outcome;
 mod shared_store;
 mod site;

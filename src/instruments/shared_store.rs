@@ -5,42 +5,31 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge};
 
-use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_observe::telemetry::metrics::MetricFamily;
 use scoregate_store::{DatabaseStatus, ExchangeCounts, HotTable};
 
-/// Metric handles for the shared store.
-pub(crate) struct SharedStoreMetrics {
-    standby_missing: Gauge,
-    live_rows: MetricFamily<Gauge, HotTable>,
-    dead_rows: MetricFamily<Gauge, HotTable>,
-    exchanges: Counter,
-    exchange_reports: Counter,
-    changes_age: Gauge,
+use super::metric_handles::metric_handles;
+
+metric_handles! {
+    /// Metric handles for the shared store.
+    pub(crate) struct SharedStoreMetrics;
+    pub(super) fn new(registry);
+
+    standby_missing: Gauge = gauge "scoregate_store_standby_missing",
+    live_rows: MetricFamily<Gauge, HotTable> = gauges "scoregate_store_live_rows",
+    dead_rows: MetricFamily<Gauge, HotTable> = gauges "scoregate_store_dead_rows",
+    exchanges: Counter = counter "scoregate_store_exchanges_total",
+    exchange_reports: Counter = counter "scoregate_store_exchange_reports_total",
+    changes_age: Gauge = gauge "scoregate_store_changes_age_seconds",
     /// The difference of the store's clock from this machine's, in seconds.
-    pub(crate) clock_offset: Gauge,
-    serves_local_copy: Gauge,
-    local_copy_age: Gauge,
-    gateways: Gauge,
-    gateways_limit: Gauge,
+    pub(crate) clock_offset: Gauge = gauge "scoregate_store_clock_offset_seconds",
+    serves_local_copy: Gauge = gauge "scoregate_store_local_copy",
+    local_copy_age: Gauge = gauge "scoregate_store_local_copy_age_seconds",
+    gateways: Gauge = gauge "scoregate_fleet_gateways",
+    gateways_limit: Gauge = gauge "scoregate_fleet_gateways_limit",
 }
 
 impl SharedStoreMetrics {
-    pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        Self {
-            standby_missing: registry.gauge("scoregate_store_standby_missing"),
-            live_rows: registry.gauges("scoregate_store_live_rows"),
-            dead_rows: registry.gauges("scoregate_store_dead_rows"),
-            exchanges: registry.counter("scoregate_store_exchanges_total"),
-            exchange_reports: registry.counter("scoregate_store_exchange_reports_total"),
-            changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
-            clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
-            serves_local_copy: registry.gauge("scoregate_store_local_copy"),
-            local_copy_age: registry.gauge("scoregate_store_local_copy_age_seconds"),
-            gateways: registry.gauge("scoregate_fleet_gateways"),
-            gateways_limit: registry.gauge("scoregate_fleet_gateways_limit"),
-        }
-    }
-
     /// Sets the state of the database.
     #[expect(
         clippy::cast_precision_loss,

@@ -4,15 +4,19 @@ use http::StatusCode;
 use metrics::Counter;
 
 use super::labels::StatusClass;
-use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
+use super::metric_handles::metric_handles;
+use scoregate_observe::telemetry::metrics::{MetricFamily, metric_label};
 
-/// Metric handles for the site.
-pub struct SiteInstruments {
-    requests: MetricFamily<Counter, StatusClass>,
-    pub(crate) links: MetricFamily<Counter, LinkRequest>,
-    pub(crate) sign_ins: MetricFamily<Counter, SignInEnd>,
-    pub(crate) changes: MetricFamily<Counter, AccountStep>,
-    pub(crate) panics: Counter,
+metric_handles! {
+    /// Metric handles for the site.
+    pub struct SiteInstruments;
+    pub fn new(registry);
+
+    requests: MetricFamily<Counter, StatusClass> = counters "scoregate_site_requests_total",
+    pub(crate) links: MetricFamily<Counter, LinkRequest> = counters "scoregate_sign_in_links_total",
+    pub(crate) sign_ins: MetricFamily<Counter, SignInEnd> = counters "scoregate_sign_ins_total",
+    pub(crate) changes: MetricFamily<Counter, AccountStep> = counters "scoregate_account_changes_total",
+    pub(crate) panics: Counter = counter "scoregate_panics_total",
 }
 
 metric_label! {
@@ -76,17 +80,6 @@ metric_label! {
 }
 
 impl SiteInstruments {
-    /// Creates all handles.
-    pub fn new(registry: &MetricsRegistry) -> Self {
-        Self {
-            requests: registry.counters("scoregate_site_requests_total"),
-            links: registry.counters("scoregate_sign_in_links_total"),
-            sign_ins: registry.counters("scoregate_sign_ins_total"),
-            changes: registry.counters("scoregate_account_changes_total"),
-            panics: registry.counter("scoregate_panics_total"),
-        }
-    }
-
     pub(crate) fn answered(&self, status: StatusCode) {
         self.requests.count(StatusClass::of(status));
     }

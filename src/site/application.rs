@@ -9,7 +9,7 @@ use crate::pages::account::{
 };
 use crate::registry::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
 use scoregate_base::clock::Day;
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 use scoregate_store::{
     EvidenceQuery, KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication,
     StoredKey,
@@ -33,12 +33,9 @@ const EVIDENCE_DAYS: u32 = 7;
 /// The page of an application.
 impl Site {
     /// The session and its application. Applications of others are unknown.
-    async fn owned(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> SiteResult<(LiveSession, StoredApplication)> {
+    async fn owned(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
         let live = visit.signed_in(&*self.store).await?;
+        let id = visit.application()?;
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
         }
@@ -51,20 +48,16 @@ impl Site {
     }
 
     /// The session and its application, for a form of the session.
-    async fn owned_by_form(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> SiteResult<(LiveSession, StoredApplication)> {
-        let owned = self.owned(visit, id).await?;
+    async fn owned_by_form(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
+        let owned = self.owned(visit).await?;
         visit.form_belongs_to(&[SiteCookie::Session])?;
         self.admission
             .count_owner_change(owned.0.owner(), visit.now)?;
         Ok(owned)
     }
 
-    pub(super) async fn application_page(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned(visit, id).await?;
+    pub(super) async fn application_page(&self, visit: &Visit) -> SiteResult {
+        let (live, application) = self.owned(visit).await?;
         let notice = match visit.finished_step() {
             "saved" => Some("The changes are saved."),
             "revoked" => Some("The key is revoked. Requests with it are refused from now on."),
@@ -134,12 +127,9 @@ impl Site {
     }
 
     /// Replaces the description of an application.
-    pub(super) async fn describe_application(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn describe_application(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         let entered = entered_fields(visit);
         let entered_column = |column| match visit.form.field(column) {
             _ if !is_entered_by_owners(column) => FieldChange::Keep,
@@ -171,8 +161,9 @@ impl Site {
     }
 
     /// Adds a key and shows it. The other keys are unaffected.
-    pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn add_key(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         match self
             .registrar
             .add_key(live.owner(), id, key_details(visit, KEY_NAME))
@@ -190,8 +181,9 @@ impl Site {
     }
 
     /// Replaces the keys by one and shows it. The others work until the overlap ends.
-    pub(super) async fn rotate_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn rotate_key(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         let Some(overlap) = overlap(visit.form.field(OVERLAP)) else {
             let message = "Choose when the existing keys expire.";
             return Ok(self
@@ -239,7 +231,7 @@ impl Site {
     ) -> SiteResult {
         if let Some(message) = key_limit(error) {
             // They may have changed after they were read.
-            let (live, application) = self.owned(visit, application.id).await?;
+            let (live, application) = self.owned(visit).await?;
             return Ok(self
                 .with_problem(visit, &live, &application, "key", message)
                 .await);
@@ -251,8 +243,9 @@ impl Site {
     }
 
     /// Cancels the expiry of a key that has not expired.
-    pub(super) async fn keep_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn keep_key(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         let key = key_of_form(visit, &application)?;
         if !key.is_active(visit.now.wall) {
             let message = "The key has expired or is revoked, so it cannot be kept. Add a new one.";
@@ -272,8 +265,9 @@ impl Site {
     }
 
     /// Revokes a key.
-    pub(super) async fn revoke_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn revoke_key(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         let key = key_of_form(visit, &application)?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
@@ -290,8 +284,9 @@ impl Site {
     }
 
     /// Closes an application.
-    pub(super) async fn close_application(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
-        let (live, application) = self.owned_by_form(visit, id).await?;
+    pub(super) async fn close_application(&self, visit: &Visit) -> SiteResult {
+        let id = visit.application()?;
+        let (live, application) = self.owned_by_form(visit).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

@@ -14,7 +14,6 @@ mod mailbox;
 mod sign_in;
 mod site_admission;
 mod site_config;
-mod site_path;
 mod site_refusal;
 mod site_reply;
 mod site_requests;

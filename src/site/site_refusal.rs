@@ -6,8 +6,6 @@ use http::StatusCode;
 
 use crate::pages::account::MessagePage;
 
-use super::site_path::SitePath;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteRefusal {
     /// The visitor is not signed in. A redirect leads to the form for that.
@@ -27,8 +25,8 @@ pub(super) enum SiteRefusal {
     },
     /// There is no such page, or it belongs to another account.
     UnknownPage,
-    /// The path does not accept the method.
-    Method(SitePath),
+    /// The path accepts these methods only, as in an `Allow` header.
+    Method(&'static str),
     /// The body is not a form.
     NotAForm,
     /// Fields follow the form.

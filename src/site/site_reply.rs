@@ -141,10 +141,10 @@ fn add_policies(headers: &mut HeaderMap, content_policy: HeaderValue) {
 /// The response to a request. `page` renders the page of a refusal.
 pub(super) fn response(
     answered: SiteResult,
-    style: ResponseStyle,
+    style: &ResponseStyle,
     page: impl Fn(SiteRefusal) -> String,
 ) -> Response<Full<Bytes>> {
-    let mut headers = HeaderMap::new();
+    let mut headers = common_headers(style);
     // Not over clear text (RFC 6797, section 7.2).
     if style.is_https && !matches!(answered, Err(SiteRefusal::ClearText)) {
         headers.insert(
@@ -153,7 +153,16 @@ pub(super) fn response(
         );
     }
     if let Err(refusal) = &answered {
+<<<<<<< HEAD
         add_remedy(&mut headers, refusal);
+=======
+        if let SiteRefusal::Method(accepted) = refusal {
+            headers.insert(ALLOW, HeaderValue::from_static(accepted));
+        }
+        if let Some(seconds) = refusal.row().retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+>>>>>>> w-settings
     }
     let reply = answered.unwrap_or_else(|refusal| {
         if refusal == SiteRefusal::SignedOut {
@@ -174,6 +183,7 @@ pub(super) fn response(
     for cookie in reply.cookies {
         headers.append(SET_COOKIE, cookie);
     }
+<<<<<<< HEAD
     add_policies(&mut headers, style.policy);
     if style.closes {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -181,6 +191,8 @@ pub(super) fn response(
     if let Ok(id) = HeaderValue::try_from(style.request_id) {
         headers.insert(REQUEST_ID, id);
     }
+=======
+>>>>>>> w-settings
     headers.insert(CONTENT_LENGTH, reply.html.len().into());
     let body = if style.is_head {
         Bytes::new()
@@ -191,4 +203,29 @@ pub(super) fn response(
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
     response
+}
+
+/// The headers of all responses.
+fn common_headers(style: &ResponseStyle) -> HeaderMap {
+    let fixed = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        // Keys and addresses are on these pages.
+        (CACHE_CONTROL, "no-store"),
+        // A link's token is in the address of a page. With `no-referrer`, browsers would hide the origin of forms too.
+        (REFERRER_POLICY, "strict-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (OPENER_POLICY, "same-origin"),
+    ];
+    let mut headers: HeaderMap = fixed
+        .into_iter()
+        .map(|(name, text)| (name, HeaderValue::from_static(text)))
+        .collect();
+    headers.insert(CONTENT_SECURITY_POLICY, style.policy.clone());
+    if style.closes {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Ok(id) = HeaderValue::try_from(&style.request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers
 }

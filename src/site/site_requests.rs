@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, Version};
 use http_body_util::Full;
@@ -18,16 +19,64 @@ use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
 use crate::registry::{OwnerAdministration, Registrar};
 use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::keys::ApplicationId;
 use scoregate_store::Store;
 
 use super::form::{Form, MAX_FORM, has_form_type};
 use super::form_origin::is_cross_site;
 use super::site_admission::{SiteAdmission, require_encryption};
 use super::site_config::SiteConfig;
-use super::site_path::{SitePath, is_of_site};
 use super::site_refusal::SiteRefusal;
 use super::site_reply::{ResponseStyle, SiteReply, SiteResult, response};
 use super::visit::Visit;
+
+/// The path of all pages of the site, or the beginning of it.
+const ACCOUNT: &str = "/account";
+
+/// Answers a request with the methods of a page, or of its form.
+type PageHandler = for<'s> fn(&'s Site, &'s Visit) -> BoxFuture<'s, SiteResult>;
+
+/// A path of the site.
+struct SitePage {
+    /// Below `/account`. `*` is the id of an application.
+    path: &'static str,
+    /// Whether its form changes an account, as opposed to signing in and out.
+    changes_an_account: bool,
+    page: Option<PageHandler>,
+    form: Option<PageHandler>,
+}
+
+/// Declares the rows: path, whether the form changes an account, and the functions that answer.
+macro_rules! pages {
+    ($($path:literal $changes:literal $(GET $page:ident)? $(POST $form:ident)?;)+) => {
+        static PAGES: &[SitePage] = &[$(SitePage {
+            path: $path,
+            changes_an_account: $changes,
+            page: pages!(@ $($page)?),
+            form: pages!(@ $($form)?),
+        }),+];
+    };
+    (@) => { None };
+    (@ $handler:ident) => { Some(|site, visit| site.$handler(visit).boxed()) };
+}
+
+pages! {
+    "" false GET account_page;
+    "/" false GET moved_to_account;
+    "/sign-in" false GET sign_in_page POST request_link;
+    "/confirm" false GET link_page POST use_link;
+    "/sign-out" false POST sign_out;
+    "/notices" true POST choose_notices;
+    "/webhooks" true POST change_webhooks;
+    "/delete" true POST delete_account;
+    "/applications" true POST create_application;
+    "/applications/*" true GET application_page POST describe_application;
+    "/applications/*/keys" true POST add_key;
+    "/applications/*/rotate" true POST rotate_key;
+    "/applications/*/keep" true POST keep_key;
+    "/applications/*/revoke" true POST revoke_key;
+    "/applications/*/close" true POST close_application;
+}
 
 /// The pages of accounts.
 pub struct Site {
@@ -77,7 +126,8 @@ impl Site {
 
     /// Whether this path is one of the site. Most do not exist.
     pub fn serves(path: &str) -> bool {
-        is_of_site(path)
+        path.strip_prefix(ACCOUNT)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Changes the settings.
@@ -133,7 +183,7 @@ impl Site {
             is_https,
             closes,
         };
-        let response = response(answered, style, |refusal| {
+        let response = response(answered, &style, |refusal| {
             config.pages.message(&refusal.row().page)
         });
         self.instruments.answered(response.status());
@@ -153,17 +203,17 @@ impl Site {
         // Counted before any other step, so that refused requests count too.
         self.admission.count(client, now)?;
         require_encryption(peer, &config.proxies, &head.headers)?;
-        let path = SitePath::parse(head.uri.path()).ok_or(SiteRefusal::UnknownPage)?;
-        if !path.accepts(&head.method) {
-            return Err(SiteRefusal::Method(path));
-        }
+        let (page, application) = find(head.uri.path()).ok_or(SiteRefusal::UnknownPage)?;
         let is_form = head.method == Method::POST;
+        let handler = page
+            .handler(&head.method)
+            .ok_or(SiteRefusal::Method(page.methods()))?;
         let form = if is_form {
             read_form(config, head, body, client).await?
         } else {
             Form::default()
         };
-        if is_form && path.changes_an_account() {
+        if is_form && page.changes_an_account {
             self.admission.count_change(client, now)?;
         }
         let query = Form::of_query(head.uri.query().unwrap_or_default());
@@ -172,26 +222,22 @@ impl Site {
             config: Arc::clone(config),
             headers,
             query,
+            application,
             form,
             client,
             now,
         };
-        self.completed(path, is_form, visit).await
+        self.completed(handler, visit).await
     }
 
     /// Answers in a task that does not end with the connection: a change that is stored must take effect here too, and a
     /// connection to the store is used to the end.
-    async fn completed(
-        self: &Arc<Self>,
-        path: SitePath,
-        is_form: bool,
-        visit: Visit,
-    ) -> SiteResult {
+    async fn completed(self: &Arc<Self>, handler: PageHandler, visit: Visit) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
             // Taken in the task: the slot is held while the store works, also if the client leaves.
             let slot = site.admission.enter(visit.client, &site.clock).await?;
-            let reply = site.reply(path, is_form, &visit).await;
+            let reply = handler(&site, &visit).await;
             drop(slot);
             reply
         });
@@ -201,28 +247,42 @@ impl Site {
         })
     }
 
-    async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> SiteResult {
-        match (path, is_form) {
-            (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
-            (SitePath::Account, _) => self.account_page(visit).await,
-            (SitePath::SignIn, false) => self.sign_in_page(visit).await,
-            (SitePath::SignIn, true) => self.request_link(visit).await,
-            (SitePath::Confirm, false) => self.link_page(visit).await,
-            (SitePath::Confirm, true) => self.use_link(visit).await,
-            (SitePath::SignOut, _) => self.sign_out(visit).await,
-            (SitePath::Notices, _) => self.choose_notices(visit).await,
-            (SitePath::Webhooks, _) => self.change_webhooks(visit).await,
-            (SitePath::Delete, _) => self.delete_account(visit).await,
-            (SitePath::Applications, _) => self.create_application(visit).await,
-            (SitePath::Application(id), false) => self.application_page(visit, id).await,
-            (SitePath::Application(id), true) => self.describe_application(visit, id).await,
-            (SitePath::Keys(id), _) => self.add_key(visit, id).await,
-            (SitePath::Rotate(id), _) => self.rotate_key(visit, id).await,
-            (SitePath::Keep(id), _) => self.keep_key(visit, id).await,
-            (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
-            (SitePath::Close(id), _) => self.close_application(visit, id).await,
+    #[expect(clippy::unused_async, reason = "all handlers are asynchronous")]
+    async fn moved_to_account(&self, _: &Visit) -> SiteResult {
+        Ok(SiteReply::moved(ACCOUNT))
+    }
+}
+
+impl SitePage {
+    /// The methods, as in an `Allow` header.
+    const fn methods(&self) -> &'static str {
+        match (self.page, self.form) {
+            (Some(_), Some(_)) => "GET, HEAD, POST",
+            (Some(_), None) => "GET, HEAD",
+            (None, _) => "POST",
         }
     }
+
+    fn handler(&self, method: &Method) -> Option<PageHandler> {
+        match method.as_str() {
+            "GET" | "HEAD" => self.page,
+            "POST" => self.form,
+            _ => None,
+        }
+    }
+}
+
+/// The row of exactly this path, and the application in it.
+fn find(path: &str) -> Option<(&'static SitePage, Option<ApplicationId>)> {
+    let rest = path.strip_prefix(ACCOUNT)?;
+    let Some(one) = rest.strip_prefix("/applications/") else {
+        let page = PAGES.iter().find(|page| page.path == rest)?;
+        return Some((page, None));
+    };
+    let (id, form) = one.split_at_checked(one.find('/').unwrap_or(one.len()))?;
+    let id = id.parse().ok()?;
+    let is_at = |page: &&SitePage| page.path.strip_prefix("/applications/*") == Some(form);
+    Some((PAGES.iter().find(is_at)?, Some(id)))
 }
 
 /// Reads a form that a page of this site has sent.
@@ -271,5 +331,61 @@ fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
             path,
             "page of an account refused"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_matched_exactly() {
+        let id = ApplicationId::mint().unwrap();
+        for (path, found) in [
+            ("/account".to_owned(), Some("")),
+            ("/account/".into(), Some("/")),
+            ("/accounts".into(), None),
+            ("/account/sign-in".into(), Some("/sign-in")),
+            ("/account/sign-in/".into(), None),
+            ("/account/Sign-in".into(), None),
+            (
+                format!("/account/applications/{id}"),
+                Some("/applications/*"),
+            ),
+            (format!("/account/applications/{id}/"), None),
+            (
+                format!("/account/applications/{id}/rotate"),
+                Some("/applications/*/rotate"),
+            ),
+            (format!("/account/applications/{id}/rotate/x"), None),
+            ("/account/applications/app_1".into(), None),
+            ("/account/applications/*".into(), None),
+            ("/account/applications/".into(), None),
+        ] {
+            let row = find(&path);
+            assert_eq!(row.map(|(page, _)| page.path), found, "{path}");
+            let of_path = row.and_then(|(_, application)| application);
+            assert_eq!(
+                of_path.is_some(),
+                found.is_some_and(|row| row.contains('*'))
+            );
+            assert_eq!(Site::serves(&path), path != "/accounts", "{path}");
+        }
+        assert!(!Site::serves("/account%2f") && !Site::serves("/api/v1/account"));
+    }
+
+    #[test]
+    fn methods_are_case_sensitive_words() {
+        let accepts = |path: &str, method: &str| {
+            let (page, _) = find(path).unwrap();
+            Method::from_bytes(method.as_bytes())
+                .is_ok_and(|method| page.handler(&method).is_some())
+        };
+        let sign_in = "/account/sign-in";
+        assert!(accepts(sign_in, "HEAD") && accepts(sign_in, "POST"));
+        assert!(!accepts("/account/delete", "GET") && !accepts("/account", "POST"));
+        for odd in ["get", "POST, ", "GET, HEAD", ""] {
+            assert!(!accepts(sign_in, odd), "{odd}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use http::HeaderMap;
 
 use crate::registry::RegistrarError;
 use scoregate_base::clock::Now;
-use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::secret::Secret;
 use scoregate_store::{OwnerRefusal, OwnerSession, OwnerStore, StoreError};
 
@@ -27,6 +27,8 @@ pub(super) struct Visit {
     pub(super) config: Arc<SiteConfig>,
     pub(super) headers: HeaderMap,
     pub(super) query: Form,
+    /// The application in the path.
+    pub(super) application: Option<ApplicationId>,
     /// Empty for requests that only read.
     pub(super) form: Form,
     pub(super) client: IpAddr,
@@ -42,6 +44,11 @@ pub(super) struct LiveSession {
 }
 
 impl Visit {
+    /// The application of a page about one.
+    pub(super) fn application(&self) -> SiteResult<ApplicationId> {
+        self.application.ok_or(SiteRefusal::UnknownPage)
+    }
+
     pub(super) fn cookies(&self) -> CookieNames {
         CookieNames {
             is_https: self.config.is_https(),

@@ -19,7 +19,7 @@ pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretS
 }
 
 pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
-    let hosts = reading.texts(PATH);
+    let hosts: Vec<String> = reading.get(PATH);
     reading.at_most(PATH, hosts.len(), MOST_HOSTS, "hosts");
     for host in &hosts {
         if !is_name(host) {
@@ -50,43 +50,14 @@ fn is_name(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{read_environment, read_text, resolve};
+    use crate::config::tests::{accepted, with_variable};
 
     #[test]
     fn side_port_hosts_are_names_without_ports() {
-        let read =
-            |text: &str| resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap());
-        assert_eq!(read("").unwrap().admin_hosts, [""; 0]);
-        assert_eq!(
-            read("admin.hosts = [\"a\", \"b.example.\"]")
-                .unwrap()
-                .admin_hosts,
-            ["a", "b.example"]
-        );
-        let mut written = read_text("upstream = \"built-in\"").unwrap();
-        let variable = (
-            "SCOREGATE_ADMIN_HOSTS".to_owned(),
-            "a, b.example".to_owned(),
-        );
-        written.overlay(read_environment([variable].into_iter()));
-        assert_eq!(resolve(&written).unwrap().admin_hosts, ["a", "b.example"]);
-        for bad in [
-            "\"a\"",
-            "[\"\"]",
-            "[\"a:9464\"]",
-            "[\"http://a\"]",
-            "[\"a b\"]",
-            "[\"*\"]",
-            "[\"a..b\"]",
-            "[1]",
-        ] {
-            let refused = read(&format!("admin.hosts = {bad}"))
-                .unwrap_err()
-                .to_string();
-            assert!(
-                refused.starts_with("admin.hosts") && refused.lines().count() == 1,
-                "{bad}: {refused}"
-            );
-        }
+        assert_eq!(accepted("").admin_hosts, [""; 0]);
+        let hosts = accepted("admin.hosts = [\"a\", \"b.example.\"]").admin_hosts;
+        assert_eq!(hosts, ["a", "b.example"]);
+        let hosts = with_variable("SCOREGATE_ADMIN_HOSTS", "a, b.example").admin_hosts;
+        assert_eq!(hosts, ["a", "b.example"]);
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use toml::{Table, Value};
+use toml::Value;
 
 use crate::cache::PAID_FIELD;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
+
+use crate::config::table_reader::{TableReader, list};
 
 /// Maximum nesting of fields.
 const MOST_LEVELS: usize = 4;
@@ -26,243 +28,148 @@ const SIMPLE: [(&str, FieldShape); 7] = [
 /// A field as it is written.
 pub(super) struct FieldDefinition {
     name: String,
-    shape: ShapeDefinition,
+    kind: String,
+    words: Vec<String>,
+    fields: Vec<Self>,
     presence: Presence,
     paid_only: bool,
     meaning: String,
     example: Option<String>,
 }
 
-enum ShapeDefinition {
-    /// The position in the table of types without parts.
-    Simple(usize),
-    Words(Vec<String>),
-    Object(Vec<FieldDefinition>),
-    Objects(Vec<FieldDefinition>),
-}
-
-/// The fields of a list, and the problems: where, and the remedy.
-#[derive(Default)]
-pub(super) struct FieldList {
-    pub(super) fields: Vec<FieldDefinition>,
-    pub(super) problems: Vec<(String, String)>,
-}
-
-/// Reads a list of fields.
-pub(super) fn read(value: &Value) -> FieldList {
-    let mut read = FieldList::default();
-    read.fields = read.list("", value, 1);
-    read
-}
-
-impl FieldList {
-    fn list(&mut self, place: &str, value: &Value, level: usize) -> Vec<FieldDefinition> {
-        let Some(all) = value
-            .as_array()
-            .filter(|all| !all.is_empty() && level <= MOST_LEVELS)
-        else {
-            self.problem(
-                place,
-                "",
-                format!("write a list of fields, at most {MOST_LEVELS} levels deep"),
-            );
-            return Vec::new();
+/// Reads a list of fields. `level` is its nesting.
+pub(super) fn read(
+    table: &mut TableReader<'_, '_>,
+    setting: &str,
+    level: usize,
+) -> Vec<FieldDefinition> {
+    let items =
+        |value| Value::as_array(value).filter(|all| !all.is_empty() && level <= MOST_LEVELS);
+    let remedy = format!("write a list of fields, at most {MOST_LEVELS} levels deep");
+    let items = table.needed(setting, remedy, items);
+    let mut fields: Vec<FieldDefinition> = Vec::new();
+    for (number, item) in items.into_iter().flatten().enumerate() {
+        let remedy = "write it as a table with name, type and meaning";
+        let Some(mut item) = table.item(setting, number, item, &SETTINGS, remedy) else {
+            continue;
         };
-        let mut fields: Vec<FieldDefinition> = Vec::new();
-        for (number, one) in all.iter().enumerate() {
-            let place = format!("{place}[{number}]");
-            let Some(field) = self.field(&place, one, level) else {
-                continue;
-            };
-            if fields.iter().any(|other| other.name == field.name) {
-                self.problem(
-                    &place,
-                    "",
-                    format!("remove this field: `{}` is described twice", field.name),
-                );
-            }
-            fields.push(field);
+        let field = field(&mut item, level);
+        if !field.name.is_empty() && fields.iter().any(|other| other.name == field.name) {
+            let remedy = format!("remove this field: `{}` is described twice", field.name);
+            item.problem("", remedy);
         }
-        fields
+        fields.push(field);
     }
+    fields
+}
 
-    fn field(&mut self, place: &str, value: &Value, level: usize) -> Option<FieldDefinition> {
-        let Some(table) = value.as_table() else {
-            self.problem(place, "", "write it as a table with name, type and meaning");
-            return None;
-        };
-        for unknown in table.keys().filter(|key| !SETTINGS.contains(&key.as_str())) {
-            self.problem(
-                place,
-                unknown,
-                format!("unknown; write one of {}", SETTINGS.join(", ")),
-            );
-        }
-        let name = self.line(place, table, "name", 64);
-        if name.as_deref() == Some(PAID_FIELD) {
-            let remedy = format!("choose another name: `{PAID_FIELD}` is a field of `model` only");
-            self.problem(place, "name", remedy);
-        }
-        let meaning = self.line(place, table, "meaning", 300);
-        let unit = table
-            .contains_key("unit")
-            .then(|| self.line(place, table, "unit", 64));
-        let optional = self.flag(
-            place,
-            table,
-            "optional",
-            "whether an item may lack the field",
-        );
-        let paid = self.flag(
-            place,
-            table,
-            "paid",
-            "whether only paid callers see the field",
-        );
-        let shape = self.shape(place, table, level);
-        let example = self.example(place, table, shape.as_ref());
-        let mut meaning = meaning?;
-        if let Some(unit) = unit {
-            meaning = format!("{meaning} Unit: {}.", unit?);
-        }
-        let optional = optional?;
-        let paid_only = paid?;
-        if paid_only {
-            meaning.push_str(" Paid plans only, except as the table of tiers says.");
-        }
-        let presence = if optional || paid_only {
+fn field(table: &mut TableReader<'_, '_>, level: usize) -> FieldDefinition {
+    let name = table.line("name", 64);
+    if name == PAID_FIELD {
+        let remedy = format!("choose another name: `{PAID_FIELD}` is a field of `model` only");
+        table.problem("name", remedy);
+    }
+    let mut meaning = table.line("meaning", 300).to_owned();
+    if table.value("unit").is_some() {
+        meaning = format!("{meaning} Unit: {}.", table.line("unit", 64));
+    }
+    let optional = table.flag("optional", "whether an item may lack the field");
+    let paid_only = table.flag("paid", "whether only paid callers see the field");
+    if paid_only {
+        meaning.push_str(" Paid plans only, except as the table of tiers says.");
+    }
+    let kind = kind(table);
+    let words = if kind == "words" {
+        words(table)
+    } else {
+        Vec::new()
+    };
+    let fields = if kind.starts_with("object") {
+        read(table, "fields", level + 1)
+    } else {
+        Vec::new()
+    };
+    FieldDefinition {
+        example: example(table, kind, &words),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        words,
+        fields,
+        presence: if optional || paid_only {
             Presence::IfKnown
         } else {
             Presence::Always
-        };
-        Some(FieldDefinition {
-            name: name?,
-            shape: shape?,
-            presence,
-            paid_only,
-            meaning,
-            example,
-        })
+        },
+        paid_only,
+        meaning,
     }
+}
 
-    fn flag(&mut self, place: &str, table: &Table, setting: &str, question: &str) -> Option<bool> {
-        let flag = table.get(setting).map_or(Some(false), Value::as_bool);
-        if flag.is_none() {
-            self.problem(place, setting, format!("write true or false: {question}"));
+/// The type, or an empty one if it is invalid. Only some types have `words` or `fields`.
+fn kind<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
+    let kind = table
+        .value("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    for (part, is_part) in [
+        ("words", kind == "words"),
+        ("fields", kind.starts_with("object")),
+    ] {
+        if table.value(part).is_some() && !is_part {
+            table.problem(part, format!("remove it: the type `{kind}` has none"));
         }
-        flag
     }
+    let simple = SIMPLE.map(|(word, _)| word);
+    let is_known =
+        |word: &&str| simple.contains(word) || ["words", "object", "objects"].contains(word);
+    let remedy = format!(
+        "write one of \"{}\", \"words\", \"object\" or \"objects\"",
+        simple.join("\", \"")
+    );
+    table
+        .needed("type", remedy, |value| value.as_str().filter(is_known))
+        .unwrap_or_default()
+}
 
-    fn shape(&mut self, place: &str, table: &Table, level: usize) -> Option<ShapeDefinition> {
-        let word = table
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let part = match word {
-            "words" => Some("words"),
-            "object" | "objects" => Some("fields"),
-            _ => None,
-        };
-        for other in ["words", "fields"]
-            .into_iter()
-            .filter(|other| part != Some(other))
-        {
-            if table.contains_key(other) {
-                self.problem(
-                    place,
-                    other,
-                    format!("remove it: the type `{word}` has none"),
-                );
-            }
-        }
-        if let Some(simple) = SIMPLE.iter().position(|(known, _)| *known == word) {
-            return Some(ShapeDefinition::Simple(simple));
-        }
-        let Some(part) = part else {
-            let known: Vec<&str> = SIMPLE.iter().map(|(known, _)| *known).collect();
-            let remedy = format!(
-                "write one of \"{}\", \"words\", \"object\" or \"objects\"",
-                known.join("\", \"")
-            );
-            self.problem(place, "type", remedy);
-            return None;
-        };
-        let place = format!("{place}.{part}");
-        if word == "words" {
-            let words = table.get(part).and_then(Value::as_array);
-            let words: Option<Vec<String>> = words.and_then(|all| {
-                all.iter()
-                    .map(|word| word.as_str().map(str::to_owned))
-                    .collect()
-            });
-            let distinct = words
-                .iter()
-                .flatten()
-                .filter(|word| !word.is_empty())
-                .collect::<BTreeSet<_>>()
-                .len();
-            let words = words.filter(|words| !words.is_empty() && words.len() == distinct);
-            if words.is_none() {
-                self.problem(
-                    &place,
-                    "",
-                    "write the list of the words, none empty or twice",
-                );
-            }
-            return words.map(ShapeDefinition::Words);
-        }
-        let fields = self.list(
-            &place,
-            table.get(part).unwrap_or(&Value::Boolean(false)),
-            level + 1,
-        );
-        Some(if word == "object" {
-            ShapeDefinition::Object(fields)
-        } else {
-            ShapeDefinition::Objects(fields)
-        })
-    }
+fn words(table: &mut TableReader<'_, '_>) -> Vec<String> {
+    let read = |value| {
+        let words: Vec<String> = list(value, |word| (!word.is_empty()).then(|| word.to_owned()))?;
+        let distinct = words.iter().collect::<BTreeSet<_>>().len();
+        (!words.is_empty() && words.len() == distinct).then_some(words)
+    };
+    let remedy = "write the list of the words, none empty or twice";
+    table.needed("words", remedy, read).unwrap_or_default()
+}
 
-    /// The example as JSON text, if there is one.
-    fn example(
-        &mut self,
-        place: &str,
-        table: &Table,
-        shape: Option<&ShapeDefinition>,
-    ) -> Option<String> {
-        let value = table.get("example")?;
-        let is_allowed = |_: &String| shape.is_none_or(|shape| shape.allows(value));
-        let json = serde_json::to_string(value).ok().filter(is_allowed);
-        if json.is_none() {
-            self.problem(
-                place,
-                "example",
-                "write a value of the field's type; a time is a string",
-            );
-        }
-        json
-    }
+/// The example as JSON text, if there is one.
+fn example(table: &mut TableReader<'_, '_>, kind: &str, words: &[String]) -> Option<String> {
+    let read = |value| {
+        let json = serde_json::to_string(value).ok()?;
+        allows(kind, words, value).then_some(json)
+    };
+    let remedy = "write a value of the field's type; a time is a string";
+    table.optional("example", remedy, read)
+}
 
-    fn line(&mut self, place: &str, table: &Table, setting: &str, most: usize) -> Option<String> {
-        let text = table.get(setting).and_then(Value::as_str);
-        let is_line = |text: &&str| {
-            !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control)
-        };
-        let text = text.filter(is_line).map(str::to_owned);
-        if text.is_none() {
-            self.problem(
-                place,
-                setting,
-                format!("write one line of at most {most} bytes"),
-            );
-        }
-        text
-    }
-
-    fn problem(&mut self, place: &str, setting: &str, remedy: impl Into<String>) {
-        let separator = if setting.is_empty() { "" } else { "." };
-        self.problems
-            .push((format!("{place}{separator}{setting}"), remedy.into()));
+/// Whether a field of this type can have this value. An invalid type, which is reported, allows all.
+fn allows(kind: &str, words: &[String], value: &Value) -> bool {
+    let is = |types: &[&str]| types.contains(&value.type_str());
+    let are = |item: &str| {
+        value
+            .as_array()
+            .is_some_and(|all| all.iter().all(|one| one.type_str() == item))
+    };
+    match kind {
+        "" => true,
+        "strings" => are("string"),
+        "number" => is(&["integer", "float"]),
+        // A backend may send a word in place of a score.
+        "score" => is(&["integer", "float", "string"]),
+        "integer" | "boolean" => is(&[kind]),
+        "words" => words.is_empty() || words.iter().any(|word| value.as_str() == Some(word)),
+        "object" => value.is_table(),
+        "objects" => are("table"),
+        _ => value.is_str(),
     }
 }
 
@@ -270,7 +177,7 @@ impl FieldList {
 pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
     let kept = fields.into_iter().map(|field| ItemField {
         name: field.name.leak(),
-        shape: field.shape.kept(),
+        shape: shape(&field.kind, field.words, field.fields),
         presence: field.presence,
         paid_only: field.paid_only,
         meaning: field.meaning.leak(),
@@ -279,47 +186,17 @@ pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
     kept.collect::<Vec<_>>().leak()
 }
 
-impl ShapeDefinition {
-    /// Whether a field of this type can have this value.
-    fn allows(&self, value: &Value) -> bool {
-        let of = |types: &[&str]| types.contains(&value.type_str());
-        let all = |of: &str| {
-            value
-                .as_array()
-                .is_some_and(|all| all.iter().all(|one| one.type_str() == of))
-        };
-        match self {
-            Self::Simple(simple) => SIMPLE.get(*simple).is_some_and(|(name, _)| match *name {
-                "strings" => all("string"),
-                "number" => of(&["integer", "float"]),
-                // A backend may send a word in place of a score.
-                "score" => of(&["integer", "float", "string"]),
-                "integer" | "boolean" => of(&[name]),
-                _ => value.is_str(),
-            }),
-            Self::Words(words) => value
-                .as_str()
-                .is_some_and(|text| words.iter().any(|word| word == text)),
-            Self::Object(_) => value.is_table(),
-            Self::Objects(_) => all("table"),
+fn shape(kind: &str, words: Vec<String>, fields: Vec<FieldDefinition>) -> FieldShape {
+    match kind {
+        "words" => {
+            let words = words.into_iter().map(|word| &*word.leak());
+            FieldShape::Words(words.collect::<Vec<_>>().leak())
         }
-    }
-
-    fn kept(self) -> FieldShape {
-        match self {
-            Self::Simple(simple) => SIMPLE
-                .into_iter()
-                .nth(simple)
-                .map_or(FieldShape::Text, |(_, shape)| shape),
-            Self::Words(words) => FieldShape::Words(
-                words
-                    .into_iter()
-                    .map(|word| &*word.leak())
-                    .collect::<Vec<_>>()
-                    .leak(),
-            ),
-            Self::Object(fields) => FieldShape::Object(kept(fields)),
-            Self::Objects(fields) => FieldShape::Objects(kept(fields)),
-        }
+        "object" => FieldShape::Object(kept(fields)),
+        "objects" => FieldShape::Objects(kept(fields)),
+        simple => SIMPLE
+            .into_iter()
+            .find(|(word, _)| *word == simple)
+            .map_or(FieldShape::Text, |(_, shape)| shape),
     }
 }

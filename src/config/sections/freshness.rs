@@ -1,7 +1,5 @@
 //! Reads `freshness.*` for all endpoints, and tables of single endpoints such as `[freshness.alerts]`.
 
-use std::time::Duration;
-
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
 use crate::mcp::tool_result;
@@ -10,6 +8,7 @@ use scoregate_base::routes::{Endpoint, EndpointTable};
 
 use crate::config::ValueKind;
 use crate::config::config_reader::ConfigReader;
+use crate::config::table_reader::TableReader;
 use crate::config::words::duration;
 
 pub(in crate::config) fn retention(
@@ -17,8 +16,8 @@ pub(in crate::config) fn retention(
     endpoints: &EndpointTable,
 ) -> Retention {
     let windows = StaleWindows {
-        while_revalidate: reading.duration("freshness.stale_while_revalidate"),
-        if_error: reading.duration("freshness.stale_if_error"),
+        while_revalidate: reading.get("freshness.stale_while_revalidate"),
+        if_error: reading.get("freshness.stale_if_error"),
     };
     windows_in_order(reading, "freshness", windows);
     let lifetime = Lifetime { windows, ttl: None };
@@ -31,21 +30,26 @@ pub(in crate::config) fn retention(
         by_endpoint: own
             .map(|endpoint| (endpoint.route, lifetime_of(reading, endpoint, lifetime)))
             .collect(),
-        cadence: reading.duration("freshness.refresh_interval"),
-        fetch_timeout: reading.duration("freshness.max_wait"),
-        probing: reading.flag("freshness.probe"),
-        polls_when_idle: reading.flag("site.status_page"),
+        cadence: reading.get("freshness.refresh_interval"),
+        fetch_timeout: reading.get("freshness.max_wait"),
+        probing: reading.get("freshness.probe"),
+        polls_when_idle: reading.get("site.status_page"),
         endpoints: endpoints.clone(),
-        license: reading.text("service.license"),
+        license: reading.get("service.license"),
         field_sets: FieldSets::default(),
-        tool_result: reading.flag("mcp.enabled").then_some(tool_result),
+        tool_result: reading.get::<bool>("mcp.enabled").then_some(tool_result),
     }
 }
 
 /// The lifetime of an endpoint: its own table, with the settings for all endpoints as defaults.
 fn lifetime_of(reading: &mut ConfigReader<'_>, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
     let table = table_of(endpoint);
-    let mut own = |name: &str| maybe_duration(reading, &format!("{table}.{name}"));
+    let mut of_endpoint = TableReader::at(reading, table.as_str());
+    let mut own = |name: &str| {
+        of_endpoint.optional(name, ValueKind::Duration.remedy(), |value| {
+            duration(value.as_str()?)
+        })
+    };
     let windows = StaleWindows {
         while_revalidate: own("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
         if_error: own("stale_if_error").unwrap_or(of_all.windows.if_error),
@@ -65,32 +69,23 @@ fn windows_in_order(reading: &mut ConfigReader<'_>, table: &str, windows: StaleW
     }
 }
 
-fn maybe_duration(reading: &mut ConfigReader<'_>, path: &str) -> Option<Duration> {
-    let read = reading.maybe(path)?.as_str().and_then(duration);
-    reading.as_kind(path, ValueKind::Duration, read)
-}
-
 fn table_of(endpoint: &Endpoint) -> String {
     format!("freshness.{}", endpoint.name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::config::{ConfigProblems, read_text, resolve};
-    use scoregate_base::routes::Route;
+    use std::time::Duration;
 
-    fn retention(text: &str) -> Result<Retention, ConfigProblems> {
-        let text = format!("upstream = \"built-in\"\n{text}");
-        resolve(&read_text(&text).unwrap()).map(|config| config.retention)
-    }
+    use crate::config::tests::accepted;
+    use scoregate_base::routes::Route;
 
     #[test]
     fn an_endpoint_s_table_overrides_the_settings_for_all() {
-        let retention = retention(
+        let retention = accepted(
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
-        .unwrap();
+        .retention;
         let all = retention.lifetime(Route::Models);
         let alerts = retention.lifetime(Route::Alerts);
         let day = Duration::from_hours(24);
@@ -103,47 +98,5 @@ mod tests {
             (alerts.windows.while_revalidate, alerts.windows.if_error),
             (Duration::from_hours(1), 2 * day)
         );
-    }
-
-    #[test]
-    fn an_invalid_endpoint_table_is_rejected_with_a_remedy() {
-        for (text, path, words) in [
-            (
-                "[freshness.alerts]\nttl = 5",
-                "freshness.alerts.ttl",
-                "\"5m\"",
-            ),
-            (
-                "[freshness.alerts]\nttl = \"0s\"",
-                "freshness.alerts.ttl",
-                "above zero",
-            ),
-            (
-                "[freshness.alerts]\nstale_if_error = \"1h\"",
-                "freshness.alerts.stale_if_error",
-                "at least the value of freshness.alerts.stale_while_revalidate",
-            ),
-            (
-                "[freshness.alerts]\nrefresh = \"1h\"",
-                "freshness.alerts.refresh",
-                "no such setting",
-            ),
-            (
-                "[freshness.alarms]\nttl = \"1h\"",
-                "freshness.alarms.ttl",
-                "no such setting",
-            ),
-            (
-                "[freshness.me]\nttl = \"1h\"",
-                "freshness.me.ttl",
-                "no such setting",
-            ),
-        ] {
-            let problems = retention(text).unwrap_err().to_string();
-            assert!(
-                problems.contains(path) && problems.contains(words),
-                "{text}: {problems}"
-            );
-        }
     }
 }

@@ -14,6 +14,7 @@ use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
 use super::mapping_fields::{self, FieldProblem};
 use crate::config::config_reader::ConfigReader;
+use crate::config::table_reader::{TableReader, list};
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] = [
@@ -42,18 +43,10 @@ pub(in crate::config) fn read(
     for endpoint in endpoints.stored() {
         mapping
             .endpoints
-            .insert(endpoint.route, MappingTable { reading, endpoint }.read());
+            .insert(endpoint.route, MappingTable::at(reading, endpoint).read());
     }
-    let path = "mapping.models.complete";
-    if let Some(value) = reading.maybe(path) {
-        mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
-            reading.reject(
-                path,
-                "write true or false: whether the list contains all models",
-            );
-            false
-        });
-    }
+    let mut models = TableReader::at(reading, "mapping.models");
+    mapping.lists_all_models = models.flag("complete", "whether the list contains all models");
     mapping
 }
 
@@ -86,11 +79,16 @@ fn unknown_mappings(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) {
 
 /// The table of one endpoint.
 struct MappingTable<'r, 'w> {
-    reading: &'r mut ConfigReader<'w>,
+    table: TableReader<'r, 'w>,
     endpoint: &'static Endpoint,
 }
 
-impl<'w> MappingTable<'_, 'w> {
+impl<'r, 'w> MappingTable<'r, 'w> {
+    fn at(reading: &'r mut ConfigReader<'w>, endpoint: &'static Endpoint) -> Self {
+        let table = TableReader::at(reading, format!("mapping.{}", endpoint.name));
+        Self { table, endpoint }
+    }
+
     fn read(mut self) -> EndpointMapping {
         let mut mapped = EndpointMapping::canonical(self.endpoint);
         mapped.template = self.template();
@@ -107,8 +105,8 @@ impl<'w> MappingTable<'_, 'w> {
         mapped.id = self.id();
         mapped.fields = self.fields();
         self.reject_paid_pointers(&mapped);
-        if self.endpoint.route != Route::Models && self.value("complete").is_some() {
-            self.problem(
+        if self.endpoint.route != Route::Models && self.table.value("complete").is_some() {
+            self.table.problem(
                 "complete",
                 "remove this field: only the list of `models` can contain all models",
             );
@@ -125,7 +123,7 @@ impl<'w> MappingTable<'_, 'w> {
         };
         PathTemplate::parse(endpoint, text, &without).unwrap_or_else(|bad| {
             for bad in bad {
-                self.problem("path", bad.to_string());
+                self.table.problem("path", bad.to_string());
             }
             canonical
         })
@@ -141,7 +139,7 @@ impl<'w> MappingTable<'_, 'w> {
     fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
         let pointer = JsonPointer::parse(self.text(field)?);
         pointer
-            .map_err(|bad| self.problem(field, bad.to_string()))
+            .map_err(|bad| self.table.problem(field, bad.to_string()))
             .ok()
     }
 
@@ -154,19 +152,19 @@ impl<'w> MappingTable<'_, 'w> {
                     key_as: key.to_owned(),
                 };
             }
-            (Some("map"), None) if self.value("key_as").is_some() => {} // not a string: already reported
-            (Some("map"), _) => self.problem(
+            (Some("map"), None) if self.table.value("key_as").is_some() => {} // not a string: already reported
+            (Some("map"), _) => self.table.problem(
                 "key_as",
                 "write the name of the field for each item's key, such as \"id\" or \"provider\"",
             ),
             (Some(word), _) if !SHAPES.contains(&word) => {
-                self.problem(
+                self.table.problem(
                     "shape",
                     format!("write one of \"{}\"", SHAPES.join("\", \"")),
                 );
             }
             (_, Some(_)) => {
-                self.problem(
+                self.table.problem(
                     "key_as",
                     "only a map has keys: write shape = \"map\", or remove key_as",
                 );
@@ -179,9 +177,9 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     fn not_found(&mut self, shape: &DataShape) -> Option<Vec<NotFound>> {
-        self.value("not_found")?;
+        self.table.value("not_found")?;
         if !self.endpoint.route.names_a_model() {
-            self.problem(
+            self.table.problem(
                 "not_found",
                 "remove this field: the endpoint names no model",
             );
@@ -190,7 +188,7 @@ impl<'w> MappingTable<'_, 'w> {
         let all = NotFound::ALL.map(NotFound::as_str);
         let ways = self.words("not_found", &all, NotFound::parse)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
-            self.problem(
+            self.table.problem(
                 "not_found",
                 "remove \"empty\": an object is never an empty list",
             );
@@ -201,12 +199,12 @@ impl<'w> MappingTable<'_, 'w> {
     fn fields(&mut self) -> Option<ItemMapping> {
         let is_of_the_backend = OF_THE_BACKEND
             .iter()
-            .any(|field| self.value(field).is_some());
-        let Some(value) = self.value("fields") else {
+            .any(|field| self.table.value(field).is_some());
+        let Some(value) = self.table.value("fields") else {
             return is_of_the_backend.then(ItemMapping::default);
         };
         let Some(table) = value.as_table() else {
-            self.problem(
+            self.table.problem(
                 "fields",
                 format!(
                     "write it as a table, [mapping.{}.fields]",
@@ -217,8 +215,7 @@ impl<'w> MappingTable<'_, 'w> {
         };
         let (fields, problems) = mapping_fields::read(self.endpoint, table);
         for FieldProblem { name, remedy } in problems {
-            let path = format!("{}.{name}", self.path("fields"));
-            self.reading.problem(&path, table.get(&name), remedy);
+            self.table.within("fields", table).problem(&name, remedy);
         }
         Some(fields)
     }
@@ -227,7 +224,7 @@ impl<'w> MappingTable<'_, 'w> {
     fn reject_paid_pointers(&mut self, mapped: &EndpointMapping) {
         let source = mapped.fields.as_ref().and_then(ItemMapping::paid_source);
         if source.is_some() && matches!(mapped.shape, DataShape::Map { .. }) {
-            self.problem(
+            self.table.problem(
                 "shape",
                 format!(
                     "write \"object\": an entry may have the name of the field that becomes `{PAID_FIELD}`"
@@ -256,7 +253,7 @@ impl<'w> MappingTable<'_, 'w> {
             if pointer.is_some_and(is_paid) {
                 let remedy =
                     format!("point outside the value of {hidden}: only paid callers may see it");
-                self.problem(field, remedy);
+                self.table.problem(field, remedy);
             }
         }
     }
@@ -264,24 +261,18 @@ impl<'w> MappingTable<'_, 'w> {
     fn id(&mut self) -> Option<IdPattern> {
         let text = self.text("id")?;
         if !self.endpoint.route.names_a_model() {
-            self.problem("id", "remove this field: the endpoint names no model");
+            self.table
+                .problem("id", "remove this field: the endpoint names no model");
             return None;
         }
         IdPattern::parse(text)
-            .map_err(|bad| self.problem("id", bad.to_string()))
+            .map_err(|bad| self.table.problem("id", bad.to_string()))
             .ok()
     }
 
-    fn value(&self, field: &str) -> Option<&'w Value> {
-        self.reading.maybe(&self.path(field))
-    }
-
     fn text(&mut self, field: &str) -> Option<&'w str> {
-        let text = self.value(field)?.as_str();
-        if text.is_none() {
-            self.problem(field, "write a string in double quotes");
-        }
-        text
+        self.table
+            .optional(field, "write a string in double quotes", Value::as_str)
     }
 
     /// A list of known words.
@@ -291,51 +282,29 @@ impl<'w> MappingTable<'_, 'w> {
         all: &[&str],
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let words = self.value(field)?.as_array();
-        let words =
-            words.and_then(|words| words.iter().map(|word| parse(word.as_str()?)).collect());
-        if words.is_none() {
-            let remedy = match all {
-                [] => "remove this field: the endpoint has no parameters".to_owned(),
-                all => format!("write a list of \"{}\"", all.join("\", \"")),
-            };
-            self.problem(field, remedy);
-        }
-        words
-    }
-
-    fn problem(&mut self, field: &str, remedy: impl Into<String>) {
-        self.reading.reject(&self.path(field), remedy);
-    }
-
-    fn path(&self, field: &str) -> String {
-        format!("mapping.{}.{field}", self.endpoint.name)
+        let remedy = match all {
+            [] => "remove this field: the endpoint has no parameters".to_owned(),
+            all => format!("write a list of \"{}\"", all.join("\", \"")),
+        };
+        self.table
+            .optional(field, remedy, |value| list(value, parse))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{UpstreamConfig, read_text, resolve, sample};
-
     use super::*;
+    use crate::config::sample;
+    use crate::config::tests::backend;
 
-    fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
-        let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
-        match resolve(&read_text(&text).unwrap()) {
-            Err(problems) => Err(problems.0.iter().map(ToString::to_string).collect()),
-            Ok(config) => match config.upstream {
-                UpstreamConfig::Http(http) => Ok(http.mapping),
-                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => {
-                    panic!("it names a backend")
-                }
-            },
-        }
+    fn mapping(text: &str) -> Mapping {
+        backend(&format!("url = \"http://127.0.0.1:4000\"\n{text}")).mapping
     }
 
     #[test]
     fn the_default_mapping_is_the_api_of_this_service() {
-        assert_eq!(mapping("").unwrap().endpoints, Mapping::default().endpoints);
-        let read = mapping("[mapping.index]\ndata = \"\"").unwrap();
+        assert_eq!(mapping("").endpoints, Mapping::default().endpoints);
+        let read = mapping("[mapping.index]\ndata = \"\"");
         let index = read.endpoints.get(&Route::Index).unwrap();
         let expected = EndpointMapping {
             data: Some(JsonPointer::default()),
@@ -352,8 +321,7 @@ mod tests {
              key_as = \"id\"\ntimestamp = \"/meta/at\"\ncomplete = true\n\
              [mapping.history]\nunsupported = [\"period\"]\nshape = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
              id = '[0-9]+'\n[mapping.drift]\nshape = \"object\"\nnot_found = []",
-        )
-        .unwrap();
+        );
         assert!(read.lists_all_models);
         let ignored = [
             (Route::Models, vec![Param::SortBy]),
@@ -395,75 +363,6 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_reported_with_path_value_and_remedy() {
-        let found = mapping(
-            "[mapping]\nalerts = \"/x\"\n[mapping.me]\npath = \"/me\"\n[mapping.model]\npath = \"m odel/{name}\"\n\
-             complete = true\nunsupported = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
-             not_found = [\"404\"]\nid = \"[0-9]+\"\nwith = []\n[mapping.providers]\nshape = \"map\"\ntimestamp = \"/~\"\n\
-             [mapping.index]\nkey_as = \"id\"\n[mapping.drift]\nshape = \"set\"\nkey_as = \"id\"\n\
-             not_found = [\"empty\", \"gone\"]\n[mapping.history]\nshape = \"object\"\nnot_found = [\"empty\"]\n\
-             path = \"/h/{id}\"\nid = \"[0-9\"\n[mapping.incidents]\nunsupported = [\"limit\", \"id\"]",
-        );
-        let mut found = found.unwrap_err();
-        for (path, value, remedy) in [
-            ("mapping.alerts", "/x", "[mapping.alerts]"),
-            ("mapping.me.path", "/me", "one of models, model, history"),
-            ("mapping.model.path", "m odel", "begin the path with `/`"),
-            (
-                "mapping.model.path",
-                "m odel",
-                "no placeholder {name}; it has {id}",
-            ),
-            ("mapping.model.path", "m odel", "add {id} to the path"),
-            ("mapping.model.path", "m odel", "the character ' '"),
-            (
-                "mapping.model.complete",
-                "true",
-                "only the list of `models`",
-            ),
-            ("mapping.model.unsupported", "period", "no parameters"),
-            ("mapping.models.path", "7", "a string in double quotes"),
-            ("mapping.models.data", "data", "a JSON pointer"),
-            ("mapping.models.complete", "yes", "true or false"),
-            ("mapping.models.not_found", "404", "names no model"),
-            ("mapping.models.id", "[0-9]+", "names no model"),
-            ("mapping.history.id", "[0-9", "unclosed character class"),
-            ("mapping.models.with", "[]", "one of path, unsupported"),
-            ("mapping.providers.key_as", "", "such as \"id\""),
-            ("mapping.providers.timestamp", "/~", "~0"),
-            ("mapping.index.key_as", "id", "only a map"),
-            (
-                "mapping.drift.shape",
-                "set",
-                "\"array\", \"object\", \"map\"",
-            ),
-            (
-                "mapping.drift.not_found",
-                "gone",
-                "\"404\", \"error\", \"empty\"",
-            ),
-            ("mapping.history.not_found", "empty", "never an empty list"),
-            (
-                "mapping.history.path",
-                "/h/{id}",
-                "unsupported = [\"period\"]",
-            ),
-            (
-                "mapping.incidents.unsupported",
-                "id",
-                "\"period\", \"limit\"",
-            ),
-        ] {
-            let hit = |line: &String| {
-                line.starts_with(path) && line.contains(value) && line.contains(remedy)
-            };
-            let index = found.iter().position(hit);
-            found.remove(index.unwrap_or_else(|| panic!("{path} {value} {remedy} in {found:#?}")));
-        }
-        assert_eq!(found, Vec::<String>::new());
-    }
-
-    #[test]
     fn the_mapping_of_the_sample_is_valid() {
         let sample = sample();
         let block = sample.split_once("# [mapping.models]").unwrap().1;
@@ -472,7 +371,7 @@ mod tests {
             .map(|line| line.trim_start_matches("# "))
             .collect::<Vec<_>>()
             .join("\n");
-        let read = mapping(&format!("[mapping.models]{block}")).unwrap();
+        let read = mapping(&format!("[mapping.models]{block}"));
         assert!(read.lists_all_models);
         for field in FIELDS {
             assert!(sample.contains(&format!("# {field} = ")), "{field}");

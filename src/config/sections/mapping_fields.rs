@@ -106,51 +106,52 @@ fn field(
     if name.is_empty() || name.contains(char::is_control) {
         return Err("write a name on one line".into());
     }
-    let given = match value {
-        Value::String(from) => {
-            return mapped(endpoint, name, from, None, BTreeMap::new()).map(Some);
+    match value {
+        Value::String(from) => mapped(endpoint, name, from, None, BTreeMap::new()).map(Some),
+        Value::Table(given) if given.keys().all(|key| KEYS.contains(&key.as_str())) => {
+            from_table(endpoint, name, given)
         }
-        Value::Table(given) => given,
-        Value::Integer(_)
+        Value::Table(_)
+        | Value::Integer(_)
         | Value::Float(_)
         | Value::Boolean(_)
         | Value::Datetime(_)
-        | Value::Array(_) => {
-            return Err(FORM.into());
-        }
-    };
-    if given.keys().any(|key| !KEYS.contains(&key.as_str())) {
-        return Err(FORM.into());
+        | Value::Array(_) => Err(FORM.into()),
     }
-    let alone = |key: &str| {
-        if given.len() == 1 {
-            Ok(())
-        } else {
-            Err(format!("remove everything but `{key}`"))
-        }
-    };
+}
+
+fn from_table(
+    endpoint: &'static Endpoint,
+    name: &str,
+    given: &Table,
+) -> Result<Option<MappedField>, String> {
+    let alone = ["drop", "constant"]
+        .into_iter()
+        .find(|key| given.contains_key(*key));
+    if let Some(key) = alone.filter(|_| given.len() > 1) {
+        return Err(format!("remove everything but `{key}`"));
+    }
     if let Some(drop) = given.get("drop") {
-        alone("drop")?;
-        return if drop.as_bool() == Some(true) {
-            Ok(None)
-        } else {
-            Err("write drop = true, or remove it".into())
+        return match drop.as_bool() {
+            Some(true) => Ok(None),
+            Some(false) | None => Err("write drop = true, or remove it".into()),
         };
     }
     if let Some(value) = given.get("constant") {
-        alone("constant")?;
         return constant(endpoint, name, value).map(Some);
     }
-    let text = |key: &str| match given.get(key) {
-        Some(value) => value
-            .as_str()
-            .map(Some)
-            .ok_or_else(|| format!("write {key} as a string")),
-        None => Ok(None),
-    };
-    let from = text("from")?.unwrap_or(name);
-    let kind = text("type")?;
+    let from = text(given, "from")?.unwrap_or(name);
+    let kind = text(given, "type")?;
     mapped(endpoint, name, from, kind, words(given.get("words"))?).map(Some)
+}
+
+fn text<'t>(given: &'t Table, key: &str) -> Result<Option<&'t str>, String> {
+    let text = given.get(key).map(|value| {
+        value
+            .as_str()
+            .ok_or_else(|| format!("write {key} as a string"))
+    });
+    text.transpose()
 }
 
 fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
@@ -242,35 +243,18 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{UpstreamConfig, read_text, resolve};
-    use crate::upstream::Mapping;
+    use crate::config::tests::backend;
     use scoregate_base::routes::Route;
-
-    fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
-        let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
-        let config = resolve(&read_text(&text).unwrap());
-        let config = config.map_err(|problems| {
-            problems
-                .0
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-        })?;
-        let UpstreamConfig::Http(http) = config.upstream else {
-            panic!("it names a backend")
-        };
-        Ok(http.mapping)
-    }
 
     #[test]
     fn fields_are_read_in_all_their_forms() {
-        let read = mapping(
-            "[mapping.drift.fields]\nregime = { from = \"driftSignature\", words = { STABLE = \"stable\" } }\n\
+        let read = backend(
+            "url = \"http://127.0.0.1:4000\"\n[mapping.drift.fields]\nregime = { from = \"driftSignature\", words = { STABLE = \"stable\" } }\n\
              modelId = \"id\"\n\"ph.score\" = { from = \"phScore\", type = \"number\" }\nraw = { type = \"string\" }\n\
              unit = { constant = 1 }\nsame = {}\ndebug = { drop = true }\n\
              [mapping.model]\nfields = { latestScore = \"newest\" }\n[mapping.index]\nshape = \"object\"",
         )
-        .unwrap();
+        .mapping;
         let fields = read.description().fields;
         let of = |route| format!("{:?}", fields.get(&route).unwrap());
         for part in [
@@ -302,55 +286,5 @@ mod tests {
                 && whole.contains("debug")
                 && !whole.contains("Page-Hinkley")
         );
-    }
-
-    #[test]
-    fn problems_of_fields_are_reported_with_path_value_and_remedy() {
-        let found = mapping(
-            "[mapping.models]\nfields = \"id\"\n[mapping.model.fields]\nlatestScore = \"newest\"\nscore = \"newest\"\n\
-             [mapping.drift.fields]\nregime = { words = { A = \"b\" } }\na = 1\nb = { form = \"x\" }\n\
-             c = { drop = true, from = \"x\" }\nd = { drop = false }\ne = { constant = [1] }\n\
-             lastUpdated = { constant = \"now\" }\nf = { type = \"integer\" }\naxes = { type = \"number\" }\n\
-             g = { from = 7 }\nh = { words = { A = 1 } }\nlatestScore = \"x\"\n[mapping.index]\ndata = \"/latestScore/x\"\n\
-             [mapping.history]\ntimestamp = \"/latestScore\"\nfields = { score = \"latestScore\" }",
-        );
-        let mut found = found.unwrap_err();
-        for (path, remedy) in [
-            ("mapping.models.fields", "[mapping.models.fields]"),
-            ("mapping.model.fields.score", "only under that name"),
-            ("mapping.drift.fields.regime", "the word \"b\""),
-            ("mapping.drift.fields.a", "the name of the backend's field"),
-            ("mapping.drift.fields.b", "with from, type"),
-            ("mapping.drift.fields.c", "everything but `drop`"),
-            ("mapping.drift.fields.d", "drop = true"),
-            ("mapping.drift.fields.e", "a string, a number or a boolean"),
-            (
-                "mapping.drift.fields.lastUpdated",
-                "a constant that this field",
-            ),
-            ("mapping.drift.fields.f", "\"number\" or type = \"string\""),
-            ("mapping.drift.fields.axes", "remove `type`"),
-            ("mapping.drift.fields.g", "write from as a string"),
-            ("mapping.drift.fields.h", "a table of strings"),
-            ("mapping.drift.fields.latestScore", "of `model` only"),
-            ("mapping.index.data", "outside the value of `latestScore`"),
-            (
-                "mapping.history.timestamp",
-                "outside the value of `latestScore`",
-            ),
-            ("mapping.history.fields.score", "only under that name"),
-        ] {
-            let hit = |line: &String| line.starts_with(path) && line.contains(remedy);
-            let index = found.iter().position(hit);
-            found.remove(index.unwrap_or_else(|| panic!("{path} {remedy} in {found:#?}")));
-        }
-        assert_eq!(found, Vec::<String>::new());
-        let nested =
-            mapping("[mapping.model]\ndata = \"/newest\"\nfields = { latestScore = \"newest\" }")
-                .unwrap_err();
-        assert!(nested[0].starts_with("mapping.model.data"), "{nested:?}");
-        let entry = "[mapping.model]\nshape = \"map\"\nkey_as = \"id\"\nfields = { latestScore = \"newest\" }";
-        let entry = mapping(entry).unwrap_err();
-        assert!(entry[0].starts_with("mapping.model.shape"), "{entry:?}");
     }
 }

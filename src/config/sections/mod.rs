@@ -15,7 +15,6 @@ pub(super) mod overload;
 mod own_params;
 pub(super) mod proxies;
 pub(super) mod server;
-pub(super) mod sign_up;
 pub(super) mod site;
 pub(super) mod store;
 pub(super) mod suspects;

@@ -45,82 +45,21 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<Operator
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, read_text, resolve};
-
-    const SECRET: &str = "webhook_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"";
-
-    fn read(text: &str) -> Result<Config, String> {
-        let text = format!("upstream = \"built-in\"\n[operator]\n{text}");
-        resolve(&read_text(&text).unwrap()).map_err(|problems| problems.to_string())
-    }
+    use crate::config::tests::accepted;
 
     #[test]
     fn the_webhook_may_be_private_and_without_tls() {
-        assert!(read("").unwrap().operator.is_none());
+        assert!(accepted("").operator.is_none());
         for url in [
             "https://hooks.example.org/in",
             "http://10.0.0.7:9000/in?x=1",
             "http://[::1]:80",
             "http://ops/",
         ] {
-            assert!(
-                read(&format!("webhook = \"{url}\"\n{SECRET}"))
-                    .unwrap()
-                    .operator
-                    .is_some(),
-                "{url}"
+            let text = format!(
+                "[operator]\nwebhook = \"{url}\"\nwebhook_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\""
             );
-        }
-    }
-
-    #[test]
-    fn unusable_webhooks_are_rejected_with_the_remedy_and_without_the_secret() {
-        for (text, path, remedy) in [
-            (
-                SECRET.to_owned(),
-                "operator.webhook:",
-                "the URL for operator.webhook_secret",
-            ),
-            (
-                "webhook = \"https://x.example\"".into(),
-                "operator.webhook_secret:",
-                "whsec_",
-            ),
-            (
-                "webhook = \"https://x.example\"\nwebhook_secret = \"canary\"".into(),
-                "operator.webhook_secret:",
-                "24",
-            ),
-            (
-                format!("webhook = \"ftp://x.example\"\n{SECRET}"),
-                "operator.webhook:",
-                "http://",
-            ),
-            (
-                format!("webhook = \"https://me@x.example\"\n{SECRET}"),
-                "operator.webhook:",
-                "user name",
-            ),
-            (
-                format!("webhook = \"https://x.example/#a\"\n{SECRET}"),
-                "operator.webhook:",
-                "fragment",
-            ),
-            (
-                format!("webhook = 7\n{SECRET}"),
-                "operator.webhook:",
-                "string",
-            ),
-        ] {
-            let found = read(&text).err().unwrap_or_default();
-            assert!(
-                found.starts_with(path) && found.contains(remedy),
-                "{text}: {found}"
-            );
-            assert!(
-                found.lines().count() == 1 && !found.contains("canary"),
-                "{text}: {found}"
-            );
+            assert!(accepted(&text).operator.is_some(), "{url}");
         }
     }
 }

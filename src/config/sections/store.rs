@@ -1,14 +1,15 @@
 //! Reads `[store]`: the database that several gateways share.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use scoregate_store::{
     BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
 };
 
+use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
-use crate::config::{Config, ConfigProblems};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
@@ -39,20 +40,24 @@ pub(in crate::config) fn database(reading: &mut ConfigReader<'_>) -> Option<Data
         }
         return None;
     }
-    let ca_file = reading.optional_path(CA_FILE);
-    let may_be_plain = ca_file.is_some() || reading.flag("store.plain_text");
-    let listen_address = reading
-        .maybe(LISTEN_URL)
-        .and_then(|_| address_in(reading, LISTEN_URL, may_be_plain));
+    let ca_file: Option<PathBuf> = reading.optional(CA_FILE);
+    let may_be_plain = ca_file.is_some() || reading.get("store.plain_text");
+    let listen_address = address_in(reading, LISTEN_URL, may_be_plain);
+    let address = address_in(reading, URL, may_be_plain);
+    let schema = schema(reading);
+    let client_certificate = client_certificate(reading, ca_file.is_some());
+    let password = reading.secret("store.password", 1);
+    let start_timeout = reading.get("store.start_timeout");
+    let timeout = reading.get("store.timeout");
     Some(DatabaseSettings {
-        address: address_in(reading, URL, may_be_plain)?,
+        address: address?,
         listen_address,
-        password: reading.secret("store.password", 1),
-        client_certificate: client_certificate(reading, ca_file.is_some()),
+        password,
+        client_certificate,
         ca_file,
-        schema: schema(reading)?,
-        start_timeout: reading.duration("store.start_timeout"),
-        timeout: reading.duration("store.timeout"),
+        schema: schema?,
+        start_timeout,
+        timeout,
     })
 }
 
@@ -61,7 +66,7 @@ fn address_in(
     path: &str,
     may_be_plain: bool,
 ) -> Option<DatabaseAddress> {
-    match DatabaseAddress::parse(&reading.text(path)) {
+    match DatabaseAddress::parse(&reading.optional::<String>(path)?) {
         Ok(address) if may_be_plain || address.is_local() => Some(address),
         Ok(_) => {
             reading.reject(
@@ -83,12 +88,13 @@ fn address_in(
 
 /// The number of gateways that share the database.
 pub(in crate::config) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
-    NonZeroU32::new(reading.number("store.gateways")).unwrap_or(NonZeroU32::MIN)
+    let gateways = reading.optional("store.gateways");
+    gateways.unwrap_or(NonZeroU32::MIN)
 }
 
 /// Name of this gateway in the list of gateways.
 pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
-    let name = reading.optional_text(NODE_NAME)?;
+    let name: String = reading.optional(NODE_NAME)?;
     if name.chars().count() > MAX_NAME {
         reading.reject(NODE_NAME, format!("write at most {MAX_NAME} characters"));
     }
@@ -97,8 +103,7 @@ pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<Str
 
 /// Maximum age of the keys, which only a database can change elsewhere.
 pub(in crate::config) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
-    reading.maybe(MAX_AGE)?;
-    let age = reading.duration(MAX_AGE);
+    let age = reading.optional(MAX_AGE)?;
     if reading.maybe(URL).is_none() {
         reading.reject(
             MAX_AGE,
@@ -130,14 +135,14 @@ fn client_certificate(
 
 fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
     let path = "store.schema";
-    let name = SchemaName::parse(&reading.text(path));
+    let name = SchemaName::parse(&reading.optional::<String>(path)?);
     name.map_err(|error| reading.reject(path, error.to_string()))
         .ok()
 }
 
 /// Reads the TLS files of the database, or reports the first unusable one.
-pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
-    let Some(database) = &config.database else {
+pub fn check_database_files(database: Option<&DatabaseSettings>) -> Result<(), ConfigProblems> {
+    let Some(database) = database else {
         return Ok(());
     };
     database.read_files().map(drop).map_err(|bad| {
@@ -153,101 +158,20 @@ pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{read_text, resolve};
-
-    use super::*;
-
-    fn read(text: &str) -> Result<Config, Vec<String>> {
-        let text = format!("upstream = \"built-in\"\n[store]\n{text}");
-        resolve(&read_text(&text).unwrap())
-            .map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn without_a_url_the_store_is_the_file_in_the_data_directory() {
-        assert!(read("").unwrap().database.is_none());
-        let found = read("schema = \"site\"").unwrap_err();
-        assert!(
-            found.len() == 1
-                && found[0].starts_with("store.schema")
-                && found[0].contains("store.url")
-        );
-    }
+    use crate::config::tests::accepted;
 
     #[test]
     fn a_database_on_another_machine_needs_tls_unless_plain_text_is_allowed() {
-        let remote = "url = \"postgresql://gateway@db.example/scoregate\"\n";
-        let found = read(remote).unwrap_err();
-        assert!(
-            found.len() == 1 && found[0].contains("store.ca_file"),
-            "{found:?}"
-        );
+        assert!(accepted("").database.is_none());
+        let remote = "[store]\nurl = \"postgresql://gateway@db.example/scoregate\"\n";
         for allowed in ["ca_file = \"ca.pem\"", "plain_text = true"] {
-            let config = read(&format!("{remote}{allowed}")).unwrap();
+            let database = accepted(&format!("{remote}{allowed}")).database.unwrap();
             assert_eq!(
-                config.database.unwrap().address.to_string(),
+                database.address.to_string(),
                 "gateway@db.example:5432/scoregate"
             );
         }
-        assert!(
-            read("url = \"postgresql://gateway@127.0.0.1/scoregate\"")
-                .unwrap()
-                .database
-                .is_some()
-        );
-    }
-
-    #[test]
-    fn every_problem_of_the_store_is_reported_without_its_password() {
-        let found = |text: &str| read(text).err().unwrap_or_default();
-        let local = "url = \"postgresql://gateway@localhost/scoregate\"\n";
-        for (text, path, remedy) in [
-            ("url = \"localhost\"".into(), "store.url", "postgresql://"),
-            (
-                "url = \"postgresql://g:canary@localhost\"".into(),
-                "store.url",
-                "store.password_file",
-            ),
-            (
-                format!("{local}listen_url = \"x\""),
-                "store.listen_url",
-                "postgresql://",
-            ),
-            (
-                format!("{local}schema = \"Site\""),
-                "store.schema",
-                "lower-case",
-            ),
-            (format!("{local}timeout = 3"), "store.timeout", "10s"),
-            (
-                format!("{local}node_name = \"{}\"", "x".repeat(254)),
-                "store.node_name",
-                "at most 253",
-            ),
-            (format!("{local}ca_file = 3"), "store.ca_file", "path"),
-            (
-                format!("{local}ca_file = \"a\"\nclient_key = \"b\""),
-                "store.client_certificate",
-                "client_key",
-            ),
-            (
-                format!("{local}ca_file = \"a\"\nclient_certificate = \"b\""),
-                "store.client_key",
-                "private key",
-            ),
-            (
-                format!("{local}client_certificate = \"a\"\nclient_key = \"b\""),
-                "store.client_certificate",
-                "ca_file",
-            ),
-        ] {
-            let found = found(&text);
-            assert_eq!(found.len(), 1, "{text}: {found:?}");
-            assert!(
-                found[0].starts_with(path) && found[0].contains(remedy),
-                "{found:?}"
-            );
-            assert!(!found[0].contains("canary"), "{found:?}");
-        }
+        let local = "store.url = \"postgresql://gateway@127.0.0.1/scoregate\"";
+        assert!(accepted(local).database.is_some());
     }
 }

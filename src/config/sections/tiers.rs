@@ -8,11 +8,10 @@ use scoregate_base::plans::{
 use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 
 use crate::config::config_reader::ConfigReader;
+use crate::config::table_reader::{TableReader, list};
 
 /// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
-/// Settings that every tier has.
-const NEEDED: [&str; 3] = ["minute", "day", "paid"];
 const NAME: &str =
     "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
 const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and some period must remain";
@@ -31,8 +30,9 @@ pub(in crate::config) fn read(
     }
     reading.at_most("tiers", names.len(), MOST_TIERS, "tiers");
     let tiers = names.into_iter().map(|name| {
+        let table = TableReader::at(reading, format!("tiers.{name}"));
         TierTable {
-            reading: &mut *reading,
+            table,
             name,
             endpoints,
         }
@@ -43,7 +43,7 @@ pub(in crate::config) fn read(
 
 /// One table.
 struct TierTable<'r, 'w> {
-    reading: &'r mut ConfigReader<'w>,
+    table: TableReader<'r, 'w>,
     name: &'w str,
     endpoints: &'r EndpointTable,
 }
@@ -57,7 +57,7 @@ impl TierTable<'_, '_> {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !well_formed {
-            self.reading.problem(&format!("tiers.{name}"), None, NAME);
+            self.table.problem("", NAME);
         }
         let limits = TierLimits {
             minute: self.limit("minute"),
@@ -65,7 +65,7 @@ impl TierTable<'_, '_> {
         };
         let remedy =
             "write true or false: whether the tier has access to `latest` and to reserved fields";
-        let paid = self.read("paid", remedy, Value::as_bool);
+        let paid = self.table.needed("paid", remedy, Value::as_bool);
         let rights = if paid == Some(true) {
             Rights::PAID
         } else {
@@ -84,29 +84,37 @@ impl TierTable<'_, '_> {
                 .ok()
                 .filter(|number| (1..=1_000_000_000).contains(number))
         };
-        self.read(setting, "write an integer from 1 to 1000000000", read)
-            .unwrap_or(1)
+        let remedy = "write an integer from 1 to 1000000000";
+        self.table.needed(setting, remedy, read).unwrap_or(1)
     }
 
     fn narrowed(&mut self, mut rights: Rights, sets: &mut FieldSets) -> Rights {
+        let table = &mut self.table;
         let periods = |value: &Value| rights.with_periods(list(value, Period::parse)?);
-        rights = self.read("periods", PERIODS, periods).unwrap_or(rights);
+        rights = table
+            .optional("periods", PERIODS, periods)
+            .unwrap_or(rights);
         for route in DEEP {
             let depth = |value: &Value| rights.with_depth(route, Period::parse(value.as_str()?)?);
-            rights = self.read(route.name(), DEPTH, depth).unwrap_or(rights);
+            rights = table.optional(route.name(), DEPTH, depth).unwrap_or(rights);
         }
         let endpoints = self.endpoints;
         let named = |name: &str| endpoints.stored().find(|endpoint| endpoint.name == name);
         let only = |value: &Value| Some(rights.with_endpoints(list::<_, Vec<_>>(value, named)?));
-        rights = self
-            .read(
+        rights = table
+            .optional(
                 "endpoints",
                 "write a list of names of endpoints, such as \"models\"",
                 only,
             )
             .unwrap_or(rights);
+        self.seeing(rights, sets)
+    }
 
-        let reserved: FieldPaths = endpoints
+    /// The rights with the reserved fields that the tier sees.
+    fn seeing(&mut self, rights: Rights, sets: &mut FieldSets) -> Rights {
+        let reserved: FieldPaths = self
+            .endpoints
             .iter()
             .flat_map(Endpoint::reserved_fields)
             .collect();
@@ -116,36 +124,13 @@ impl TierTable<'_, '_> {
             let is_wider =
                 !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
             if is_wider {
-                None
-            } else {
-                sets.place(&seen, &reserved)
+                return None;
             }
+            sets.place(&seen, &reserved)
         };
-        let fields = self.read("fields", &format!("{FIELDS} {reserved:?}"), seen);
+        let fields = self
+            .table
+            .optional("fields", format!("{FIELDS} {reserved:?}"), seen);
         fields.map_or(rights, |fields| rights.with_fields(fields))
     }
-
-    /// Reads a setting, and rejects it if it is invalid, or needed and absent.
-    fn read<T>(
-        &mut self,
-        setting: &str,
-        remedy: &str,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Option<T> {
-        let path = format!("tiers.{}.{setting}", self.name);
-        let value = self.reading.maybe(&path);
-        let read = value.and_then(read);
-        if read.is_none() && (value.is_some() || NEEDED.contains(&setting)) {
-            self.reading.reject(&path, remedy);
-        }
-        read
-    }
-}
-
-fn list<T, C: FromIterator<T>>(value: &Value, of: impl Fn(&str) -> Option<T>) -> Option<C> {
-    value
-        .as_array()?
-        .iter()
-        .map(|one| of(one.as_str()?))
-        .collect()
 }

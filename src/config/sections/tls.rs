@@ -10,6 +10,7 @@ use scoregate_base::clock::Wall;
 
 use crate::config::config_reader::ConfigReader;
 use crate::config::file::ConfigValues;
+use crate::config::table_reader::TableReader;
 use crate::config::{ConfigProblem, ConfigProblems};
 
 pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
@@ -21,32 +22,22 @@ pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<Cer
 }
 
 fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
-    let certificate = file(
-        reading,
-        &format!("tls.{name}.certificate"),
-        "its certificate, in PEM",
-    );
-    let key = file(
-        reading,
-        &format!("tls.{name}.key"),
-        "its private key, in PEM",
-    );
+    let mut table = TableReader::at(reading, format!("tls.{name}"));
     CertificateFiles {
         name: name.to_owned(),
-        certificate,
-        key,
+        certificate: file(&mut table, "certificate", "its certificate, in PEM"),
+        key: file(&mut table, "key", "its private key, in PEM"),
     }
 }
 
-fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
-    let file = reading
-        .maybe(path)
-        .and_then(Value::as_str)
-        .filter(|file| !file.is_empty());
-    if file.is_none() {
-        reading.reject(path, format!("write the path of {what}, in double quotes"));
-    }
-    PathBuf::from(file.unwrap_or_default())
+fn file(table: &mut TableReader<'_, '_>, setting: &str, what: &str) -> PathBuf {
+    let remedy = format!("write the path of {what}, in double quotes");
+    table
+        .needed(setting, remedy, |value| {
+            value.as_str().filter(|file| !file.is_empty())
+        })
+        .map(PathBuf::from)
+        .unwrap_or_default()
 }
 
 /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
@@ -55,7 +46,7 @@ pub(in crate::config) fn no_plain_http_by_accident(
     listen: SocketAddr,
     has_tls: bool,
 ) {
-    let may = reading.flag("server.plain_http");
+    let may = reading.get::<bool>("server.plain_http");
     if listen.ip().is_loopback() || has_tls || may {
         return;
     }
@@ -94,49 +85,16 @@ pub fn read_certificates(
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{read_text, resolve};
-
-    fn problems(text: &str) -> Vec<String> {
-        let text = format!("upstream = \"built-in\"\n{text}");
-        let found = resolve(&read_text(&text).unwrap())
-            .err()
-            .map(|problems| problems.0)
-            .unwrap_or_default();
-        found.iter().map(ToString::to_string).collect()
-    }
+    use crate::config::tests::accepted;
 
     #[test]
-    fn plain_http_on_a_network_must_be_allowed_explicitly() {
-        assert_eq!(problems("listen = \"[::1]:80\""), Vec::<String>::new());
+    fn plain_http_is_accepted_on_loopback_and_where_it_is_allowed() {
+        accepted("listen = \"[::1]:80\"");
         for open in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
-            let found = problems(&format!("listen = \"{open}\""));
-            assert!(
-                found.len() == 1 && found[0].contains(open) && found[0].contains("plain_http"),
-                "{found:?}"
-            );
-            assert!(problems(&format!("listen = \"{open}\"\nserver.plain_http = true")).is_empty());
-            let tls = "[tls.default]\ncertificate = \"a.pem\"\nkey = \"a.key\"";
-            assert!(problems(&format!("listen = \"{open}\"\n{tls}")).is_empty());
+            accepted(&format!("listen = \"{open}\"\nserver.plain_http = true"));
+            accepted(&format!(
+                "listen = \"{open}\"\n[tls.default]\ncertificate = \"a.pem\"\nkey = \"a.key\""
+            ));
         }
-    }
-
-    #[test]
-    fn a_certificate_needs_both_files_and_nothing_else() {
-        let found =
-            problems("[tls.a]\ncertificate = \"a.pem\"\n[tls.b]\nkey = 7\n[tls.c]\nkeys = \"x\"");
-        for (path, words) in [
-            ("tls.a.key", "private key"),
-            ("tls.b.certificate", "certificate"),
-            ("tls.b.key", "found 7"),
-            ("tls.c.keys", "no such setting"),
-            ("tls.c.key:", "private key"),
-            ("tls.c.certificate", "certificate"),
-        ] {
-            let hit = found
-                .iter()
-                .any(|line| line.starts_with(path) && line.contains(words));
-            assert!(hit, "{path} {words} in {found:#?}");
-        }
-        assert_eq!(found.len(), 6, "{found:#?}");
     }
 }

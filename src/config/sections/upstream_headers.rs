@@ -38,7 +38,7 @@ const RESERVED: [&str; 23] = [
 
 /// The header of the credential.
 pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
-    let text = reading.text(CREDENTIAL);
+    let text: String = reading.get(CREDENTIAL);
     let has_credential = ["upstream.credential", "upstream.credential_file"]
         .iter()
         .any(|path| reading.maybe(path).is_some());

@@ -4,7 +4,6 @@ mod bad_upstream_responses;
 mod builtin_backend;
 mod builtin_upstream;
 mod configured_endpoints;
-mod endpoint_mistakes;
 mod faults;
 mod mapping;
 mod oversized_responses;
