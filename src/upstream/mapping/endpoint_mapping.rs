@@ -239,7 +239,7 @@ impl EndpointMapping {
         if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
             && let Some(other) = super::model_id::other_id(key.route, requested, &body, &each)?
         {
-            tracing::debug!(document = %key, %other, "the backend answered about another model");
+            tracing::debug!(document = %key, %other, "the response is about another model");
             return Ok(None);
         }
         // An invalid time is ignored, and the next best one is used.
