@@ -1,4 +1,4 @@
-//! The paths of the side port. Any other one is answered with 404 and the list of them.
+//! The paths of the side port. Any other path gets a 404 with the list of paths.
 //!
 //! Methods, and all other paths below these, are matched in `serve` and in `command`.
 

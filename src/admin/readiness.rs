@@ -30,8 +30,8 @@ pub enum Unreadiness {
     /// The database was unreachable at the start.
     #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
-    /// The database is unreachable, and other gateways hold the shares of the grace.
-    #[error("database unreachable; other gateways hold the shares of the grace")]
+    /// The database is unreachable, and other gateways hold shares of the grace.
+    #[error("database unreachable; other gateways hold shares of the grace")]
     WithoutGrace,
     /// The database answers, and refuses the connections of this gateway.
     #[error("no units were leased since the start, and the database refuses this gateway: {0}")]
@@ -75,8 +75,9 @@ impl Readiness {
     }
 }
 
-/// Decides whether a gateway is ready. If the database is unreachable for all, they must not leave the load balancer together.
-/// So a gateway that has leased units stays ready without it, unless live gateways held shares of the grace and this one none.
+/// Decides whether a gateway is ready. If the database is unreachable for all, they must not leave the load balancer
+/// together. So a gateway that has leased units stays ready without it, unless other live gateways held grace shares
+/// and this one did not.
 fn readiness(
     is_serving: bool,
     stalled: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The built-in backend as an HTTP service of its own, for gateways on other machines.
+//! The built-in backend as a separate HTTP service, for gateways on other machines.
 //!
 //! It implements what a gateway expects of any backend: the paths of the API except `/me`, without keys, with
 //! validators and the time of its next refresh. It does not distinguish callers, so the default period is `latest`,

@@ -1,6 +1,7 @@
 //! Error responses, in the format of the API.
 //!
-//! The body is that of the gateway's errors, without what only a gateway knows: limits, request id, docs page.
+//! The body is like the body of the gateway's errors, without the parts that only a gateway knows: limits, request
+//! id, docs page.
 
 use bytes::Bytes;
 

@@ -1,8 +1,8 @@
 //! A document: built once, off the request path, from one response of the backend; served many times.
 //!
-//! It has a form for each set of fields that a tier sees: the full one, the Free form without fields for paid callers, and
-//! those of the settings. Forms that are equal share their bytes. The form is chosen by the caller's rights. Items are
-//! spliced in as raw bytes: no field is lost, reordered or rounded.
+//! It has a form for each set of fields that a tier sees: the full one, the Free form without fields for paid
+//! callers, and the sets of the settings. Forms that are equal share their bytes. The form is chosen by the caller's
+//! rights. Items are spliced in as raw bytes: no field is lost, reordered or rounded.
 
 use std::sync::Arc;
 
@@ -192,7 +192,7 @@ impl Document {
     }
 
     /// The time of the data, from which the next refresh is computed: as stated last by the backend; for a document
-    /// with two forms, that of the Free form.
+    /// with two forms, the time of the Free form.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
     }

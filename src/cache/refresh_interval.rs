@@ -1,5 +1,5 @@
-//! When to poll the backend for a refresh: at the expected time, then at growing intervals until it has,
-//! and occasionally in between, so that an early refresh is detected.
+//! When to poll the backend for a refresh: at the expected time, then at growing intervals until it has happened, and
+//! occasionally in between, so that an early refresh is detected.
 //!
 //! Pure. Requests are made by `documents::refresher`.
 

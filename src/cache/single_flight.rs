@@ -1,7 +1,7 @@
 //! One fetch per document, independent of any client.
 //!
 //! Callers that miss a document join its flight: the first becomes its [`FlightLeader`] and must have the fetch made
-//! by a task of its own; all of them wait, each as long as it likes. When the fetch ends, by a result, a failure or a
+//! by a separate task; each caller waits as long as it chooses. When the fetch ends, by a result, a failure or a
 //! panic, the flight is removed and its waiters wake up.
 
 use std::pin::pin;

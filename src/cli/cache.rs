@@ -41,7 +41,7 @@ enum CacheCommand {
         scoregate cache purge '/api/v1/models/atlas/history?period=7d' --data-dir DIR\n  \
         scoregate cache purge /api/v1/models/:id --data-dir DIR\n  \
         scoregate cache purge all --hard --data-dir DIR\n\n\
-        A model or parameters that are left out match all. Purged documents are served stale while they are refreshed;\n\
+        Omitted models and parameters match all. Purged documents are served stale while they are refreshed;\n\
         with --hard they are removed, and the next request for each waits for the backend.")]
     Purge(PurgeBody),
 }

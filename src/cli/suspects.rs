@@ -183,8 +183,8 @@ fn letter(view: &EvidenceView) -> String {
         )
     }));
     text.extend(advice.iter().map(|sentence| format!("\n{sentence}\n")));
-    text + "\nPlease write to us what the application does. If you do not expect this use, somebody else may have the key: \
-            replace it on the page of your account.\n"
+    text + "\nPlease write to us and describe what the application does. If you did not expect this use, somebody \
+             else may have the key: replace it on the page of your account.\n"
 }
 
 /// An estimate, which may be too large to be made.

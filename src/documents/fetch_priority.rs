@@ -1,7 +1,7 @@
 //! The priority of a fetch, and the trace it belongs to.
 //!
-//! A fetch belongs to no client. Its trace is that of the request that started it. Requests that join later can raise
-//! its priority but do not change its trace. The order of the queue is in `upstream`.
+//! A fetch belongs to no client. It belongs to the trace of the request that started it. Requests that join later can
+//! raise its priority but do not change its trace. The order of the queue is in `upstream`.
 
 use std::sync::Arc;
 

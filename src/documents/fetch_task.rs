@@ -1,6 +1,6 @@
 //! One fetch: requests a document from the backend, and stores the response or remembers the failure.
 //!
-//! It runs in a task of its own. Which fetches are made is decided in `fetcher`.
+//! It runs in a separate task. Which fetches are made is decided in `fetcher`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -339,8 +339,8 @@ impl FetchWorker {
             let stated = stated.rfc3339();
             let newer = newer.rfc3339();
             return Err(invalid(&format!(
-                "its data is of {stated}, older than data of {newer} that was received before; \
-                 `scoregate cache purge {} --hard` accepts it",
+                "its data is from {stated}, older than the data from {newer} received before; \
+                 to accept it, run `scoregate cache purge {} --hard`",
                 leader.key().address()
             )));
         }
@@ -350,7 +350,7 @@ impl FetchWorker {
         let suspected = Arc::new(before.suspected());
         leader.while_current(|| self.documents.put(leader.key().clone(), suspected));
         Err(invalid(
-            "it is empty, and the previous response was not; a second one is accepted",
+            "it is empty, unlike the previous response; a second empty one is accepted",
         ))
     }
 

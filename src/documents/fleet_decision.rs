@@ -1,6 +1,6 @@
 //! Decides what a gateway does about a document that several gateways share. Pure.
 //!
-//! All times are those of the store's clock, converted so that an error makes a document older, never newer.
+//! All times are by the store's clock, converted so that an error makes a document older, never newer.
 
 use std::time::Duration;
 
@@ -128,8 +128,8 @@ pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     .mono_at(wall)
 }
 
-/// The detection of a refresh that is the same one, if it is this or a later one: a document that changed was confirmed
-/// before it.
+/// The earliest time of a refresh that explains a change of this document: just after the document was last confirmed.
+/// A refresh that another gateway detected at this time or later is the same one.
 pub(super) fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
     let confirmed = before.published.map_or_else(
         || earliest(clock, before.confirmed),

@@ -21,7 +21,8 @@ struct RecordLabel {
     backend: String,
     items: usize,
     generated_at: u64,
-    /// The dates of the full form and of the Free form; those of others, if one differs from that of the Free form.
+    /// The dates of the full form and of the Free form, and of the other forms if one of them differs from the Free
+    /// form.
     forms: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,

@@ -93,7 +93,7 @@ impl RefreshSchedule {
         (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
-    /// Records the time of data that follow the backend's refreshes. Times in the future are those of a wrong clock.
+    /// Records the time of data that follow the backend's refreshes. Times in the future come from a wrong clock.
     pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
         self.newest
             .fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);

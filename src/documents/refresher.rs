@@ -1,5 +1,5 @@
-//! Keeps documents current: polls the backend on a schedule for refreshes, and if so refreshes the
-//! documents in use, most used first. Stored documents are served meanwhile.
+//! Keeps documents current: polls the backend for refreshes on a schedule, and after one refreshes the documents in
+//! use, most used first. Stored documents are served meanwhile.
 //!
 //! One request suffices to detect a refresh: for the most used document, conditional if the backend allows it. Once a
 //! refresh is overdue, a changed document fetched for a request also indicates it. Documents not in use are refreshed
@@ -132,8 +132,8 @@ impl Refresher {
         self.is_active.load(Ordering::Acquire)
     }
 
-    /// The interval of refreshes, which begins with the first document. Fetches one if no request does and the backend is to
-    /// be polled all the same.
+    /// The interval of refreshes, which begins with the first document. Fetches one if no request does and the
+    /// backend is to be polled anyway.
     async fn begun(&self) -> RefreshInterval {
         let mut wait = Duration::ZERO;
         loop {

@@ -1,6 +1,6 @@
 //! Takes documents that other gateways fetched, and publishes those that this one fetched.
 //!
-//! Whose turn it is is known to `fleet_documents`. Without a shared store every fetch goes to the backend.
+//! `fleet_documents` decides whose turn it is. Without a shared store every fetch goes to the backend.
 
 use std::sync::Arc;
 

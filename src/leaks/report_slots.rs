@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use scoregate_base::limits::network;
 
-/// Maximum number of reports that are processed concurrently, and of those from one address: who has signed reports can send
-/// them again.
+/// Maximum number of reports that are processed concurrently, in total and from one address: a client that has signed
+/// reports can send them again.
 const AT_ONCE: usize = 16;
 const OF_ADDRESS: usize = 8;
 

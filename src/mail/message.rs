@@ -34,7 +34,7 @@ pub(super) enum InvalidMail {
     Recipient,
     #[error("the message id is invalid")]
     MessageId,
-    #[error("no message can be made of its parts")]
+    #[error("the message cannot be built")]
     Parts,
 }
 

@@ -51,7 +51,8 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     ))
 }
 
-/// An instant as hours and minutes if it has the date of the previous one in its column. Its text is half of the tokens of a row.
+/// A time as hours and minutes if it has the date of the previous one in its column. Its text takes half of the
+/// tokens of a row.
 fn without_repeated_date(cell: String, previous: &mut String) -> String {
     let parts = cell
         .strip_suffix(":00Z")

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
-/// The policy of files that are not HTML. Browsers display text and JSON with styles of their own.
+/// The policy of files that are not HTML. Browsers display text and JSON with their own styles.
 pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon and forms that are sent

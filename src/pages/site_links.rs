@@ -25,7 +25,7 @@ pub struct SiteLinks {
 }
 
 impl SiteLinks {
-    /// URL of the terms of service, relative if they are those of the docs page.
+    /// URL of the terms of service, relative if they are on the docs page.
     pub(super) fn terms(&self) -> &str {
         self.terms_url.as_deref().unwrap_or(TERMS)
     }

@@ -264,7 +264,7 @@ impl DirectoryKeeper {
                 .store
                 .changed_after(progress.position.clone(), CHANGES)
                 .await?;
-            // The clock of a shared store is that of all its gateways.
+            // All gateways of a shared store follow its clock.
             if let Some(offset) = changed
                 .clock
                 .and_then(|reference| self.changes.clock.follow(reference, sent))
@@ -337,7 +337,7 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// The current day. A clock that was set back does not reopen a day: that of the ledger stays in force.
+    /// The current day. A clock that was set back does not reopen a day: the day of the ledger stays in force.
     async fn current_day(&self) -> StoreResult<Day> {
         let today = self.changes.clock.now().wall.day();
         Ok(self

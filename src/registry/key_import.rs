@@ -1,6 +1,6 @@
 //! Imports keys created elsewhere, by their SHA-256.
 //!
-//! Each key is a change of its own, durable before it is reported, so an interrupted batch loses nothing that was
+//! Each key is a separate change, durable before it is reported, so an interrupted batch loses nothing that was
 //! reported. The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is
 //! checked in `admin::key_lines` and `cli`.
 
@@ -322,7 +322,7 @@ impl KeyRecord {
             .map(|(field, _)| field);
         let reason = || {
             format!(
-                "differs from what {} has; `scoregate keys show` shows that",
+                "differs from the application {}; see `scoregate keys show`",
                 there.id
             )
         };
@@ -377,5 +377,8 @@ fn twice() -> BadField {
 }
 
 fn of_another() -> BadField {
-    BadField::new("sha256", "is a key of another application; a key has one")
+    BadField::new(
+        "sha256",
+        "belongs to another application; a key has only one",
+    )
 }

@@ -175,7 +175,7 @@ impl LeakedKeys {
         };
         let text = format!(
             "The key of {service} that begins with {shown} was found in public, so it {state}. It belongs to the \
-             application {id}.\n\nFound at:\n{}{more}\n\nRemove the key there, and replace it by a new one wherever you \
+             application {id}.\n\nFound at:\n{}{more}\n\nRemove the key there, and replace it with a new one wherever you \
              use it. Do not reinstate it: everyone who has seen it can use it.",
             places.join("\n")
         );

@@ -36,7 +36,7 @@ pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     Ok(data_encoding::HEXLOWER.encode(&id))
 }
 
-/// The message with a paragraph for each of its own.
+/// The message as HTML, with its paragraphs.
 fn html(subject: &str, message: &str) -> String {
     let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
     let mut html = format!(

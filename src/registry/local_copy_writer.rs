@@ -58,7 +58,7 @@ enum CopyWrite {
 }
 
 impl LocalCopyWriter {
-    /// Keeps the copy in `local` equal to the applications in `store`. `freshness` is that of the key directory.
+    /// Keeps the copy in `local` equal to the applications in `store`. `freshness` is the state of the key directory.
     pub fn new(
         local: Arc<LocalFile>,
         store: Arc<dyn Store>,

@@ -67,7 +67,7 @@ impl NoticeTexts {
         let page = application.map_or_else(String::new, |id| format!("/applications/{id}"));
         let message = format!(
             "{happened}\n\n{advice}\n\n{root}/account{page}\n\n\
-             You get this mail because of the notices that your account has chosen. Change them at {root}/account"
+             You get this mail because your account has chosen such notices. Change them at {root}/account"
         );
         let message_id = format!("{}.{about}@{}", kind.word(), self.domain);
         let subject = format!("{service}: {subject}");
@@ -114,7 +114,7 @@ impl NoticeTexts {
                 "Somebody signed in to your account with a link from your mail at {}.",
                 at.rfc3339()
             ),
-            advice: "If that was not you, somebody reads your mail: secure your mailbox, then sign in and sign out everywhere.",
+            advice: "If that was not you, somebody else can read your mail: secure your mailbox, then sign in and sign out everywhere.",
             application: None,
             data: json!({}),
         };

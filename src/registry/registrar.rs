@@ -173,7 +173,7 @@ impl Registrar {
             .map(|texts| texts.of_sign_in(session, at))
     }
 
-    /// The kinds of notices that an owner gets who has these applications: the chosen ones, or those of the tiers.
+    /// The kinds of notices for an owner of these applications: the chosen ones, or the defaults of the tiers.
     pub fn notices_of(
         &self,
         owner: &StoredOwner,
@@ -287,7 +287,7 @@ impl Registrar {
 
     /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter
     /// case, with several keys, none may expire later than before: a rotation may be about to retire one. An expired
-    /// key is reactivated by its own name only; a revoked key never.
+    /// key is reactivated only if it is named; a revoked key never.
     pub async fn set_expiry(
         &self,
         who: impl Into<Actor<'_>>,
@@ -349,7 +349,7 @@ impl Registrar {
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
-    /// Those of these applications that exist and can be read, with the units granted for `day`.
+    /// The listed applications that exist and can be read, with the units granted for `day`.
     pub async fn find(
         &self,
         ids: Vec<ApplicationId>,

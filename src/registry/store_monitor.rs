@@ -43,7 +43,7 @@ impl StoreMonitor {
     /// the end. Called every few seconds.
     pub async fn check_file(&self) {
         let health = Arc::clone(&self.health);
-        // On a thread of its own: a disk that hangs must not block a serving thread.
+        // Runs on a separate thread: a disk that hangs must not block a serving thread.
         let Ok(found) = tokio::task::spawn_blocking(move || health.missing_or_replaced()).await
         else {
             return;

@@ -10,7 +10,8 @@ use super::mailbox::MailDomains;
 /// Settings of the site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// The public address, without a trailing slash. Links by e-mail begin with it. Empty for that of the port.
+    /// The public address, without a trailing slash. Links by e-mail begin with it. If it is empty, it is the address
+    /// of the port.
     pub root: String,
     /// The tier of new applications.
     pub tier: String,
@@ -35,7 +36,7 @@ pub struct SiteConfig {
 }
 
 impl SiteConfig {
-    /// Sets the public address if it is that of the port.
+    /// Sets the public address to the address of the port if none is configured.
     #[must_use]
     pub fn at(mut self, port: SocketAddr) -> Self {
         if self.root.is_empty() {

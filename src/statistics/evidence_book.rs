@@ -65,8 +65,8 @@ impl EvidenceBook {
         Ok(())
     }
 
-    /// Records the hours before `until`. If the store cannot be reached, the next call records those of the last few hours. One
-    /// call at a time, and once no request of such an hour can be added.
+    /// Records the hours before `until`. If the store cannot be reached, the next call repeats the last few hours.
+    /// Calls must not overlap, and are made once no request of such an hour can be added.
     pub(crate) async fn record(
         &self,
         store: &dyn EvidenceStore,

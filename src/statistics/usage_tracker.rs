@@ -1,6 +1,6 @@
 //! Usage of unauthenticated clients: those with the most refused requests of the day.
 //!
-//! In memory, since the start of the process or midnight UTC, in bounded space. Those of applications are in
+//! In memory, since the start of the process or midnight UTC, in bounded space. Applications are counted in
 //! `application_usage`.
 
 use std::net::IpAddr;

@@ -9,7 +9,7 @@ use scoregate_store::{
     IncidentState, MessageSubject, NewStatusMessage, StatusMessage, StatusStore, StoreError,
 };
 
-/// Maximum number of messages listed, besides those of open incidents.
+/// Maximum number of messages listed, without the messages of open incidents.
 const LIST: usize = 1_000;
 
 /// Posts and lists messages.
@@ -67,7 +67,7 @@ impl StatusMessages {
             .await?)
     }
 
-    /// The newest messages and those of open incidents, newest first.
+    /// The newest messages and all messages of open incidents, newest first.
     pub async fn list(&self, limit: usize) -> Result<Vec<StatusMessage>, StoreError> {
         self.store.status_messages(limit.clamp(1, LIST)).await
     }

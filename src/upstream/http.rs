@@ -201,7 +201,7 @@ impl HttpUpstream {
             USER_AGENT,
             HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
         );
-        // A credential without control characters is a valid header, and those of files have none.
+        // A credential without control characters is a valid header value, and credentials from files have none.
         if let Ok(Some(credential)) = self.config.credential_value() {
             headers.insert(self.config.credential_header.clone(), credential);
         }
@@ -353,8 +353,8 @@ fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
     UpstreamFailure::Unreachable(reasons.join(": "))
 }
 
-/// The result by the status alone. Otherwise the body is needed: it is the data, or it may state instead of this failure
-/// that the model does not exist.
+/// The result by the status alone. Otherwise the body is needed: it is the data, or it may state that the model does
+/// not exist.
 fn by_status(
     response: &Response<Incoming>,
     key: &DocumentKey,

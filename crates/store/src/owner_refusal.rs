@@ -9,25 +9,24 @@ pub enum OwnerRefusal {
     #[error("there is no account {0}; `scoregate accounts list` lists all")]
     Unknown(OwnerId),
     /// The account is suspended.
-    #[error("account {0} is suspended; `scoregate accounts resume {0}` ends that")]
+    #[error("account {0} is suspended; `scoregate accounts resume {0}` lifts the suspension")]
     Suspended(OwnerId),
     /// The owner may have no more applications.
-    #[error("account {0} has as many applications as it may have")]
+    #[error("account {0} has reached its limit of applications")]
     TooManyApplications(OwnerId),
     /// Applications that were closed today count until the day ends, if they used units of it.
     #[error(
-        "an application of the address of account {0} was closed today after it had used requests; \
-         a new one can be created tomorrow (UTC)"
+        "an application of account {0} or its mailbox was closed today after use; a new one can be created tomorrow (UTC)"
     )]
     QuotaUsedToday(OwnerId),
     /// The application has not the keys that the owner has seen.
-    #[error("the keys of application {0} have changed; look at them again")]
+    #[error("the keys of application {0} have changed; check them and try again")]
     KeysChanged(ApplicationId),
     /// The application may have no more active keys.
-    #[error("application {0} has as many active keys as it may have")]
+    #[error("application {0} has reached its limit of active keys")]
     TooManyActiveKeys(ApplicationId),
     /// The application may get no more keys in this period.
-    #[error("application {0} got as many keys in the last 24 hours as it may get")]
+    #[error("application {0} has reached its limit of new keys in 24 hours")]
     TooManyNewKeys(ApplicationId),
     /// An account with applications is not deleted.
     #[error("account {0} has applications; run the command again")]

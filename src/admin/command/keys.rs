@@ -120,7 +120,7 @@ pub enum KeysCommand {
     #[command(
         after_help = "Examples:\n  scoregate keys requests app_0123456789a --data-dir DIR\n  \
         scoregate keys requests app_0123456789a --days 7 --json --data-dir DIR\n\n\
-        Requests with a valid key are counted, of all gateways on the store; each records them every minute. Days without\n\
+        All requests with a valid key at all gateways are counted; each gateway records them every minute. Days without\n\
         requests are not shown."
     )]
     Requests {

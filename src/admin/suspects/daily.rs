@@ -65,7 +65,7 @@ impl DailySuspects {
                 Err(problem) => {
                     tracing::warn!(
                         reason = problem.error,
-                        "suspects of the last days cannot be determined; this is repeated"
+                        "cannot evaluate suspects for recent days; will retry"
                     );
                 }
             }

@@ -1,7 +1,7 @@
 //! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence about one.
 //!
-//! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: nothing acts on
-//! it by itself.
+//! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: no
+//! action follows automatically.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -51,7 +51,7 @@ impl Columns {
         let found = cells.len();
         let named = self.0.len();
         if found != named {
-            let reason = format!("has {found} fields, and the header line names {named}");
+            let reason = format!("has {found} fields; the header line has {named}");
             return Err(BadField::new("line", reason));
         }
         let fields: Map<String, Value> = self
@@ -191,7 +191,7 @@ mod tests {
             (
                 format!("{DIGEST},n,pro"),
                 "line",
-                "has 3 fields, and the header line names 4",
+                "has 3 fields; the header line has 4",
             ),
             (format!("{DIGEST},n,pro,7,"), "line", "has 5"),
             (format!("{DIGEST},\"n,pro,7"), "line", "quote"),

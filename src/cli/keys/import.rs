@@ -328,10 +328,7 @@ impl LineParser {
             {
                 Ok(key)
             } else {
-                Err(BadField::new(
-                    "sha256",
-                    "is in this file for the second time",
-                ))
+                Err(BadField::new("sha256", "occurs twice in this file"))
             }
         });
         chunk.lines.push((number, key));

@@ -16,7 +16,7 @@ use super::archive_place::ArchivePlace;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring delete r-17 r-18 --reason 'wrong API key' --data-dir DIR\n  \
 scoregate scoring delete degradation-m-1789995600 --reason 'wrong API key' --data-dir DIR\n\n\
-Deleted runs count nowhere. To correct a run, delete it and import it again. A deleted incident is not published again.\n\
+Deleted runs no longer count. To correct a run, delete it and import it again. A deleted incident is not published again.\n\
 If one of the ids is unknown, nothing is deleted. The archive keeps time, user, reason and content.";
 
 #[derive(Debug, Args)]

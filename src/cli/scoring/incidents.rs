@@ -11,7 +11,7 @@ use scoregate_scoring::IncidentRecord;
 use super::archive_place::ArchivePlace;
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate scoring incidents --data-dir DIR\n\n\
-Records of incidents do not change with the runs. `scoregate scoring delete` deletes one: it is not published again.";
+Recorded incidents do not change when runs change. `scoregate scoring delete` withdraws an incident permanently.";
 
 #[derive(Debug, Args)]
 pub(super) struct IncidentsArgs {

@@ -72,7 +72,7 @@ pub(super) enum StoreCommand {
         backup, or one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
         closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
         With a database (store.url), first restore it with its own tools while all gateways are stopped, then run the command\n\
-        without a file. With an export it fills the empty tables of `store init`. Gateways refuse a restored database before."
+        without a file. With an export it fills the empty tables of `store init`. Until then gateways refuse the restored database."
     )]
     Restore(RestoreArgs),
     /// Export the store as JSON lines, for another engine or machine.

@@ -1,4 +1,4 @@
-//! Names and connections, as a trait: tests have a network of their own.
+//! Names and connections, as a trait: tests use a simulated network.
 
 use std::io;
 use std::net::SocketAddr;

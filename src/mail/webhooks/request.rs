@@ -32,7 +32,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a connection to one of several addresses.
 // An address that does not answer leaves time for another one within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes from a receiver, with those of TLS: its certificates are the largest part.
+/// Maximum number of bytes from a receiver, TLS included: certificates are the largest part.
 const MAX_RECEIVED: u64 = 128 * 1_024;
 /// Maximum size of the answer to a challenge.
 const MAX_ANSWER: usize = 1_024;

@@ -1,5 +1,5 @@
-//! Which receivers may get messages now: a bounded number at once, few of one owner, not all at one host or slow, and none
-//! that rests after it was slow or failed. Pure.
+//! Which receivers may get messages now: a bounded number concurrently, few of one owner, only a part on one host or
+//! slow, and none that pauses after it was slow or failed. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(super) const AT_ONCE: usize = 256;
 const OF_OWNER: usize = 2;
 /// Of one host, and of those that were slow or failed before. The other half is for receivers that nothing speaks against.
 const HALF: usize = AT_ONCE / 2;
-/// If failures of more receivers are remembered, those of receivers that no longer rest are forgotten.
+/// If failures of more receivers are remembered, receivers whose pause has ended are forgotten.
 const REMEMBERED: usize = 4_096;
 /// Receivers answer in less.
 const SLOW: Duration = Duration::from_secs(5);

@@ -1,6 +1,7 @@
-//! The worker that delivers messages to webhooks. It is not the one of mail: receivers may be slow.
+//! The worker that delivers messages to webhooks. It is separate from the worker for mail, because receivers may be
+//! slow.
 //!
-//! Receivers are served concurrently, each one by itself: a claim of further messages waits for none of them.
+//! Receivers are served concurrently: a claim of further messages waits for none of them.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -25,7 +26,7 @@ use scoregate_store::{
     OwnerChangeKind, Store, StoreError, StoredWebhook, WebhookChange,
 };
 
-/// The receivers of one of them do not delay those of the other.
+/// The receivers of one lane do not delay the receivers of the other.
 const LANES: [MailLane; 2] = [MailLane::Operator, MailLane::Owners];
 /// Interval between claims.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -100,7 +101,7 @@ impl WebhookSender {
         while served.next().await.is_some() {}
     }
 
-    /// Delivers messages that are due, those of one claim.
+    /// Delivers the due messages of one claim.
     pub async fn send_due(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         for lane in LANES {
             let turns = Mutex::default();
@@ -281,7 +282,7 @@ impl WebhookSender {
 }
 
 fn warn(error: &StoreError) {
-    tracing::warn!(%error, "messages to webhooks are not delivered at present");
+    tracing::warn!(%error, "messages to webhooks cannot be delivered at present");
 }
 
 /// Owners see why their webhooks fail on the page of the account; the operator sees it here.

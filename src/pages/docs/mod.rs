@@ -1,4 +1,4 @@
-//! The pages for people: `/` and `/docs`. Prose is in the templates beside this file; everything known by a table is
+//! The pages for people: `/` and `/docs`. Prose is in the templates in this folder; everything known by a table is
 //! generated from it.
 
 mod errors;

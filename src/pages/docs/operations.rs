@@ -11,7 +11,7 @@ use super::reference;
 
 #[derive(Serialize)]
 struct TryItData<'c> {
-    /// Path of the API beside this page.
+    /// Path of the API, relative to this page.
     base: &'static str,
     /// Public address of the API, for programs; `None` if the reader's address is all that is known.
     address: Option<String>,

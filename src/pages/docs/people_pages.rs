@@ -217,7 +217,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
     })
 }
 
-/// The base address: as configured, that of the port, or a placeholder.
+/// The base address: the configured one, the address of the port, or a placeholder.
 fn address(config: &PagesConfig) -> String {
     let base = config.base();
     if config.base_url.is_some() {

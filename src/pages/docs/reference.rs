@@ -56,7 +56,7 @@ fn parameter_words(row: &Endpoint) -> String {
     }
 }
 
-/// The parameters of an endpoint, that of the path first.
+/// The parameters of an endpoint, the path parameter first.
 pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
     row.route
         .names_a_model()
@@ -154,7 +154,7 @@ fn field_table(row: &Endpoint, config: &PagesConfig, path: &str) -> String {
     html
 }
 
-/// The end of the introduction, and the code beside it: a request and a response.
+/// The end of the introduction, and the code next to it: a request and a response.
 fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let path = row.documented_path().replace("{id}", ":id");
     let request = code_block(&format!("Request for {path}"), &request(row, base, model));

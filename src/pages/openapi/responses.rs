@@ -83,7 +83,7 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
         .map(|row| format!("`{}`: {}", row.word, row.condition))
         .collect();
     let words: Vec<_> = rows.iter().map(|row| row.word).collect();
-    // Beside the reference, not in an `allOf`: generators of clients then have one type for all errors.
+    // Next to the reference, not in an `allOf`: generators of clients then have one type for all errors.
     let content = |schema| {
         let mut here = reference("schemas", schema);
         let mut properties =

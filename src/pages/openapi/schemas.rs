@@ -254,7 +254,7 @@ fn narrow(schema: &mut Value, property: &str, with: Value) {
     if let Some(known) = known.as_object_mut()
         && let Value::Object(with) = with
     {
-        // A reference is complete, except for the description beside it.
+        // A reference is complete, except for the description next to it.
         if with.contains_key("$ref") {
             known.retain(|key, _| key == "description");
         }

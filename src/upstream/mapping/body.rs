@@ -60,7 +60,7 @@ impl<'b> MappedBody<'b> {
     }
 
     /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
-    /// `error` text. An `error` beside data is ignored, and so is a `success` that is neither true nor false.
+    /// `error` text. An `error` next to data is ignored, and so is a `success` that is neither true nor false.
     pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else {
             return Ok(None);

@@ -275,7 +275,7 @@ fn is_about_another_model<'b>(
     };
     let other = other_id(key.route, requested, body, each)?;
     if let Some(other) = &other {
-        tracing::debug!(document = %key, %other, "the backend answered about another model");
+        tracing::debug!(document = %key, %other, "the response is about another model");
     }
     Ok(other.is_some())
 }

@@ -86,7 +86,7 @@ fn id_field(route: Route) -> &'static str {
     }
 }
 
-/// The id that a response about `requested` states instead, if any: in an item, or beside the data. A response that
+/// The id that a response about `requested` states instead, if any: in an item, or next to the data. A response that
 /// states no id counts as one about the requested model.
 pub(super) fn other_id<'b>(
     route: Route,
@@ -95,7 +95,7 @@ pub(super) fn other_id<'b>(
     items: &[&'b RawValue],
 ) -> Result<Option<Cow<'b, str>>, String> {
     let field = id_field(route);
-    // A detail's envelope may have an id of its own.
+    // The envelope of a detail may have an id, too.
     let beside = if route == Route::Model {
         None
     } else {
@@ -204,7 +204,7 @@ mod tests {
                 None,
             ),
             (Route::Model, r#"{"data":[{"name":"200"}]}"#, None),
-            // Points of a history have ids of their own.
+            // Each point of a history has an id.
             (Route::History, r#"{"data":[{"id":9},{"id":10}]}"#, None),
             (
                 Route::History,

@@ -82,7 +82,7 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
         if !each.is_empty() {
             data.push(',');
         }
-        // An item of its own would have the value under other names.
+        // A separate item would have the value under other names.
         if entry.name == PAID_FIELD {
             return Err(format!("has an entry {PAID_FIELD}, which is not an item"));
         }

@@ -203,7 +203,7 @@ fn lines_with_mistakes(held: &str) -> Vec<(Vec<u8>, &'static str, &'static str)>
         (
             format!("{},n,pro,,,,", new("taken")).into(),
             "sha256",
-            "second time",
+            "occurs twice in this file",
         ),
         (
             format!("{},n,sg_live_AstrayKey,,,,", new("a")).into(),
@@ -218,7 +218,7 @@ fn lines_with_mistakes(held: &str) -> Vec<(Vec<u8>, &'static str, &'static str)>
         (
             format!("{},n,pro,,,", new("b")).into(),
             "line",
-            "6 fields, and the header line names 7",
+            "6 fields; the header line has 7",
         ),
         (format!("{},\"n,pro,,,,", new("c")).into(), "line", "quote"),
         (b"0123,n,pro,,,,".to_vec(), "sha256", "64 hexadecimal"),

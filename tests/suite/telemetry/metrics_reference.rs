@@ -11,7 +11,8 @@ use crate::world::World;
 /// The page, as Markdown.
 fn reference() -> String {
     let mut page = format!(
-        "# Metrics\n\nMetrics of the side port's `/metrics`. Generated from `crates/observe/src/telemetry/metrics/table.rs` by \
+        "# Metrics\n\nThe side port serves these metrics at `/metrics`; their [labels](#labels) are below. Generated from \
+         `crates/observe/src/telemetry/metrics/table.rs` by \
          `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
          Clients cannot choose the values of any label, so there are at most {} series.\n\n\
          | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",

@@ -118,7 +118,7 @@ impl EventWindows {
         }
     }
 
-    /// The kind, or the general one of its place in the code if there is no room for another.
+    /// The event's kind; once the table is full, a catch-all for its call site.
     fn bounded(&mut self, kind: &EventKind, now: Duration) -> EventKind {
         if self.0.len() >= MAX_KINDS && !self.0.contains_key(kind) {
             self.0

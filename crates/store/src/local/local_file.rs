@@ -133,7 +133,7 @@ impl LocalFile {
                 owed: owed.iter().map(units).collect::<Option<_>>()?,
             })
         };
-        read().ok_or_else(|| self.damaged("an entry of grace is not readable"))
+        read().ok_or_else(|| self.damaged("a grace entry is not readable"))
     }
 
     /// Replaces the content.
@@ -206,7 +206,7 @@ impl LocalFile {
         while let Some(row) = rows.next().map_err(failed)? {
             let (found, key, value, sum): (String, String, String, u32) = row
                 .try_into()
-                .map_err(|_| self.damaged("a row has another form"))?;
+                .map_err(|_| self.damaged("a row has an unexpected form"))?;
             let is_intact = sum_of(&found, &key, &value) == sum;
             if is_intact && found != kind {
                 continue;
@@ -253,9 +253,9 @@ impl LocalFile {
     pub(crate) fn damaged(&self, reason: &str) -> io::Error {
         let path = self.path.display();
         let text = format!(
-            "{path} is damaged: {reason}. It has the units that were delivered on grace and are not charged, this gateway's share \
-             of grace, the states of databases, and the copy of the keys. To go on without them, stop the server and move the \
-             file away. These units are then not charged; until the database was used, an older one is not recognized"
+            "{path} is damaged: {reason}. It contains units that were delivered on grace and are not charged yet, this gateway's \
+             share of the grace, the states of databases, and the copy of the keys. To start without them, move the file away. \
+             These units are then never charged, and an older database is not recognized until the present one was used"
         );
         io::Error::new(ErrorKind::InvalidData, text)
     }

@@ -114,7 +114,7 @@ impl ServerCheck {
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
         if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {
             return Err(HostFault::Refused(format!(
-                "the database holds the data set {found}, and the local copy of the keys is of {expected}: correct \
+                "the database holds the data set {found}, but the local copy of the keys belongs to {expected}: correct \
                  store.url, or restart the gateway to use this database"
             )));
         }

@@ -288,5 +288,5 @@ fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
         .ok()
         .filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     read.map(|millis| Some(Wall::from_millis(millis)))
-        .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
+        .ok_or_else(|| format!("{name} is {found}, which is not a timestamp between 1970 and 2554"))
 }

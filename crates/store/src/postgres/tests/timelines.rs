@@ -145,7 +145,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     let error = other.day().await.unwrap_err().to_string();
     assert!(
         error.contains(site.data_set())
-            && error.contains("the local copy of the keys is of another"),
+            && error.contains("the local copy of the keys belongs to another"),
         "{error}"
     );
     let exchange = report(ApplicationId::mint().unwrap(), 1, NodeTotals::default(), 1);
@@ -155,7 +155,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
             .await
             .unwrap_err()
             .to_string()
-            .contains("of another")
+            .contains("belongs to another")
     );
 }
 
