@@ -115,29 +115,6 @@ pub(super) struct ResponseStyle {
     pub(super) closes: bool,
 }
 
-/// Adds what a refused client may send, and when.
-fn add_remedy(headers: &mut HeaderMap, refusal: &SiteRefusal) {
-    if let SiteRefusal::Method(path) = refusal {
-        headers.insert(ALLOW, HeaderValue::from_static(path.methods()));
-    }
-    if let Some(seconds) = refusal.row().retry_after {
-        headers.insert(RETRY_AFTER, seconds.into());
-    }
-}
-
-/// Adds the headers that every response has.
-fn add_policies(headers: &mut HeaderMap, content_policy: HeaderValue) {
-    let fixed = |text| HeaderValue::from_static(text);
-    headers.insert(CONTENT_TYPE, fixed("text/html; charset=utf-8"));
-    // Keys and addresses are on these pages.
-    headers.insert(CACHE_CONTROL, fixed("no-store"));
-    // A link's token is in the address of a page. With `no-referrer`, browsers would hide the origin of forms too.
-    headers.insert(REFERRER_POLICY, fixed("strict-origin"));
-    headers.insert(CONTENT_SECURITY_POLICY, content_policy);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, fixed("nosniff"));
-    headers.insert(OPENER_POLICY, fixed("same-origin"));
-}
-
 /// The response to a request. `page` renders the page of a refusal.
 pub(super) fn response(
     answered: SiteResult,
@@ -153,16 +130,12 @@ pub(super) fn response(
         );
     }
     if let Err(refusal) = &answered {
-<<<<<<< HEAD
-        add_remedy(&mut headers, refusal);
-=======
         if let SiteRefusal::Method(accepted) = refusal {
             headers.insert(ALLOW, HeaderValue::from_static(accepted));
         }
         if let Some(seconds) = refusal.row().retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
->>>>>>> w-settings
     }
     let reply = answered.unwrap_or_else(|refusal| {
         if refusal == SiteRefusal::SignedOut {
@@ -183,16 +156,6 @@ pub(super) fn response(
     for cookie in reply.cookies {
         headers.append(SET_COOKIE, cookie);
     }
-<<<<<<< HEAD
-    add_policies(&mut headers, style.policy);
-    if style.closes {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    if let Ok(id) = HeaderValue::try_from(style.request_id) {
-        headers.insert(REQUEST_ID, id);
-    }
-=======
->>>>>>> w-settings
     headers.insert(CONTENT_LENGTH, reply.html.len().into());
     let body = if style.is_head {
         Bytes::new()
