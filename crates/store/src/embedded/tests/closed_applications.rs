@@ -54,7 +54,6 @@ fn an_export_contains_neither_address_nor_digest_of_a_deleted_account() {
     let lines = directory.path().join("lines");
     maintenance::export(
         &file(&directory),
-        false,
         &mut fs::File::create(&lines).unwrap(),
         NOW,
     )

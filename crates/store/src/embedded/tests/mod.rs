@@ -27,6 +27,7 @@ use super::*;
 use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
+use crate::dump::TABLES;
 use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind,
@@ -535,4 +536,29 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
         "revoke_all: 1 key".to_owned(),
     ];
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn the_exported_columns_and_keys_are_those_of_the_tables() {
+    let (directory, store) = fresh();
+    drop(store);
+    let tables = Connection::open(file(&directory)).unwrap();
+    let mut columns = tables
+        .prepare("SELECT name, pk FROM pragma_table_info(?1)")
+        .unwrap();
+    for table in &TABLES {
+        let found: Vec<(String, usize)> = columns
+            .query_map([table.name], |row| {
+                Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
+            })
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let exported = table.columns();
+        let exported = exported.iter().enumerate().map(|(index, column)| {
+            let is_key = index < table.key;
+            (column.name.to_owned(), if is_key { index + 1 } else { 0 })
+        });
+        assert_eq!(found, exported.collect::<Vec<_>>(), "{}", table.name);
+    }
 }

@@ -47,7 +47,7 @@ fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn the_status_page_is_exported_with_periods_of_equal_minutes_and_read_back() {
+fn the_status_page_is_exported_and_read_back() {
     let (directory, store) = fresh();
     minutes(&store, 0..60, true, true);
     minutes(&store, 60..65, true, false);
@@ -61,22 +61,14 @@ fn the_status_page_is_exported_with_periods_of_equal_minutes_and_read_back() {
     drop(store);
     let path = directory.path().join("lines");
     let mut out = fs::File::create(&path).unwrap();
-    let counts = maintenance::export(&file(&directory), false, &mut out, NOW)
-        .unwrap()
-        .counts;
-    assert_eq!((counts.availability, counts.status_messages), (3, 2));
-    let text = fs::read_to_string(&path).unwrap();
-    let period = "{\"availability\":{\"first\":\"2025-11-21T01:00:00Z\",\"minutes\":5,\"ready\":true,\"fresh\":false}}\n";
-    assert!(text.contains(period), "{text}");
+    let counts = maintenance::export(&file(&directory), &mut out, NOW).unwrap();
+    let tables = ["status_minutes", "status_messages"].map(|table| counts.of_table(table));
+    assert_eq!(tables, [67, 2]);
 
     let other = TempDir::new().unwrap();
     import(&other, &path).unwrap();
     assert_eq!(content(&other), content(&directory));
     assert_eq!(content(&other).0.days[0].ready, 65);
-    let many = text.replacen("\"minutes\":5", "\"minutes\":500000000", 1);
-    fs::write(&path, many).unwrap();
-    let refused = import(&TempDir::new().unwrap(), &path).unwrap_err();
-    assert!(refused.contains("minutes: 500000000"), "{refused}");
 }
 
 #[test]

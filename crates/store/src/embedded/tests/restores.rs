@@ -53,7 +53,6 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     let lines = directory.path().join("lines");
     maintenance::export(
         &file(&directory),
-        false,
         &mut fs::File::create(&lines).unwrap(),
         NOW,
     )

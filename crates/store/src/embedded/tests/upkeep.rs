@@ -106,7 +106,7 @@ fn closed_future_days_count_their_grants_for_today() {
 /// The export without its first and last line, which contain the time.
 fn content(directory: &TempDir) -> Vec<String> {
     let mut out = Vec::new();
-    maintenance::export(&file(directory), false, &mut out, NOW).unwrap();
+    maintenance::export(&file(directory), &mut out, NOW).unwrap();
     let text = String::from_utf8(out).unwrap();
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines[1..lines.len() - 1].to_vec()
@@ -262,7 +262,6 @@ fn exports_and_backups_contain_everything() {
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     maintenance::export(
         &file(&directory),
-        false,
         &mut fs::File::create(&lines).unwrap(),
         NOW,
     )
@@ -296,7 +295,7 @@ fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
     wait(created(&store));
     drop(store);
     let mut whole = Vec::new();
-    maintenance::export(&file(&directory), false, &mut whole, NOW).unwrap();
+    maintenance::export(&file(&directory), &mut whole, NOW).unwrap();
     let from = directory.path().join("lines");
     let other = TempDir::new().unwrap();
     let changed = String::from_utf8(whole.clone())
@@ -377,7 +376,6 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     maintenance::export(
         &file(&directory),
-        false,
         &mut fs::File::create(&lines).unwrap(),
         NOW,
     )
@@ -491,13 +489,7 @@ fn only_stores_are_imported() {
     wait(created(&store));
     drop(store);
     let lines = other.path().join("lines");
-    maintenance::export(
-        &file(&older),
-        false,
-        &mut fs::File::create(&lines).unwrap(),
-        NOW,
-    )
-    .unwrap();
+    maintenance::export(&file(&older), &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
     let refused = import(&directory, &lines, &ImportOptions::default()).unwrap_err();
     assert!(
         matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })),

@@ -16,7 +16,7 @@ fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
 }
 
 fn export(from: &Path, to: &Path) -> String {
-    maintenance::export(from, false, &mut fs::File::create(to).unwrap(), NOW).unwrap();
+    maintenance::export(from, &mut fs::File::create(to).unwrap(), NOW).unwrap();
     fs::read_to_string(to).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn an_export_contains_websites() {
     wait(store.change(creation)).unwrap();
     drop(store);
     let lines = directory.path().join("lines");
-    let field = format!("\"url\":\"{URL}\",");
+    let field = format!("\"url\":\"{URL}\"");
     assert!(export(&file(&directory), &lines).contains(&field));
     let restored = TempDir::new().unwrap();
     import(&restored, &lines).unwrap();
@@ -72,8 +72,5 @@ fn an_export_with_a_script_as_a_website_is_refused() {
     export(&file(&directory), &lines);
     altered(&lines, "\"url\":null", "\"url\":\"javascript:alert(1)\"");
     let refused = import(&TempDir::new().unwrap(), &lines).unwrap_err();
-    assert!(
-        refused.contains("url: must begin with https:// or http://"),
-        "{refused}"
-    );
+    assert!(refused.contains("url is \"javascript"), "{refused}");
 }
