@@ -414,20 +414,14 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         &directory,
         "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
     );
-    let moved = store
-        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
-        .await
-        .unwrap();
+    let moved = make(&store, id, ChangeKind::SetTier { tier: "pro".into() }).await;
     assert_eq!(
         (moved.tier.as_str(), moved.keys.len()),
         ("pro", 0),
         "no key of it is in force"
     );
     let digest = Digest::of(&id.to_string());
-    let revoked = store
-        .change(changing(id, ChangeKind::RevokeKey { digest }))
-        .await
-        .unwrap();
+    let revoked = make(&store, id, ChangeKind::RevokeKey { digest }).await;
     assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
     let key = a_key("another");
     let refused = store
@@ -443,32 +437,19 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         matches!(refused, Err(StoreError::Damaged { .. })),
         "a key that would not work was made"
     );
-    store
-        .change(changing(
-            id,
-            ChangeKind::SetLimits {
-                own: OwnLimits::default(),
-                until: None,
-            },
-        ))
-        .await
-        .unwrap();
+    make(
+        &store,
+        id,
+        ChangeKind::SetLimits {
+            own: OwnLimits::default(),
+            until: None,
+        },
+    )
+    .await;
     let words = ChangeKind::Describe {
         name: "renamed".into(),
         description: Description::default(),
     };
-    assert_eq!(
-        store.change(changing(id, words)).await.unwrap().name,
-        "renamed"
-    );
-    assert_eq!(
-        store
-            .application(id, TODAY)
-            .await
-            .unwrap()
-            .unwrap()
-            .keys
-            .len(),
-        1
-    );
+    assert_eq!(make(&store, id, words).await.name, "renamed");
+    assert_eq!(found(&store, id).await.keys.len(), 1);
 }

@@ -6,125 +6,15 @@ use std::path::{Path, PathBuf};
 use super::hidden_history::execute;
 use super::*;
 use crate::{
-    Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange,
-    OwnerChangeKind, OwnerQuery, OwnerStore as _, RequestOutcome, RequestQuery, RequestStore as _,
-    RequestTotal, RowCounts, StatusMinute, StatusStore as _, TransferError, conformance,
-    maintenance, minute_of,
+    Embedded, MessageSubject, OwnerQuery, OwnerStore as _, RequestQuery, RequestStore as _,
+    RowCounts, StatusStore as _, TransferError, conformance, maintenance,
 };
 
-/// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
+/// A directory with a store file.
 async fn file_store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
-    for number in 0..3 {
-        let mut creating = creation();
-        if let ChangeKind::Create {
-            name,
-            own,
-            description,
-            ..
-        } = &mut creating.what
-        {
-            *name = format!("Station {number} \"ö\"");
-            own.day = Some(700 + number);
-            *description = Description::from_fn(|name| {
-                (number > 0 || name != "url").then(|| "https://example.org/?a=b&c".into())
-            });
-        }
-        let id = store.change(creating).await.unwrap().id;
-        let change = |what| StoreChange {
-            at: NOON,
-            who: "a test".into(),
-            owner: None,
-            application: id,
-            what,
-            notice: None,
-        };
-        store
-            .change(change(ChangeKind::SetTier {
-                tier: "free".into(),
-            }))
-            .await
-            .unwrap();
-        if number == 0 {
-            store.change(change(ChangeKind::RevokeAll)).await.unwrap();
-        }
-        store
-            .exchange(report(id, 1, NodeTotals::default(), 20 + number))
-            .await
-            .unwrap();
-        for node in 1..=2 {
-            store
-                .record_requests(node, answered(id, u64::from(number)))
-                .await
-                .unwrap();
-        }
-    }
-    let minute = |ago| StatusMinute {
-        minute: minute_of(NOON) - ago,
-        is_ready: ago != 3,
-        is_fresh: ago < 2,
-    };
-    store
-        .record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec())
-        .await
-        .unwrap();
-    post(&store, MessageSubject::New("Late \"scores\"".into())).await;
-    let owner = conformance::signed_up(&store, "Ann+\"ö\"@example.org")
-        .await
-        .id;
-    for _ in 0..2 {
-        store.change(conformance::owned(owner, 2)).await.unwrap();
-    }
-    let change = |what| OwnerChange {
-        at: NOON,
-        who: "a test".into(),
-        owner,
-        what,
-    };
-    store
-        .change_owner(change(OwnerChangeKind::SetTier(Some("pro".into()))))
-        .await
-        .unwrap();
-    let chosen = vec![MailKind::Quota80, MailKind::KeyExpires];
-    store
-        .change_owner(change(OwnerChangeKind::SetNotices(chosen)))
-        .await
-        .unwrap();
-    store
-        .change_owner(change(OwnerChangeKind::Suspend))
-        .await
-        .unwrap();
-    conformance::signed_up(&store, "bob@example.org").await;
+    conformance::fill(&Embedded::open(directory.path()).unwrap()).await;
     directory
-}
-
-/// Requests with two outcomes.
-fn answered(application: ApplicationId, requests: u64) -> Vec<RequestTotal> {
-    let total = |endpoint: &'static str, outcome, requests| RequestTotal {
-        day: NOON.day(),
-        application,
-        endpoint: endpoint.into(),
-        outcome,
-        requests,
-    };
-    let limited = total("index", RequestOutcome::RateLimited, 1);
-    vec![
-        total("provider_reliability", RequestOutcome::Ok, requests + 10),
-        limited,
-    ]
-}
-
-async fn post(store: &dyn crate::Store, subject: MessageSubject) -> u64 {
-    let message = "One.\nTwo.".into();
-    let new = NewStatusMessage {
-        at: NOON,
-        who: "a test".into(),
-        subject,
-        state: None,
-        message,
-    };
-    store.post_status(new).await.unwrap().id
 }
 
 fn exported_file(directory: &Path) -> (PathBuf, RowCounts) {
@@ -218,14 +108,18 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
         2
     );
     store.change(creation()).await.unwrap();
-    assert_eq!(post(&store, MessageSubject::Known(1)).await, 2);
+    let posted = conformance::posted(&store, MessageSubject::Known(1)).await;
+    assert_eq!(posted.id, 2);
     let all = RequestQuery {
         application: id,
         first: NOON.day(),
         last: NOON.day(),
     };
     let moved_here = store.requests(all).await.unwrap().sum();
-    store.record_requests(9, answered(id, 0)).await.unwrap();
+    store
+        .record_requests(9, conformance::answered(id, 0))
+        .await
+        .unwrap();
 
     let back = tempfile::tempdir().unwrap();
     let file = back.path().join("back.jsonl");
