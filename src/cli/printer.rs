@@ -96,11 +96,6 @@ fn reason(error: &anyhow::Error) -> String {
     )
 }
 
-/// A number with its noun in the singular or the plural.
-pub(super) fn number_of(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// Fields with their names, a line for each.
 pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
     let lines: Vec<String> = fields

@@ -21,7 +21,6 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/base/src/routes/shapes.rs", TO_SPLIT),
     ("crates/store/src/conformance/owner_sessions.rs", TO_SPLIT),
     ("crates/store/src/embedded/tests/mod.rs", TO_SPLIT),
-    ("crates/store/src/embedded/tests/upkeep.rs", TO_SPLIT),
     ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
     ("tests/suite/administration/side_port_keys.rs", TO_SPLIT),
     ("tests/suite/archive/scoring_import.rs", TO_SPLIT),

@@ -46,7 +46,7 @@ pub use applications::{
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
-pub use dump::{RecordCounts, TransferError};
+pub use dump::{RowCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
 pub use engines::{Store, formats};

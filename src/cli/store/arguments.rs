@@ -78,23 +78,18 @@ pub(super) enum StoreCommand {
     /// Export the store as JSON lines, for another engine or machine.
     #[command(
         after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
-        scoregate store export keys.jsonl --close --config FILE\n  \
-        scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
-        With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
-        then 1. With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
+        scoregate store export keys.jsonl --close --config FILE\n\n\
+        With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
         scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema."
     )]
     Export {
         /// The file to write, or - for standard output.
         file: PathBuf,
-        /// Export the readable part of this store file instead of the data directory's.
-        #[arg(long, value_name = "FILE")]
-        damaged: Option<PathBuf>,
         /// Overwrite an existing file.
         #[arg(long)]
         force: bool,
         /// Put the store out of use in the same step, to move to another one.
-        #[arg(long, conflicts_with = "damaged")]
+        #[arg(long)]
         close: bool,
     },
     /// Import an export that closed its store into a store without applications.

@@ -1,6 +1,6 @@
 //! `scoregate store` with a database.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use scoregate_store::{
 };
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
-use super::report::{counted, print_day, print_lost};
+use super::report::{print_day, print_lost};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{block_on, operator};
 use crate::cli::exit::Exit;
@@ -41,7 +41,7 @@ pub(super) fn run(
                 change_tables(settings, database, TablesWork::Upgrade, grant).await
             }
             StoreCommand::Check { json } => check(settings, database, *json).await,
-            StoreCommand::Export { file, force, close, .. } => {
+            StoreCommand::Export { file, force, close } => {
                 export(settings, database, file, *force, *close).await
             }
             StoreCommand::Import { file } => import(settings, database, file).await,
@@ -100,8 +100,7 @@ async fn export(
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }
     let exported = if is_stdout {
-        let output: (&mut dyn Write, &mut dyn FnMut() -> _) = (&mut io::stdout(), &mut || Ok(()));
-        PostgresStore::export(database, clock, output, false).await
+        PostgresStore::export(database, clock, &mut io::stdout(), &mut || Ok(()), false).await
     } else {
         let file = OutputFile::create(to, force)?;
         let mut out = file
@@ -109,10 +108,10 @@ async fn export(
             .with_context(|| format!("{} cannot be written", to.display()))?;
         let mut file = Some(file);
         let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
-        PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await
+        PostgresStore::export(database, clock, &mut out, &mut keep, closes).await
     };
     let DatabaseExport { counts, closed } = transferred(settings, to, exported)?;
-    printer::message(&counted("exported", counts));
+    printer::message(&format!("exported: {counts}"));
     if let Some(schema) = closed {
         printer::message(&format!("the tables are now in the schema {schema}"));
     }
@@ -125,7 +124,8 @@ async fn import(
     from: &Path,
 ) -> CommandOutcome {
     let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
-    printer::message(&counted("imported", transferred(settings, from, imported)?));
+    let counts = transferred(settings, from, imported)?;
+    printer::message(&format!("imported: {counts}"));
     Ok(Exit::Done)
 }
 
@@ -139,7 +139,7 @@ async fn restore(
     let name = from.unwrap_or(Path::new("the database"));
     let restored = transferred(settings, name, restored)?;
     if let Some(counts) = restored.imported {
-        printer::message(&counted("imported", counts));
+        printer::message(&format!("imported: {counts}"));
     }
     print_day(restored.day, "");
     print_lost(restored.last_change, "");
@@ -160,7 +160,8 @@ fn transferred<T>(
         TransferError::File(_) | TransferError::Unfit(_) => {
             CommandError::Input(format!("{}: {error}", file.display()))
         }
-        TransferError::InUse(_)
+        TransferError::Unreadable(_)
+        | TransferError::InUse(_)
         | TransferError::Newer(_)
         | TransferError::LiveGateways(_)
         | TransferError::LostRevocations { .. }

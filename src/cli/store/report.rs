@@ -5,10 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use scoregate_base::clock::{Day, Wall};
-use scoregate_store::RecordCounts;
 use scoregate_store::maintenance::{
-    self, ClosedDays, ExportSummary, ImportSummary, ImportedDay, InspectionReport, close_command,
-    since,
+    self, ClosedDays, ImportSummary, ImportedDay, InspectionReport, close_command, since,
 };
 
 use crate::cli::exit::Exit;
@@ -114,48 +112,6 @@ fn as_value(report: &InspectionReport) -> Value {
         .into_iter()
         .chain(result)
         .collect()
-}
-
-pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
-    for record in &exported.left_out {
-        printer::message(&format!("skipped: {record}"));
-    }
-    printer::message(&counted("exported", exported.counts));
-    if damaged && !exported.left_out.is_empty() {
-        Exit::Input
-    } else {
-        Exit::Done
-    }
-}
-
-/// The number of records of each kind.
-pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
-    let RecordCounts {
-        applications,
-        keys,
-        ledger,
-        requests,
-        audit,
-        availability,
-        status_messages,
-        owners,
-    } = counts;
-    let kinds = [
-        (applications, "application", "applications"),
-        (keys, "key", "keys"),
-        (ledger, "ledger record", "ledger records"),
-        (requests, "request record", "request records"),
-        (audit, "audit record", "audit records"),
-        (
-            availability,
-            "period of availability",
-            "periods of availability",
-        ),
-        (status_messages, "status message", "status messages"),
-        (owners, "account", "accounts"),
-    ];
-    let kinds = kinds.map(|(number, one, many)| printer::number_of(number, one, many));
-    format!("{done}: {}", kinds.join(", "))
 }
 
 pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {

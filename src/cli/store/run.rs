@@ -16,7 +16,7 @@ use scoregate_store::maintenance::{
 };
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RestoreArgs, RuntimeRole, StoreArgs, StoreCommand};
-use super::report::{print_check, print_closed, print_exported, print_imported, print_verified};
+use super::report::{print_check, print_closed, print_imported, print_verified};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
 use crate::cli::exit::Exit;
@@ -27,15 +27,6 @@ const NEEDS_A_DATABASE: &str = "this needs a database: set store.url in the conf
 
 pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
-    if let StoreCommand::Export {
-        file,
-        damaged: Some(damaged),
-        force,
-        ..
-    } = &args.command
-    {
-        return write_export(damaged, true, file, *force, now);
-    }
     if let StoreCommand::VerifyBackup { file } = &args.command {
         return verify_backup(file);
     }
@@ -59,13 +50,11 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             let to = dated(to.as_deref().unwrap_or(directory), now)?;
             write_backup(directory, &to, *keep, false, now)
         }
-        StoreCommand::Export {
-            file, force, close, ..
-        } => {
+        StoreCommand::Export { file, force, close } => {
             if *close {
                 while_stopped(directory, || export_and_close(directory, file, *force, now))
             } else {
-                write_export(&file_in(directory), false, file, *force, now)
+                write_export(directory, file, *force, now)
             }
         }
         StoreCommand::CloseFutureDays { today } => while_stopped(directory, || {
@@ -168,10 +157,7 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
     if to == Path::new("-") {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }
-    let exit = write_export(&file_in(directory), false, to, force, now)?;
-    if exit != Exit::Done {
-        return Ok(exit);
-    }
+    write_export(directory, to, force, now)?;
     printer::message(&format!(
         "the store is now {}",
         close(directory, now)?.display()
@@ -220,16 +206,18 @@ fn record(directory: &Path, bytes: u64, now: Wall) {
 }
 
 /// Exports to standard output, or to a file that is complete once it has its name.
-fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -> CommandOutcome {
-    let exported = if to == Path::new("-") {
-        export(from, damaged, &mut BufWriter::new(io::stdout().lock()), now)?
+fn write_export(directory: &Path, to: &Path, force: bool, now: Wall) -> CommandOutcome {
+    let from = file_in(directory);
+    let counts = if to == Path::new("-") {
+        export(&from, &mut BufWriter::new(io::stdout().lock()), now)?
     } else {
         let file = OutputFile::create(to, force)?;
         let failed = || format!("{} cannot be written", to.display());
         let mut out = file.writer().with_context(failed)?;
-        let exported = export(from, damaged, &mut out, now)?;
+        let counts = export(&from, &mut out, now)?;
         file.finish().with_context(failed)?;
-        exported
+        counts
     };
-    Ok(print_exported(&exported, damaged))
+    printer::message(&format!("exported: {counts}"));
+    Ok(Exit::Done)
 }

@@ -30,7 +30,8 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         program.stop().with(0);
         let closed = run_with(&close, &FILE).with(0).err;
         assert!(
-            closed.contains("exported: 1 application, 1 key,") && closed.contains("closed-"),
+            closed.contains("exported: applications 1, audit 1, keys 1,")
+                && closed.contains("closed-"),
             "{closed}"
         );
         let refused = Program::serve(single.path(), &FILE).end().0.err;
@@ -44,7 +45,7 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
             .with(0)
             .err;
         assert!(
-            imported.contains("imported: 1 application, 1 key,"),
+            imported.contains("imported: applications 1, audit 1, keys 1,"),
             "{imported}"
         );
         let again = run_with(&["store", "import", file], &site.environment())

@@ -37,7 +37,7 @@ pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
         key,
         owner: None,
     };
-    assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
+    assert_eq!(make(store, id, what).await, wanted);
     assert_eq!(
         store.application(id, NOON.day()).await.unwrap(),
         Some(wanted.clone())
@@ -82,7 +82,7 @@ pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_ar
         store.change(changing(first, again)).await,
         Err(StoreError::Exists(_))
     ));
-    let application = store.application(first, NOON.day()).await.unwrap().unwrap();
+    let application = found(store, first).await;
     assert_eq!(
         application.keys,
         [a_key(&first.to_string())],
@@ -166,17 +166,16 @@ pub(crate) async fn all_applications_are_read_once_with_their_keys_and_units(sto
     for number in 0..3 {
         let id = created(store).await;
         let key = a_key(&format!("key {number}"));
-        store
-            .change(changing(
-                id,
-                ChangeKind::Rotate {
-                    key,
-                    retire_others_at: NOON.plus(HOUR),
-                    allowance: None,
-                },
-            ))
-            .await
-            .unwrap();
+        make(
+            store,
+            id,
+            ChangeKind::Rotate {
+                key,
+                retire_others_at: NOON.plus(HOUR),
+                allowance: None,
+            },
+        )
+        .await;
         assert_eq!(
             units(store, asking(id, NOON.day(), number, 50)).await,
             number
@@ -237,17 +236,16 @@ pub(crate) async fn rotation_without_overlap_revokes_older_keys(store: &dyn Stor
         created_at: NOON.plus(HOUR),
         ..a_key("newer")
     };
-    let now = store
-        .change(changing(
-            id,
-            ChangeKind::Rotate {
-                key,
-                retire_others_at: NOON,
-                allowance: None,
-            },
-        ))
-        .await
-        .unwrap();
+    let now = make(
+        store,
+        id,
+        ChangeKind::Rotate {
+            key,
+            retire_others_at: NOON,
+            allowance: None,
+        },
+    )
+    .await;
     let states: Vec<_> = now
         .keys
         .iter()
@@ -271,21 +269,20 @@ pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Sto
         created_at: NOON.plus(HOUR),
         ..a_key("later")
     };
-    store
-        .change(changing(
-            id,
-            ChangeKind::Rotate {
-                key: later,
-                retire_others_at: NOON.plus(HOUR),
-                allowance: None,
-            },
-        ))
-        .await
-        .unwrap();
+    make(
+        store,
+        id,
+        ChangeKind::Rotate {
+            key: later,
+            retire_others_at: NOON.plus(HOUR),
+            allowance: None,
+        },
+    )
+    .await;
     let first = ChangeKind::RevokeKey {
         digest: Digest::of(&id.to_string()),
     };
-    let now = store.change(changing(id, first)).await.unwrap();
+    let now = make(store, id, first).await;
     let revoked = |now: &StoredApplication| {
         now.keys
             .iter()
@@ -299,18 +296,15 @@ pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Sto
     };
     let now = store.change(all).await.unwrap();
     assert_eq!(revoked(&now), [Some(NOON), Some(NOON.plus(HOUR))]);
-    let untouched = store.application(other, NOON.day()).await.unwrap().unwrap();
+    let untouched = found(store, other).await;
     assert_eq!(revoked(&untouched), [None]);
 }
 
 pub(crate) async fn tier_change_keeps_everything_else(store: &dyn Store) {
     let id = created(store).await;
-    let before = store.application(id, NOON.day()).await.unwrap().unwrap();
+    let before = found(store, id).await;
     units(store, asking(id, NOON.day(), 4, 10)).await;
-    let after = store
-        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
-        .await
-        .unwrap();
+    let after = make(store, id, ChangeKind::SetTier { tier: "pro".into() }).await;
     assert_eq!(
         after,
         StoredApplication {
@@ -328,16 +322,15 @@ pub(crate) async fn added_key_keeps_the_other_keys(store: &dyn Store) {
         expires_at: Some(NOON.plus(2 * HOUR)),
         ..a_key("added")
     };
-    let now = store
-        .change(changing(
-            id,
-            ChangeKind::AddKey {
-                key: added.clone(),
-                allowance: None,
-            },
-        ))
-        .await
-        .unwrap();
+    let now = make(
+        store,
+        id,
+        ChangeKind::AddKey {
+            key: added.clone(),
+            allowance: None,
+        },
+    )
+    .await;
     assert_eq!(now.keys, [a_key(&id.to_string()), added.clone()]);
     let again = store
         .change(changing(
@@ -363,7 +356,7 @@ pub(crate) async fn added_key_keeps_the_other_keys(store: &dyn Store) {
 
 pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn Store) {
     let id = created(store).await;
-    let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
+    let mut wanted = found(store, id).await;
     for own in [
         OwnLimits {
             minute: Some(3),
@@ -376,10 +369,7 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
     ] {
         wanted.own = own;
         assert_eq!(
-            store
-                .change(changing(id, ChangeKind::SetLimits { own, until: None }))
-                .await
-                .unwrap(),
+            make(store, id, ChangeKind::SetLimits { own, until: None }).await,
             wanted
         );
     }
@@ -390,7 +380,7 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
         let name = wanted.name.clone();
         let description = wanted.description.clone();
         let what = ChangeKind::Describe { name, description };
-        assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
+        assert_eq!(make(store, id, what).await, wanted);
     }
     let digest = wanted.keys[0].digest;
     for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {
@@ -399,7 +389,7 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
             digests: vec![digest],
             at,
         };
-        assert_eq!(store.change(changing(id, ends)).await.unwrap(), wanted);
+        assert_eq!(make(store, id, ends).await, wanted);
     }
     let unknown = ChangeKind::SetExpiry {
         digests: vec![digest, Digest::of("unknown")],
@@ -414,10 +404,7 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
         Some(wanted),
         "half of it was done"
     );
-    store
-        .change(changing(id, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::RevokeAll).await;
     let revoked = ChangeKind::SetExpiry {
         digests: vec![digest],
         at: None,
@@ -431,14 +418,8 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
 pub(crate) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {
     let id = created(store).await;
     let other = created(store).await;
-    store
-        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
-        .await
-        .unwrap();
-    store
-        .change(changing(id, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::SetTier { tier: "pro".into() }).await;
+    make(store, id, ChangeKind::RevokeAll).await;
     assert!(store.change(creating(id)).await.is_err());
     let whole = AuditQuery {
         limit: 10,
@@ -491,7 +472,7 @@ pub(crate) async fn last_use_is_stored_and_never_decreases(store: &dyn Store) {
             ])
             .await
             .unwrap();
-        let known = store.application(id, NOON.day()).await.unwrap().unwrap();
+        let known = found(store, id).await;
         assert_eq!(known.keys[0].last_used_at, Some(NOON.plus(remembered)));
     }
 }

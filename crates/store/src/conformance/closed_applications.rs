@@ -26,7 +26,7 @@ async fn used_application(store: &dyn Store, owner: OwnerId, at_most: u32) -> Ap
 }
 
 async fn close(store: &dyn Store, id: ApplicationId) {
-    store.change(changing(id, ChangeKind::Close)).await.unwrap();
+    make(store, id, ChangeKind::Close).await;
 }
 
 async fn closed_after_use(store: &dyn Store, owner: OwnerId, at_most: u32) {

@@ -65,7 +65,7 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store
     let id = created(store).await;
     let other = created(store).await;
     let today = NOON.day();
-    let tomorrow = Day::from_number(NOON.day().number() + 1);
+    let tomorrow = NOON.day().next();
     let first = asking(id, today, 3, 10);
     assert_eq!(units(store, first).await, 3);
     // A request for zero units opens it too, for every application.

@@ -14,10 +14,7 @@ pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store:
     let first = created(store).await;
     let second = created(store).await;
     let third = created(store).await;
-    store
-        .change(changing(first, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, first, ChangeKind::RevokeAll).await;
     assert!(store.change(creating(second)).await.is_err());
     let all = store.changed_after(start.clone(), 10).await.unwrap();
     assert_eq!(

@@ -34,13 +34,7 @@ async fn is_known(store: &dyn Store, change: StoreChange) -> bool {
 }
 
 async fn expiry(store: &dyn Store, id: ApplicationId) -> Option<Wall> {
-    store
-        .application(id, NOON.day())
-        .await
-        .unwrap()
-        .unwrap()
-        .keys[0]
-        .expires_at
+    found(store, id).await.keys[0].expires_at
 }
 
 pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place(
@@ -130,10 +124,7 @@ pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_k
     );
 
     let digests = vec![a_key(&id.to_string()).digest];
-    store
-        .change(changing(id, ChangeKind::SetExpiry { digests, at: None }))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::SetExpiry { digests, at: None }).await;
     for months in [1, 2] {
         let at = NOON.plus(months * MONTH);
         assert!(is_known(store, leak(id, &["a", "b"], at, hour_after(at))).await);
@@ -156,10 +147,7 @@ pub(crate) async fn of_concurrent_reports_of_a_place_one_changes_the_key(store: 
 
 pub(crate) async fn keys_are_found_with_their_applications(store: &dyn Store) {
     let ids = [created(store).await, created(store).await];
-    store
-        .change(changing(ids[0], ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, ids[0], ChangeKind::RevokeAll).await;
     let [one, other] = ids.map(|id| a_key(&id.to_string()).digest);
     let mut found = store
         .find_keys(vec![one, Digest::of("nobody's"), other])

@@ -12,10 +12,7 @@ const fn own(minute: u32, day: Option<u32>) -> OwnLimits {
 }
 
 async fn set(store: &dyn Store, id: ApplicationId, own: OwnLimits, until: Option<Wall>) {
-    let set = store
-        .change(changing(id, ChangeKind::SetLimits { own, until }))
-        .await
-        .unwrap();
+    let set = make(store, id, ChangeKind::SetLimits { own, until }).await;
     assert_eq!((set.own, set.limits_until), (own, until));
 }
 
@@ -43,7 +40,7 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
     set(store, id, own(10, Some(500)), Some(NOON.plus(HOUR))).await;
     set(store, id, own(5, None), Some(NOON.plus(2 * HOUR))).await;
     set(store, of_tier, own(1, Some(1)), Some(NOON.plus(3 * HOUR))).await;
-    let lowered = store.application(id, NOON.day()).await.unwrap().unwrap();
+    let lowered = found(store, id).await;
     let page = store.page(None, 10, NOON.day()).await.unwrap();
     assert!(
         page.applications.contains(&lowered) && page.skipped.is_empty(),
@@ -118,7 +115,7 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
         (ChangeKind::Close, vec![]),
     ] {
         set(store, id, own(10, None), Some(end)).await;
-        let changed = store.change(changing(id, what)).await.unwrap();
+        let changed = make(store, id, what).await;
         assert_eq!(changed.limits_until.is_some(), !left.is_empty());
         assert_eq!(store.due_limits(end).await.unwrap(), left);
     }

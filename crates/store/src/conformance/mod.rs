@@ -5,6 +5,7 @@
 
 mod changes;
 mod closed_applications;
+mod contents;
 mod days;
 mod evidence;
 mod feed;
@@ -29,6 +30,7 @@ use scoregate_base::limits::{NodeReport, NodeTotals};
 
 pub(super) use changes::*;
 pub(super) use closed_applications::*;
+pub(super) use contents::*;
 pub(super) use days::*;
 pub(super) use evidence::*;
 pub(super) use feed::*;

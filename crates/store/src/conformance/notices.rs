@@ -35,10 +35,7 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
 async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId, ApplicationId) {
     let owner = signed_up(store, email).await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
-    store
-        .change(changing(id, ChangeKind::SetTier { tier: tier.into() }))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::SetTier { tier: tier.into() }).await;
     sent(store).await;
     (owner, id)
 }
@@ -349,20 +346,16 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
         minute: None,
         day: Some(50),
     };
-    store
-        .change(changing(id, ChangeKind::SetLimits { own, until: None }))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::SetLimits { own, until: None }).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(40, 50)]);
-    store
-        .change(changing(
-            id,
-            ChangeKind::SetTier {
-                tier: "unknown".into(),
-            },
-        ))
-        .await
-        .unwrap();
+    make(
+        store,
+        id,
+        ChangeKind::SetTier {
+            tier: "unknown".into(),
+        },
+    )
+    .await;
     assert_eq!(
         quotas(store, MailKind::Quota80, &[]).await,
         [],
@@ -380,7 +373,7 @@ pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are
         digests: vec![key.digest],
         at: Some(expires_at),
     };
-    store.change(changing(id, change)).await.unwrap();
+    make(store, id, change).await;
     let keys = async |now| due(store, MailKind::KeyExpires, now, &[]).await;
     let expected = DueNotice {
         application: id,
@@ -394,9 +387,6 @@ pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are
     assert_eq!(keys(NOON.plus(DAY)).await, std::slice::from_ref(&expected));
     assert_eq!(keys(NOON.plus(7 * DAY + 23 * HOUR)).await, [expected]);
     assert_eq!(keys(expires_at).await, []);
-    store
-        .change(changing(id, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::RevokeAll).await;
     assert_eq!(keys(NOON.plus(DAY)).await, []);
 }

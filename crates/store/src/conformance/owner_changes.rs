@@ -52,10 +52,7 @@ pub(crate) async fn a_suspended_owner_changes_no_application(store: &dyn Store) 
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
     changed(store, owner, OwnerChangeKind::Suspend).await;
-    store
-        .change(changing(id, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(store, id, ChangeKind::RevokeAll).await;
     let before = store.application(id, NOON.day()).await.unwrap();
     for what in changes_by_owners(id, 1) {
         let refused = store.change(in_name_of(owner, id, what)).await;
@@ -185,12 +182,7 @@ pub(crate) async fn of_concurrent_new_keys_one_meets_the_conditions(store: &dyn 
         store.change(in_name_of(owner, id, what))
     }));
     assert_eq!(rotations.await.into_iter().flatten().count(), 1);
-    let keys = store
-        .application(id, NOON.day())
-        .await
-        .unwrap()
-        .unwrap()
-        .keys;
+    let keys = found(store, id).await.keys;
     assert_eq!(
         keys.iter().filter(|key| key.expires_at.is_some()).count(),
         2,

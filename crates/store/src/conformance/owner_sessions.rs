@@ -298,7 +298,7 @@ pub(crate) async fn links_and_sessions_expire(store: &dyn Store) {
     };
     open_day(NOON.day()).await;
     assert!(found(NOON).await);
-    open_day(Day::from_number(NOON.day().number() + 1)).await;
+    open_day(NOON.day().next()).await;
     assert!(!found(NOON).await);
 }
 
@@ -417,17 +417,16 @@ pub(crate) async fn a_closed_application_keeps_no_key_no_owner_and_no_descriptio
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
     let description = Description::from_fn(|_| Some("https://ann.example.org/Ann's@".into()));
-    store
-        .change(changing(
-            id,
-            ChangeKind::Describe {
-                name: "Ann".into(),
-                description,
-            },
-        ))
-        .await
-        .unwrap();
-    let closed = store.change(changing(id, ChangeKind::Close)).await.unwrap();
+    make(
+        store,
+        id,
+        ChangeKind::Describe {
+            name: "Ann".into(),
+            description,
+        },
+    )
+    .await;
+    let closed = make(store, id, ChangeKind::Close).await;
     assert_eq!(
         (closed.name.as_str(), closed.description),
         ("closed", Description::default())
@@ -594,7 +593,7 @@ pub(crate) async fn a_deleted_owner_leaves_only_audit_records_without_the_addres
         "{refused:?}"
     );
     assert!(send(store, "unused", "ann@example.org").await);
-    store.change(changing(id, ChangeKind::Close)).await.unwrap();
+    make(store, id, ChangeKind::Close).await;
     assert_eq!(store.change_owner(deleting()).await.unwrap().id, owner.id);
     assert_eq!(store.owner(owner.id).await.unwrap(), None);
     assert_eq!(

@@ -1,25 +1,31 @@
 //! Reads an export and verifies it.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::TransferError;
-use super::lines::{DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
+use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
+use super::tables::{DumpColumn, DumpTable, TABLES};
+use super::{RowCounts, TransferError};
 use scoregate_base::json;
 use scoregate_base::keys::Digest;
 
 /// Maximum length of a line; ours have a few hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// An export, line by line. Its records may be used once the last one was read: only then is the export verified.
+/// Rows by table.
+pub(super) type RowsByTable = HashMap<&'static str, Vec<Value>>;
+
+/// An export, line by line. Its rows may be used once the last one was read: only then is the export verified.
 pub(crate) struct DumpReader {
     file: BufReader<File>,
-    counts: RecordCounts,
+    columns: Vec<Vec<DumpColumn>>,
+    counts: RowCounts,
     hash: Sha256,
     line: u64,
     /// The last line was read and matches the others.
@@ -32,7 +38,8 @@ impl DumpReader {
         let file = BufReader::new(File::open(path)?);
         let mut reader = Self {
             file,
-            counts: RecordCounts::default(),
+            columns: TABLES.iter().map(DumpTable::columns).collect(),
+            counts: RowCounts::default(),
             hash: Sha256::new(),
             line: 0,
             is_complete: false,
@@ -50,50 +57,62 @@ impl DumpReader {
         Ok(reader)
     }
 
-    /// The next record; `None` after the last one, if the export is complete.
-    pub(crate) fn next(&mut self) -> Result<Option<DumpLine>, TransferError> {
-        if self.is_complete {
-            return Ok(None);
-        }
-        let text = self.next_text()?;
-        let line: DumpLine = json::read(&text).map_err(|bad| self.wrong(&bad))?;
-        if let DumpLine::End(end) = line {
-            let sha256 = Digest::from_bytes(self.hash.clone().finalize().into()).to_string();
-            let is_over = self.file.fill_buf()?.is_empty();
-            self.is_complete = (end.counts, end.sha256) == (self.counts, sha256) && is_over;
-            return if self.is_complete {
-                Ok(None)
-            } else {
-                Err(self.wrong(&"it does not match the lines before it"))
-            };
-        }
-        line.verify().map_err(|reason| self.wrong(&reason))?;
-        self.counts.count(&line);
-        self.hash.update(&text);
-        Ok(Some(line))
-    }
-
-    /// The next rows, up to `most`, by the kinds of their lines; none after the last one.
-    pub(crate) fn rows(
-        &mut self,
-        most: usize,
-    ) -> Result<HashMap<String, Vec<Value>>, TransferError> {
-        let mut rows: HashMap<String, Vec<Value>> = HashMap::new();
+    /// The next rows, up to `most`; none after the last one, if the export is complete.
+    pub(super) fn rows(&mut self, most: usize) -> Result<RowsByTable, TransferError> {
+        let mut rows = RowsByTable::new();
         for _ in 0..most {
-            let Some(line) = self.next()? else { break };
-            let (kind, row) = line.row();
-            rows.entry(kind).or_default().push(row.into());
+            if self.is_complete {
+                break;
+            }
+            let text = self.next_text()?;
+            let line: Map<String, Value> = json::read(&text).map_err(|bad| self.wrong(&bad))?;
+            let Some((name, content)) = line.into_iter().next() else {
+                return Err(self.wrong(&"it is empty"));
+            };
+            if name == END {
+                self.complete(content)?;
+                continue;
+            }
+            let table = self.check(&name, &content)?;
+            rows.entry(table).or_default().push(content);
+            self.counts.count(table);
+            self.hash.update(&text);
         }
         Ok(rows)
     }
 
-    /// Number of records read so far.
-    pub(crate) const fn counts(&self) -> RecordCounts {
+    /// Number of rows read so far.
+    pub(super) fn counts(self) -> RowCounts {
         self.counts
     }
 
+    /// The table of a row, if the row fits it.
+    fn check(&self, name: &str, row: &Value) -> Result<&'static str, TransferError> {
+        let known = TABLES.iter().zip(&self.columns);
+        let Some((table, columns)) = known.into_iter().find(|(table, _)| table.name == name) else {
+            return Err(self.wrong(&format!("the table {name} is unknown")));
+        };
+        let row = row.as_object().ok_or_else(|| self.wrong(&"it is no row"))?;
+        let checked = table.check(columns, row);
+        checked.map_err(|reason| self.wrong(&reason))?;
+        Ok(table.name)
+    }
+
+    /// Compares the last line with the others.
+    fn complete(&mut self, end: Value) -> Result<(), TransferError> {
+        let end: DumpEnd = serde_json::from_value(end).map_err(|bad| self.wrong(&bad))?;
+        let sha256 = Digest::from_bytes(self.hash.clone().finalize().into()).to_string();
+        let is_over = self.file.fill_buf()?.is_empty();
+        self.is_complete = end.rows == self.counts && end.sha256 == sha256 && is_over;
+        if self.is_complete {
+            Ok(())
+        } else {
+            Err(self.wrong(&"it does not match the lines before it"))
+        }
+    }
+
     /// An error in the last line that was read.
-    pub(crate) fn wrong(&self, reason: &dyn std::fmt::Display) -> TransferError {
+    fn wrong(&self, reason: &dyn Display) -> TransferError {
         TransferError::Unfit(format!("line {}: {reason}", self.line))
     }
 

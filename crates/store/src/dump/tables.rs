@@ -1,95 +1,136 @@
-//! The tables of an export, in the statements of both engines.
+//! The exported tables. Their columns are those of the schema.
 
-use crate::Description;
+use serde_json::{Map, Value};
 
-/// A table, and the lines of an export that have its rows.
-pub(crate) struct ExportedTable {
-    /// The kind of the lines.
-    pub(crate) kind: &'static str,
-    /// Columns and table.
-    select: &'static str,
-    /// The columns of its order.
-    pub(crate) order: &'static str,
+use crate::IncidentState;
+use crate::sql::schema::{ONLY_DATABASE, STEPS};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
+
+/// Maximum length of the name of an endpoint or outcome.
+const MAX_NAME: usize = 64;
+
+/// An exported table.
+pub(crate) struct DumpTable {
+    pub(crate) name: &'static str,
+    /// Number of columns of its key, which are its first columns.
+    pub(crate) key: usize,
 }
 
-/// Columns and table. Requests are the sums of all gateway processes. Availability has successive minutes with one
-/// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
-/// have an array of the applications.
-const APPLICATIONS: &str =
-    "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
-const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, last_used_at, name FROM {schema}.keys k";
-const LEDGER: &str = "day, application, {granted} FROM {schema}.ledger_days";
-const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests) AS requests
-    FROM (SELECT * FROM {schema}.request_days
-          UNION ALL
-          SELECT day, application, endpoint, outcome, requests FROM {schema}.request_nodes) r
-    WHERE application IN (SELECT id FROM {schema}.applications) GROUP BY day, application, endpoint, outcome";
-const AUDIT: &str = "id AS number, at, who, what, application, detail FROM {schema}.audit";
-const AVAILABILITY: &str = "min(minute) * 60000 AS first, count(*) AS minutes, is_ready AS ready, is_fresh AS fresh
-    FROM (SELECT minute, is_ready AND true AS is_ready, is_fresh AND true AS is_fresh,
-                 minute - row_number() OVER (PARTITION BY is_ready AND true, is_fresh AND true ORDER BY minute) AS period
-          FROM {schema}.status_minutes) m
-    GROUP BY is_ready, is_fresh, period";
-const MESSAGES: &str = "id, incident, at, state, title, message FROM {schema}.status_messages";
-const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at, notices,
-        (SELECT coalesce({array}(application ORDER BY application), '[]') FROM {schema}.owned_applications WHERE owner = o.id)
-            AS applications
-    FROM {schema}.owners o";
-
-/// All, in the order in which they can be written into an empty store.
-pub(crate) static TABLES: [ExportedTable; 8] = [
-    ExportedTable {
-        kind: "application",
-        select: APPLICATIONS,
-        order: "id",
-    },
-    ExportedTable {
-        kind: "key",
-        select: KEYS,
-        order: "application, k.digest",
-    },
-    ExportedTable {
-        kind: "ledger",
-        select: LEDGER,
-        order: "day, application",
-    },
-    ExportedTable {
-        kind: "requests",
-        select: REQUESTS,
-        order: "day, application, endpoint, outcome",
-    },
-    ExportedTable {
-        kind: "audit",
-        select: AUDIT,
-        order: "id",
-    },
-    ExportedTable {
-        kind: "availability",
-        select: AVAILABILITY,
-        order: "first",
-    },
-    ExportedTable {
-        kind: "status_message",
-        select: MESSAGES,
-        order: "id",
-    },
-    ExportedTable {
-        kind: "owner",
-        select: OWNERS,
-        order: "id",
-    },
+/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, secrets of webhooks,
+/// digests of the mailboxes of closed applications, and evidence.
+pub(crate) static TABLES: [DumpTable; 11] = [
+    DumpTable::new("applications", 1),
+    DumpTable::new("keys", 2),
+    DumpTable::new("limits_until", 1),
+    DumpTable::new("ledger_days", 2),
+    DumpTable::new("request_days", 4),
+    DumpTable::new("request_nodes", 5),
+    DumpTable::new("audit", 1),
+    DumpTable::new("status_minutes", 1),
+    DumpTable::new("status_messages", 1),
+    DumpTable::new("owners", 1),
+    DumpTable::new("owned_applications", 1),
 ];
 
-impl ExportedTable {
-    /// Columns and table as an engine has them: `terms` are the digest, the granted units, and the function for an array.
-    pub(crate) fn columns(&self, terms: [&str; 3]) -> String {
-        let columns = self
-            .select
-            .replace("{description}", &Description::NAMES.join(", "));
-        let names = ["{digest}", "{granted}", "{array}"];
-        names
-            .iter()
-            .zip(terms)
-            .fold(columns, |columns, (name, term)| columns.replace(name, term))
+/// A column of a table, with its type in the schema.
+#[derive(Clone, Copy)]
+pub(crate) struct DumpColumn {
+    pub(crate) name: &'static str,
+    pub(crate) sql_type: &'static str,
+}
+
+impl DumpTable {
+    const fn new(name: &'static str, key: usize) -> Self {
+        Self { name, key }
     }
+
+    /// The columns, in the order of the schema.
+    pub(crate) fn columns(&self) -> Vec<DumpColumn> {
+        let both = STEPS
+            .iter()
+            .filter_map(|step| step.split(ONLY_DATABASE).next());
+        let mut is_wanted = false;
+        let mut columns = Vec::new();
+        for line in both.flat_map(str::lines) {
+            if let Some((_, table)) = line.split_once("TABLE {schema}.") {
+                is_wanted = table.split(' ').next() == Some(self.name);
+                continue;
+            }
+            let column = line.trim_start();
+            let mut words = column.trim_start_matches("ADD COLUMN ").split_whitespace();
+            if is_wanted
+                && column.len() < line.len()
+                && let Some(name) = words.next().filter(|name| *name != "PRIMARY")
+            {
+                let sql_type = words.next().unwrap_or_default().trim_end_matches(',');
+                columns.push(DumpColumn { name, sql_type });
+            }
+        }
+        columns
+    }
+
+    /// Checks the columns of a row, and their values. Returns the first wrong one.
+    pub(crate) fn check(
+        &self,
+        columns: &[DumpColumn],
+        row: &Map<String, Value>,
+    ) -> Result<(), String> {
+        for DumpColumn { name, sql_type } in columns {
+            let value = row.get(*name).ok_or_else(|| format!("{name} is missing"))?;
+            let is_valid = match value {
+                Value::Null => true, // the tables state which columns may have no value
+                Value::String(text) => *sql_type != "bigint" && self.is_text(name, text),
+                Value::Number(number) => {
+                    ["bigint", "boolean"].contains(sql_type)
+                        && number
+                            .as_i64()
+                            .is_some_and(|number| is_number(name, number))
+                }
+                Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+            };
+            if !is_valid {
+                return Err(format!("{name} is {value}"));
+            }
+        }
+        let is_known = |name: &String| columns.iter().any(|column| column.name == name);
+        match row.keys().find(|name| !is_known(name)) {
+            Some(unknown) => Err(format!("{unknown} is unknown")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a text fits its column. Names of a newer release are accepted.
+    fn is_text(&self, column: &str, text: &str) -> bool {
+        match (self.name, column) {
+            ("applications", "id") => text.parse::<ApplicationId>().is_ok(),
+            ("owners", "id") => text.parse::<OwnerId>().is_ok(),
+            ("status_messages", "state") => IncidentState::parse(text).is_some(),
+            (_, "url") => check_website(text).is_ok(),
+            (_, "digest") => Digest::from_hex(text).is_some(),
+            (_, "day") => Day::parse(text).is_some(),
+            (_, "endpoint" | "outcome") => {
+                let is_part =
+                    |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+                (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_part)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether a number fits its column: a time, or a limit or number of units.
+fn is_number(column: &str, number: i64) -> bool {
+    let unsigned = u64::try_from(number).ok();
+    match column {
+        "at" | "until" => is_time(unsigned),
+        "granted" | "own_minute" | "own_day" | "day" => u32::try_from(number).is_ok(),
+        "minute" | "requests" => unsigned.is_some(),
+        _ if column.ends_with("_at") => is_time(unsigned),
+        _ => true,
+    }
+}
+
+fn is_time(millis: Option<u64>) -> bool {
+    millis.is_some_and(|millis| Wall::from_millis(millis).millis() == millis)
 }

@@ -12,6 +12,9 @@ pub enum TransferError {
     /// The content of the file is wrong.
     #[error("the file cannot be imported: {0}")]
     Unfit(String),
+    /// A record was changed by hand.
+    #[error("a record cannot be exported: {0}. Correct it with SQL and export again")]
+    Unreadable(String),
     /// The database is in use.
     #[error(
         "the database holds {0} applications: put its tables aside with `scoregate store export FILE --close` and create new ones \

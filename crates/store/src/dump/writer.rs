@@ -1,33 +1,31 @@
 //! Writes an export. Without its last line it is incomplete.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::TransferError;
-use super::lines::{DumpEnd, DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
+use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
+use super::tables::{DumpColumn, DumpTable};
+use super::{RowCounts, TransferError};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
 /// An export in progress.
-pub(crate) struct DumpWriter<'o> {
+pub(super) struct DumpWriter<'o> {
     out: &'o mut dyn Write,
-    counts: RecordCounts,
+    counts: RowCounts,
     hash: Sha256,
-    /// Applications written so far: records of others are not.
-    owners: HashSet<String>,
 }
 
 impl<'o> DumpWriter<'o> {
     /// Begins an export.
-    pub(crate) fn begin(out: &'o mut dyn Write, now: Wall) -> io::Result<Self> {
+    pub(super) fn new(out: &'o mut dyn Write, now: Wall) -> io::Result<Self> {
         let mut writer = Self {
             out,
-            counts: RecordCounts::default(),
+            counts: RowCounts::default(),
             hash: Sha256::new(),
-            owners: HashSet::new(),
         };
         writer.write(&DumpHeader {
             format: FORMAT.into(),
@@ -37,40 +35,39 @@ impl<'o> DumpWriter<'o> {
         Ok(writer)
     }
 
-    /// Writes a record. Those of an application that was not written are rejected.
-    pub(crate) fn push(&mut self, line: &DumpLine) -> Result<(), TransferError> {
-        if let Some(owner) = line.owner().filter(|owner| !self.owners.contains(*owner)) {
-            return Err(TransferError::Unfit(format!(
-                "application {owner} is missing or unreadable"
-            )));
-        }
-        if let DumpLine::Application(application) = line {
-            self.owners.insert(application.id.clone());
-        }
-        self.counts.count(line);
-        Ok(self.write(line)?)
+    /// Writes a row, an object of JSON.
+    pub(super) fn push(
+        &mut self,
+        table: &DumpTable,
+        columns: &[DumpColumn],
+        row: &str,
+    ) -> Result<(), TransferError> {
+        let row: Map<String, Value> = serde_json::from_str(row)
+            .map_err(|error| TransferError::Unreadable(format!("{}: {error}", table.name)))?;
+        table.check(columns, &row).map_err(|reason| {
+            let key = columns.iter().take(table.key);
+            let key: Vec<String> = key
+                .filter_map(|column| Some(row.get(column.name)?.to_string()))
+                .collect();
+            TransferError::Unreadable(format!("{} {}: {reason}", table.name, key.join(" ")))
+        })?;
+        self.counts.count(table.name);
+        Ok(self.write(&json!({ table.name: row }))?)
     }
 
-    /// Completes the export, and returns the number of its records.
-    pub(crate) fn finish(self) -> io::Result<RecordCounts> {
-        let sha256 = Digest::from_bytes(self.hash.finalize().into()).to_string();
-        self.out.write_all(&text(&DumpLine::End(DumpEnd {
-            counts: self.counts,
-            sha256,
-        }))?)?;
+    /// Completes the export, and returns the number of its rows.
+    pub(super) fn finish(mut self) -> io::Result<RowCounts> {
+        let sha256 = Digest::from_bytes(self.hash.clone().finalize().into()).to_string();
+        let rows = self.counts.clone();
+        self.write(&json!({ END: DumpEnd { rows, sha256 } }))?;
         self.out.flush()?;
         Ok(self.counts)
     }
 
     fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
-        let text = text(line)?;
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
         self.hash.update(&text);
         self.out.write_all(&text)
     }
-}
-
-fn text(line: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    Ok(text)
 }

@@ -148,7 +148,8 @@ impl From<TransferError> for StoreFault {
             TransferError::File(error) => Self::Disk(error),
             TransferError::Unfit(reason) => Self::Record(reason),
             TransferError::Store(error) => Self::Refused(error),
-            other @ (TransferError::InUse(_)
+            other @ (TransferError::Unreadable(_)
+            | TransferError::InUse(_)
             | TransferError::Newer(_)
             | TransferError::LiveGateways(_)
             | TransferError::LostRevocations { .. }

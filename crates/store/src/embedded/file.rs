@@ -136,7 +136,8 @@ pub(super) fn make_at(path: &Path, steps: &[&str]) -> FileResult<Connection> {
 }
 
 pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let access = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(path, access)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
     // Otherwise a statement with a parameter as its limit is compiled anew for each value.

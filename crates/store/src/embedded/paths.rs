@@ -8,6 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::durable_file::{HALF, LOG, if_found, new_private_file, sync_directory, with_suffix};
+use crate::sql::schema::FORMAT;
 use crate::{LocalFile, Mirror, StoreError};
 use scoregate_base::clock::Wall;
 
@@ -182,17 +183,20 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         lines.push(restore(backup));
     }
     if backups.is_empty() && path.exists() {
-        let salvaged = with_suffix(path, ".salvaged.jsonl");
+        let saved = with_suffix(path, ".saved");
+        let format = FORMAT;
         lines.push(
-            "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise:"
+            "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise save what \
+             sqlite3 can read:"
                 .into(),
         );
+        // After an error, a dump ends with a rollback. It never contains the format.
         lines.push(format!(
-            "  scoregate store export {} --damaged {}",
-            quoted(&salvaged),
-            quoted(path)
+            "  sqlite3 {} .dump | sed 's/^ROLLBACK.*/COMMIT;/; $aPRAGMA user_version = {format};' | sqlite3 {}",
+            quoted(path),
+            quoted(&saved)
         ));
-        lines.push(restore(&salvaged));
+        lines.push(restore(&saved));
     }
     if !path.exists() {
         lines.extend(missing(path, &here));

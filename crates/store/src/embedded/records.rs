@@ -5,7 +5,7 @@
 //! exists is checked where tiers are known.
 
 use rusqlite::types::{FromSql, ValueRef};
-use rusqlite::{Connection, Row, Rows, params};
+use rusqlite::{Connection, Row, Rows, Transaction, params};
 
 use super::fault::{FileResult, StoreFault};
 use super::statements::{AnyText, one};
@@ -37,13 +37,8 @@ pub(super) fn page(
     limit: usize,
     day: Day,
 ) -> FileResult<ApplicationPage> {
-    // Callers that check a file have a snapshot already.
-    let snapshot = connection
-        .is_autocommit()
-        .then(|| connection.unchecked_transaction())
-        .transpose()?;
+    let _snapshot = snapshot(connection)?;
     let after = after.map_or_else(String::new, |id| id.to_string());
-    let day = day.to_string();
     let mut applications = connection.prepare_cached(&select("WHERE id > ?1 ORDER BY id"))?;
     let mut keys = connection.prepare_cached(&format!(
         "{KEYS} WHERE application > ?1 ORDER BY application"
@@ -52,17 +47,17 @@ pub(super) fn page(
         "{LEDGER} AND application > ?2 ORDER BY application"
     ))?;
     let mut rows = applications.query([&after])?;
-    let mut keys = JoinedRows::new(keys.query([&after])?, &after, key)?;
-    let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted)?;
+    let mut keys = JoinedRows::new(keys.query([&after])?, &after)?;
+    let mut ledger = JoinedRows::new(ledger.query([&day.to_string(), &after])?, &after)?;
 
     let mut page = ApplicationPage::default();
-    let mut last = RowOrder(after.as_str().into());
+    let mut last = RowOrder::after(&after, false);
     while let Some(row) = rows.next()? {
         if page.applications.len() >= limit {
             page.next = page.applications.last().map(|last| last.id);
             return Ok(page);
         }
-        last.step_to(row, |last, next| last < next)?;
+        last.step_to(row)?;
         match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
             Ok(application) => page.applications.push(application),
             Err(StoreFault::Record(reason)) => page.skipped.push(reason),
@@ -72,8 +67,14 @@ pub(super) fn page(
     while let Some(owner) = keys.take_before(None)? {
         page.skipped.push(orphan(&owner));
     }
-    drop(snapshot);
     Ok(page)
+}
+
+/// A snapshot of several tables, unless the caller's transaction is one already.
+fn snapshot(connection: &Connection) -> FileResult<Option<Transaction<'_>>> {
+    let is_needed = connection.is_autocommit();
+    let begun = is_needed.then(|| connection.unchecked_transaction());
+    Ok(begun.transpose()?)
 }
 
 /// One application. Unreadable keys are left out; [`page`] reports them.
@@ -82,18 +83,14 @@ pub(super) fn application(
     id: ApplicationId,
     day: Day,
 ) -> FileResult<Option<StoredApplication>> {
-    // The writer's transaction is a snapshot already.
-    let snapshot = connection
-        .is_autocommit()
-        .then(|| connection.unchecked_transaction())
-        .transpose()?;
+    let snapshot = snapshot(connection)?;
     let id = id.to_string();
     let day = day.to_string();
     let mut applications = connection.prepare_cached(&select("WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
-    let mut keys = JoinedRows::new(keys.query([&id])?, "", key)?;
-    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted)?;
+    let mut keys = JoinedRows::new(keys.query([&id])?, "")?;
+    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "")?;
     let mut rows = applications.query([&id])?;
     let found = rows
         .next()?
@@ -133,7 +130,7 @@ pub(super) fn stand_in(
         [&text],
     )?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
-    let mut keys = JoinedRows::new(keys.query([&text])?, "", key)?;
+    let mut keys = JoinedRows::<StoredKey>::new(keys.query([&text])?, "")?;
     let mut revoked = Vec::new();
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
@@ -252,26 +249,38 @@ pub(super) fn key(row: &Row<'_>) -> FileResult<StoredKey> {
     })
 }
 
-fn granted(row: &Row<'_>) -> FileResult<u64> {
-    let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
-    Ok(u64::from(granted))
+/// A value of an application in another table.
+trait OwnedValue: Sized {
+    fn read(row: &Row<'_>) -> FileResult<Self>;
+}
+
+impl OwnedValue for StoredKey {
+    fn read(row: &Row<'_>) -> FileResult<Self> {
+        key(row)
+    }
+}
+
+/// Granted units.
+impl OwnedValue for u64 {
+    fn read(row: &Row<'_>) -> FileResult<Self> {
+        let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
+        Ok(granted.into())
+    }
 }
 
 /// Rows of another table in the same order, whose first column is the application.
 struct JoinedRows<'s, T> {
     rows: Rows<'s>,
-    read: fn(&Row<'_>) -> FileResult<T>,
     owner: RowOrder,
     /// A row of `owner`, or why it is unreadable; `None` after the last row.
     head: Option<Result<T, String>>,
 }
 
-impl<'s, T> JoinedRows<'s, T> {
-    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> FileResult<T>) -> FileResult<Self> {
+impl<'s, T: OwnedValue> JoinedRows<'s, T> {
+    fn new(rows: Rows<'s>, after: &str) -> FileResult<Self> {
         let mut joined = Self {
             rows,
-            read,
-            owner: RowOrder(after.into()),
+            owner: RowOrder::after(after, true),
             head: None,
         };
         joined.advance()?;
@@ -280,7 +289,7 @@ impl<'s, T> JoinedRows<'s, T> {
 
     /// The next row, if it belongs to `id`.
     fn take(&mut self, id: &str) -> FileResult<Option<Result<T, String>>> {
-        if self.head.is_none() || self.owner.0 != id.as_bytes() {
+        if self.head.is_none() || self.owner.last != id.as_bytes() {
             return Ok(None);
         }
         let taken = self.head.take();
@@ -290,10 +299,10 @@ impl<'s, T> JoinedRows<'s, T> {
 
     /// Skips the next row if it comes before those of `id`, or if there is no `id` left, and returns its owner.
     fn take_before(&mut self, id: Option<&str>) -> FileResult<Option<String>> {
-        if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
+        if self.head.is_none() || id.is_some_and(|id| *self.owner.last >= *id.as_bytes()) {
             return Ok(None);
         }
-        let owner = String::from_utf8_lossy(&self.owner.0).into_owned();
+        let owner = String::from_utf8_lossy(&self.owner.last).into_owned();
         self.advance()?;
         Ok(Some(owner))
     }
@@ -303,8 +312,8 @@ impl<'s, T> JoinedRows<'s, T> {
         let Some(row) = self.rows.next()? else {
             return Ok(());
         };
-        self.owner.step_to(row, |last, next| last <= next)?;
-        self.head = Some(match (self.read)(row) {
+        self.owner.step_to(row)?;
+        self.head = Some(match T::read(row) {
             Ok(value) => Ok(value),
             Err(StoreFault::Record(reason)) => Err(reason),
             Err(fault) => return Err(fault),
@@ -314,16 +323,26 @@ impl<'s, T> JoinedRows<'s, T> {
 }
 
 /// The first column of the last row, as bytes: a value that is not text must not end the iteration.
-struct RowOrder(Vec<u8>);
+struct RowOrder {
+    last: Vec<u8>,
+    /// Several rows may have the same value.
+    may_repeat: bool,
+}
 
 impl RowOrder {
-    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> FileResult<()> {
+    fn after(last: &str, may_repeat: bool) -> Self {
+        let last = last.into();
+        Self { last, may_repeat }
+    }
+
+    fn step_to(&mut self, row: &Row<'_>) -> FileResult<()> {
         let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
-        if !is_in_order(&self.0, next) {
+        let is_repeated = self.may_repeat && *next == *self.last;
+        if *next <= *self.last && !is_repeated {
             return Err(StoreFault::Disorder);
         }
-        self.0.clear();
-        self.0.extend_from_slice(next);
+        self.last.clear();
+        self.last.extend_from_slice(next);
         Ok(())
     }
 }

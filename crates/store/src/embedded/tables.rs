@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use super::fault::{FileResult, StoreFault};
 use super::statements::AnyText;
 use super::{ledger, records, statements};
-use crate::sql::tables::{SiteLock, SqlField, SqlRow, SqlTables};
+use crate::sql::tables::{DumpTerms, SiteLock, SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
 use crate::{StoreChange, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
@@ -38,6 +38,12 @@ impl SqlTables for &Connection {
     const SKIP_LOCKED: &'static str = "";
     const DELETED_AT_ONCE: &'static str = "LIMIT 500";
     const MERGED_AT_ONCE: u32 = 250;
+    const DUMP: DumpTerms = DumpTerms {
+        object: "json_object",
+        to_hex: "lower(hex({column}))",
+        from_hex: "unhex({text})",
+        rows: "SELECT {values} FROM json_each($1)",
+    };
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> FileResult<u64> {
         statements::run(self, &statement(text), params_from_iter(values))
@@ -64,6 +70,20 @@ impl SqlTables for &Connection {
             read(row)
         })?;
         Ok(rows.into_iter().flatten().collect())
+    }
+
+    async fn each_text<E: From<StoreFault>>(
+        self,
+        text: &str,
+        take: &mut dyn FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut statement = self.prepare(&statement(text)).map_err(StoreFault::from)?;
+        let mut rows = statement.query([]).map_err(StoreFault::from)?;
+        while let Some(row) = rows.next().map_err(StoreFault::from)? {
+            let text: String = records::text(row, 0, "a row")?;
+            take(&text)?;
+        }
+        Ok(())
     }
 
     /// One thread writes.

@@ -10,4 +10,4 @@ mod tests;
 pub use copied_keys::CopiedReading;
 pub use documents::{FileFlaw, Mirror, MirrorError, MirrorRecord};
 pub use local_file::{LocalFile, OwedRecords};
-pub(crate) use sqlite_errors::is_damage;
+pub(crate) use sqlite_errors::{is_damage, is_unusable};

@@ -9,7 +9,7 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether an error of a statement that fits the tables of this format shows that the file has others, or is damaged.
-pub(super) fn is_unusable(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_unusable(error: &rusqlite::Error) -> bool {
     let is_input = matches!(error, rusqlite::Error::SqlInputError { .. });
     is_input || error.sqlite_error_code() == Some(ErrorCode::Unknown) || is_damage(error)
 }

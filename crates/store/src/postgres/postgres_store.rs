@@ -20,7 +20,7 @@ use crate::postgres::restore::{self, DatabaseRestore};
 use crate::postgres::tables::{self, TablesChange, TablesWork};
 use crate::postgres::transfer::{self, DatabaseExport};
 use crate::sql::schema::STEPS;
-use crate::{RecordCounts, StoreError, StoreResult, TransferError};
+use crate::{RowCounts, StoreError, StoreResult, TransferError};
 use scoregate_base::clock::Clock;
 
 /// Deadline of an export or an import.
@@ -75,18 +75,19 @@ impl PostgresStore {
             .await
     }
 
-    /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway
-    /// can use the tables afterwards.
+    /// Exports everything in one snapshot to `out`, which `keep` makes durable. With `closes` no gateway can use the tables
+    /// afterwards.
     pub async fn export(
         config: DatabaseConfig,
         clock: Clock,
-        output: (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
+        out: &mut dyn Write,
+        keep: &mut dyn FnMut() -> io::Result<()>,
         closes: bool,
     ) -> Result<DatabaseExport, TransferError> {
         let now = clock.now().wall;
         let connection = transfer_link(config, clock).await?;
         let work =
-            async |client: SchemaClient<'_>| transfer::export(client, output, closes, now).await;
+            async |client: SchemaClient<'_>| transfer::export(client, out, keep, closes, now).await;
         connection.change("be exported", work).await
     }
 
@@ -96,13 +97,13 @@ impl PostgresStore {
         clock: Clock,
         from: &Path,
         who: &str,
-    ) -> Result<RecordCounts, TransferError> {
+    ) -> Result<RowCounts, TransferError> {
         let now = clock.now().wall;
         let reader = DumpReader::open(from)?;
         let name = file_name(from);
         let connection = transfer_link(config, clock).await?;
         let work = async |client: SchemaClient<'_>| {
-            transfer::import(client, reader, (who, &name), now).await
+            transfer::import(client, reader, who, &name, now).await
         };
         connection.change("be imported", work).await
     }

@@ -2,21 +2,21 @@
 //! from an export, in one transaction. Until then gateways refuse restored tables (`connection::server_check`).
 
 use crate::TransferError;
-use crate::dump::{DumpReader, RecordCounts};
+use crate::dump::{DumpReader, RowCounts};
 use crate::embedded::maintenance::{ImportOptions, ImportedDay};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::tables::IS_OWN;
 use crate::postgres::transfer;
+use crate::sql::restored_day;
 use crate::sql::sign_in::END_SIGN_INS;
 use crate::sql::tables::{SqlRow as _, SqlTables as _};
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::plans::Tier;
 
 /// A restored database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseRestore {
-    /// Number of imported records, if there was an export.
-    pub imported: Option<RecordCounts>,
+    /// Number of imported rows, if there was an export.
+    pub imported: Option<RowCounts>,
     /// The last change in the backup.
     pub last_change: Option<Wall>,
     /// The current day.
@@ -28,19 +28,6 @@ const STATE: &str = "
 SELECT n.at AS clock, c.day::text AS day, (SELECT max(at) FROM {schema}.audit) AS last_change,
        (SELECT count(*) FROM {schema}.nodes WHERE last_seen_at > n.at - 30000) AS live
 FROM {schema}.calendar c, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) n";
-
-const CLOSE: &str = "
-INSERT INTO {schema}.ledger_days (day, application, granted)
-SELECT $1::text::date, id, 4294967295 FROM {schema}.applications
-ON CONFLICT (day, application) DO UPDATE SET granted = excluded.granted";
-
-/// The units of a day that are not granted; `NULL` if a tier is unknown.
-const REMAINING: &str = "
-SELECT CASE WHEN count(*) = count(q.quota) THEN coalesce(sum(greatest(q.quota - coalesce(l.granted, 0), 0)), 0)::int8 END
-           AS units
-FROM (SELECT a.id, coalesce(a.own_day, t.day) AS quota FROM {schema}.applications a
-      LEFT JOIN unnest($2::text[], $3::int8[]) t (name, day) ON t.name = a.tier) q
-LEFT JOIN {schema}.ledger_days l ON l.application = q.id AND l.day = $1::text::date";
 
 /// Gateways claim their shares of grace for today and tomorrow. The lost claims are unknown, so nobody gets these shares.
 const WITHHOLD: &str = "
@@ -73,9 +60,10 @@ pub(crate) async fn restore(
         day,
     } = accepted_state(client, options).await?;
     let restored = if options.reopen_day {
-        reopen(client, day, &options.tiers).await?
+        let units = restored_day::remaining(client, day, &options.tiers).await?;
+        ImportedDay::Reopened(day, units)
     } else {
-        client.execute(CLOSE, &[&day.to_string()]).await?;
+        restored_day::close(client, day).await?;
         source = format!("{source}; {day} is closed");
         ImportedDay::Closed(day)
     };
@@ -131,14 +119,4 @@ async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> SqlResult
     client.execute(TAKE_OVER, &[&day.to_string(), &now]).await?;
     client.batch_execute(WITHHOLD).await?;
     client.batch_execute(END_SIGN_INS).await
-}
-
-/// The number of units of a day that may be granted twice.
-async fn reopen(client: SchemaClient<'_>, day: Day, tiers: &[Tier]) -> SqlResult<ImportedDay> {
-    let names: Vec<String> = tiers.iter().map(|tier| tier.name.clone()).collect();
-    let quotas: Vec<i64> = tiers.iter().map(|tier| tier.limits.day.into()).collect();
-    let row = client
-        .query_one(REMAINING, &[&day.to_string(), &names, &quotas])
-        .await?;
-    Ok(ImportedDay::Reopened(day, row.optional_number("units")?))
 }

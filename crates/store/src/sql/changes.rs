@@ -8,8 +8,8 @@ use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalT
 use super::tables::{SqlDone, SqlField, SqlTables};
 use super::{closed_applications, leaks, limits_until, notices, owners};
 use crate::{
-    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
-    audit_detail,
+    ChangeKind, Description, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication,
+    StoredKey, audit_detail,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
@@ -47,6 +47,9 @@ pub(crate) async fn make<T: SqlTables>(
     let running = RunningChange { tables, change };
     let id = change.application.to_string();
     tables.lock().await?;
+    running.check_existence(&id).await?;
+    running.check_owner().await?;
+    running.check_key_allowance().await?;
     let detail = running.apply(&id).await?;
     tables
         .audit(change.at, [&change.who, change.what.word(), &id, &detail])
@@ -66,14 +69,8 @@ struct RunningChange<'c, T> {
 impl<T: SqlTables> RunningChange<'_, T> {
     /// Makes the change itself and describes it for the audit trail.
     async fn apply(&self, id: &str) -> SqlDone<T, String> {
-        let Self { tables, change } = self;
-        let is_create = matches!(change.what, ChangeKind::Create { .. });
-        if !is_create && tables.find(TIER, &[Text(id)], |_| Ok(())).await?.is_none() {
-            return Err(self.unknown());
-        }
-        self.check_owner().await?;
-        self.check_key_allowance().await?;
-        Ok(match &change.what {
+        let Self { tables, change } = *self;
+        match &change.what {
             ChangeKind::Create {
                 name,
                 tier,
@@ -82,83 +79,39 @@ impl<T: SqlTables> RunningChange<'_, T> {
                 key,
                 owner,
             } => {
-                let minute = Limit(own.minute);
-                let day = Limit(own.day);
-                let row = [
-                    Text(id),
-                    Text(name),
-                    Text(tier),
-                    minute,
-                    day,
-                    Time(change.at),
-                ];
-                self.create(&with_description(&row, description), (id, key, *owner))
-                    .await?;
-                audit_detail::created(tier, *own, key, *owner)
+                self.create(id, [name, tier], *own, description).await?;
+                self.add_first_key(id, key, *owner).await?;
+                Ok(audit_detail::created(tier, *own, key, *owner))
             }
-            ChangeKind::AddKey { key, .. } => {
-                self.add_key(id, key).await?;
-                format!("key {}", audit_detail::shown(key))
-            }
+            ChangeKind::AddKey { key, .. } => self.add_another_key(id, key).await,
             ChangeKind::Rotate {
                 key,
                 retire_others_at,
                 ..
-            } if *retire_others_at <= change.at => {
-                let revoked = self.revoke_all(id).await?;
-                self.add_key(id, key).await?;
-                format!(
-                    "new key {}; {revoked} older revoked",
-                    audit_detail::shown(key)
-                )
-            }
-            ChangeKind::Rotate {
-                key,
-                retire_others_at,
-                ..
-            } => {
-                let retired = tables
-                    .run(RETIRE, &[Text(id), Time(*retire_others_at)])
-                    .await?;
-                self.add_key(id, key).await?;
-                audit_detail::rotated(key, retired, *retire_others_at)
-            }
-            ChangeKind::RevokeKey { digest } => {
-                format!(
-                    "key {}",
-                    self.change_key(REVOKE_KEY, id, digest, Some(change.at))
-                        .await?
-                )
-            }
-            ChangeKind::RevokeAll => {
-                limits_until::forget(*tables, id).await?;
-                audit_detail::all_revoked(self.revoke_all(id).await?)
-            }
-            ChangeKind::SetTier { tier } => {
-                let before = tables
-                    .find(TIER, &[Text(id)], |row| row.any_text("tier"))
-                    .await?;
-                tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
-                format!("from {} to {tier}", before.unwrap_or_default())
-            }
+            } => self.rotate(id, key, *retire_others_at).await,
+            ChangeKind::RevokeKey { digest } => self.revoke_key(id, digest).await,
+            ChangeKind::RevokeAll => self.revoke_every_key(id).await,
+            ChangeKind::SetTier { tier } => self.set_tier(id, tier).await,
             ChangeKind::SetLimits { own, until } => {
-                limits_until::set(*tables, id, *own, *until).await?
+                limits_until::set(tables, id, *own, *until).await
             }
-            ChangeKind::RestoreLimits => limits_until::restore(*tables, id, change.at).await?,
-            ChangeKind::SetExpiry { digests, at } => {
-                let mut shown = Vec::new();
-                for digest in digests {
-                    shown.push(self.change_key(SET_EXPIRY, id, digest, *at).await?);
-                }
-                audit_detail::expiry_set(&shown, *at)
-            }
+            ChangeKind::RestoreLimits => limits_until::restore(tables, id, change.at).await,
+            ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
             ChangeKind::Describe { name, description } => {
-                self.describe(id, name, description).await?;
-                audit_detail::described(description)
+                self.describe(id, name, description).await
             }
-            ChangeKind::ReportLeak(leak) => leaks::report(*tables, change, leak).await?,
-            ChangeKind::Close => self.close(id).await?,
-        })
+            ChangeKind::ReportLeak(leak) => leaks::report(tables, change, leak).await,
+            ChangeKind::Close => self.close(id).await,
+        }
+    }
+
+    /// Checks that an application that is not created exists.
+    async fn check_existence(&self, id: &str) -> SqlDone<T, ()> {
+        if matches!(self.change.what, ChangeKind::Create { .. }) {
+            return Ok(());
+        }
+        let found = self.tables.find(TIER, &[Text(id)], |_| Ok(())).await?;
+        found.ok_or_else(|| self.unknown())
     }
 
     fn unknown(&self) -> T::Fault {
@@ -196,19 +149,39 @@ impl<T: SqlTables> RunningChange<'_, T> {
         }
     }
 
-    /// Creates an application with its first key and its owner.
+    /// Creates an application without keys.
     async fn create(
         &self,
-        row: &[SqlField<'_>],
-        (id, key, owner): (&str, &StoredKey, Option<Ownership>),
+        id: &str,
+        texts: [&str; 2],
+        own: OwnLimits,
+        description: &Description,
     ) -> SqlDone<T, ()> {
+        let [name, tier] = texts;
+        let [minute, day] = [own.minute, own.day].map(Limit);
+        let created_at = Time(self.change.at);
+        let row = [Text(id), Text(name), Text(tier), minute, day, created_at];
         let values = Description::sql_list(|index, _| format!("${}", index + 7));
         let create = CREATE
             .replace("{columns}", &Description::NAMES.join(", "))
             .replace("{values}", &values);
-        if self.tables.run(&create, row).await? == 0 {
+        let created = self
+            .tables
+            .run(&create, &with_description(&row, description))
+            .await?;
+        if created == 0 {
             return Err(StoreError::Exists("that application").into());
         }
+        Ok(())
+    }
+
+    /// Adds the first key of an application, and its owner.
+    async fn add_first_key(
+        &self,
+        id: &str,
+        key: &StoredKey,
+        owner: Option<Ownership>,
+    ) -> SqlDone<T, ()> {
         self.add_key(id, key).await?;
         match owner {
             Some(owner) => owners::own(self.tables, id, owner, self.change.at.day()).await,
@@ -216,29 +189,81 @@ impl<T: SqlTables> RunningChange<'_, T> {
         }
     }
 
-    async fn describe(&self, id: &str, name: &str, description: &Description) -> SqlDone<T, u64> {
+    async fn add_another_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, String> {
+        self.add_key(id, key).await?;
+        Ok(format!("key {}", audit_detail::shown(key)))
+    }
+
+    async fn rotate(&self, id: &str, key: &StoredKey, retire_at: Wall) -> SqlDone<T, String> {
+        if retire_at <= self.change.at {
+            let revoked = self.revoke_all(id).await?;
+            self.add_key(id, key).await?;
+            let shown = audit_detail::shown(key);
+            return Ok(format!("new key {shown}; {revoked} older revoked"));
+        }
+        let values = [Text(id), Time(retire_at)];
+        let retired = self.tables.run(RETIRE, &values).await?;
+        self.add_key(id, key).await?;
+        Ok(audit_detail::rotated(key, retired, retire_at))
+    }
+
+    async fn revoke_key(&self, id: &str, digest: &Digest) -> SqlDone<T, String> {
+        let at = Some(self.change.at);
+        let shown = self.change_key(REVOKE_KEY, id, digest, at).await?;
+        Ok(format!("key {shown}"))
+    }
+
+    async fn set_tier(&self, id: &str, tier: &str) -> SqlDone<T, String> {
+        let before = self
+            .tables
+            .find(TIER, &[Text(id)], |row| row.any_text("tier"))
+            .await?;
+        self.tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
+        Ok(format!("from {} to {tier}", before.unwrap_or_default()))
+    }
+
+    async fn set_expiry(
+        &self,
+        id: &str,
+        digests: &[Digest],
+        at: Option<Wall>,
+    ) -> SqlDone<T, String> {
+        let mut shown = Vec::new();
+        for digest in digests {
+            shown.push(self.change_key(SET_EXPIRY, id, digest, at).await?);
+        }
+        Ok(audit_detail::expiry_set(&shown, at))
+    }
+
+    async fn describe(
+        &self,
+        id: &str,
+        name: &str,
+        description: &Description,
+    ) -> SqlDone<T, String> {
         let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
         let update =
             format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
-        self.tables
-            .run(
-                &update,
-                &with_description(&[Text(id), Text(name)], description),
-            )
-            .await
+        let row = with_description(&[Text(id), Text(name)], description);
+        self.tables.run(&update, &row).await?;
+        Ok(audit_detail::described(description))
     }
 
     /// Closes the application in the name of its owner.
     async fn close(&self, id: &str) -> SqlDone<T, String> {
-        let revoked = self.revoke_all(id).await?;
-        limits_until::forget(self.tables, id).await?;
+        let detail = self.revoke_every_key(id).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default())
             .await?;
         self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
         closed_applications::add(self.tables, id, self.change.at.day()).await?;
         self.tell(id).await?;
         self.tables.run(DISOWN, &[Text(id)]).await?;
-        Ok(audit_detail::all_revoked(revoked))
+        Ok(detail)
+    }
+
+    async fn revoke_every_key(&self, id: &str) -> SqlDone<T, String> {
+        limits_until::forget(self.tables, id).await?;
+        Ok(audit_detail::all_revoked(self.revoke_all(id).await?))
     }
 
     async fn revoke_all(&self, id: &str) -> SqlDone<T, u64> {

@@ -121,7 +121,7 @@ pub(crate) async fn merge<T: SqlTables>(
         days.entry(day).or_default().entry(application).or_default();
     }
     for (day, hours) in &days {
-        unreadable += merge_day(tables, (*day, *day < today), hours, catalogue).await?;
+        unreadable += merge_day(tables, *day, *day < today, hours, catalogue).await?;
     }
     if unreadable > 0 {
         tracing::warn!(count = unreadable, error = %BadEvidence, "deleted evidence of use");
@@ -132,7 +132,8 @@ pub(crate) async fn merge<T: SqlTables>(
 /// Adds hours to a day, which may be over, and returns the number of days of applications that are unreadable.
 async fn merge_day<T: SqlTables>(
     tables: T,
-    (day, is_over): (u32, bool),
+    day: u32,
+    is_over: bool,
     hours: &HoursOfDay,
     catalogue: u16,
 ) -> SqlDone<T, u32> {

@@ -16,6 +16,7 @@ pub(crate) mod notices;
 pub(crate) mod outdated;
 pub(crate) mod owners;
 pub(crate) mod request_totals;
+pub(crate) mod restored_day;
 pub(crate) mod schema;
 pub(crate) mod sign_in;
 pub(crate) mod status;

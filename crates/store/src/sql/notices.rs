@@ -77,28 +77,32 @@ pub(crate) async fn due<T: SqlTables>(
         | MailKind::NewSignIn
         | MailKind::Webhook => return Ok(Vec::new()),
     };
-    let read = |row: &dyn SqlRow<T::Fault>| {
-        let Ok(application) = row.text("id")?.parse() else {
-            return Ok(None);
-        };
-        let subject = if *kind == MailKind::KeyExpires {
-            NoticeSubject::Key {
-                shown: row.any_text("shown")?,
-                expires_at: row.time("expires_at")?,
-            }
-        } else {
-            NoticeSubject::Quota {
-                used: row.number("used")?,
-                quota: row.number("quota")?,
-            }
-        };
-        Ok(Some(DueNotice {
-            application,
-            recipient: row.text("email")?,
-            subject,
-        }))
+    wanted(tables, *kind, (parts, &values), tiers, |row| {
+        due_notice(*kind, row)
+    })
+    .await
+}
+
+fn due_notice<F>(kind: MailKind, row: &dyn SqlRow<F>) -> Result<Option<DueNotice>, F> {
+    let Ok(application) = row.text("id")?.parse() else {
+        return Ok(None);
     };
-    wanted(tables, *kind, (parts, &values), tiers, read).await
+    let subject = if kind == MailKind::KeyExpires {
+        NoticeSubject::Key {
+            shown: row.any_text("shown")?,
+            expires_at: row.time("expires_at")?,
+        }
+    } else {
+        NoticeSubject::Quota {
+            used: row.number("used")?,
+            quota: row.number("quota")?,
+        }
+    };
+    Ok(Some(DueNotice {
+        application,
+        recipient: row.text("email")?,
+        subject,
+    }))
 }
 
 /// Queues a notice about an application if its owner wants it.

@@ -154,38 +154,29 @@ pub(crate) async fn change<T: SqlTables>(
 ) -> SqlDone<T, StoredOwner> {
     tables.lock().await?;
     let before = existing(tables, change.owner).await?;
-    let id = change.owner.to_string();
+    let owner_id = change.owner.to_string();
+    let id = Text(&owner_id);
     match &change.what {
         OwnerChangeKind::Suspend => {
-            tables.run(SUSPEND, &[Text(&id), Time(change.at)]).await?;
+            tables.run(SUSPEND, &[id, Time(change.at)]).await?;
             end_sessions(tables, change.owner).await?;
         }
-        OwnerChangeKind::Resume => drop(tables.run(RESUME, &[Text(&id)]).await?),
+        OwnerChangeKind::Resume => drop(tables.run(RESUME, &[id]).await?),
         OwnerChangeKind::SetTier(tier) => {
-            tables
-                .run(SET_TIER, &[Text(&id), OptionalText(tier.as_deref())])
-                .await?;
+            let tier = OptionalText(tier.as_deref());
+            tables.run(SET_TIER, &[id, tier]).await?;
         }
         OwnerChangeKind::SetNotices(kinds) => {
-            tables
-                .run(SET_NOTICES, &[Text(&id), Text(&notice_words(kinds))])
-                .await?;
+            let words = notice_words(kinds);
+            tables.run(SET_NOTICES, &[id, Text(&words)]).await?;
         }
         OwnerChangeKind::Webhook {
             id: webhook,
             change: what,
-        } => {
-            webhooks::change(tables, (&id, webhook), what, change.at).await?;
-        }
+        } => webhooks::change(tables, &owner_id, webhook, what, change.at).await?,
         OwnerChangeKind::Delete { in_own_name } => {
             before.check_deletion(*in_own_name)?;
-            end_sessions(tables, change.owner).await?;
-            tables
-                .run(DELETE_MAIL, &[Text(&id), Text(&before.email)])
-                .await?;
-            webhooks::remove(tables, &id, None).await?;
-            tables.run(DELETE_LINKS, &[Text(&id)]).await?;
-            tables.run(DELETE_OWNER, &[Text(&id)]).await?;
+            delete(tables, &before).await?;
         }
     }
     let detail = change.what.audited(change.owner);
@@ -193,6 +184,17 @@ pub(crate) async fn change<T: SqlTables>(
         .audit(change.at, [&change.who, change.what.word(), "", &detail])
         .await?;
     Ok(owner(tables, change.owner).await?.unwrap_or(before))
+}
+
+/// Deletes an owner with sessions, mail, webhooks and links.
+async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> {
+    let owner_id = owner.id.to_string();
+    let id = Text(&owner_id);
+    end_sessions(tables, owner.id).await?;
+    tables.run(DELETE_MAIL, &[id, Text(&owner.email)]).await?;
+    webhooks::remove(tables, &owner_id, None).await?;
+    tables.run(DELETE_LINKS, &[id]).await?;
+    tables.run(DELETE_OWNER, &[id]).await.map(drop)
 }
 
 /// Gives a new application to an owner on a day, in the transaction that creates it.

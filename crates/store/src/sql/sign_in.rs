@@ -112,69 +112,63 @@ pub(crate) async fn sign_in<T: SqlTables>(
     sign_in: &SignIn,
 ) -> SqlDone<T, SignInOutcome> {
     tables.lock().await?;
-    let link = unused(tables, sign_in.link, sign_in.at).await?;
-    let Some((
-        UsableLink {
-            email,
-            owner: known,
-        },
-        mailbox,
-    )) = link
-    else {
+    let Some((link, mailbox)) = unused(tables, sign_in.link, sign_in.at).await? else {
         return Ok(SignInOutcome::InvalidLink);
     };
-    let known = match known {
+    let known = match link.owner {
         Some(id) => owner(tables, id).await?,
         None => None,
     };
-    let is_new = known.is_none();
-    let id = known.as_ref().map_or(sign_in.new_owner, |owner| owner.id);
     match (&known, &sign_in.accepted_terms) {
         (None, None) => return Ok(SignInOutcome::TermsRequired),
-        (None, Some(terms)) => create(tables, sign_in, [&mailbox, &email, terms]).await?,
+        (None, Some(terms)) => create(tables, sign_in, [&mailbox, &link.email, terms]).await?,
         (Some(owner), Some(terms)) if owner.terms_version != *terms => {
             accept_terms(tables, owner.id, terms, sign_in.at).await?;
         }
         (Some(_), _) => {}
     }
-    let at = Time(sign_in.at);
-    tables.run(USE_LINK, &[DigestOf(&sign_in.link), at]).await?;
-    if known
-        .as_ref()
-        .is_some_and(|owner| owner.suspended_at.is_some())
-    {
-        return Ok(SignInOutcome::Suspended);
-    }
-    let session = DigestOf(&sign_in.session);
-    let expires_at = Time(sign_in.expires_at);
     tables
-        .run(
-            ADD_SESSION,
-            &[session, Text(&id.to_string()), at, expires_at],
-        )
+        .run(USE_LINK, &[DigestOf(&sign_in.link), Time(sign_in.at)])
         .await?;
-    let wants = |owner: &StoredOwner| {
-        owner
-            .notices
-            .as_ref()
-            .is_some_and(|kinds| kinds.contains(&MailKind::NewSignIn))
-    };
-    if let Some(owner) = known.filter(wants)
-        && let Some(mail) = &sign_in.notice
-    {
-        notices::queue_once(
-            tables,
-            &[NewMail {
-                recipient: owner.email,
-                ..mail.clone()
-            }],
-        )
-        .await?;
+    let is_new = known.is_none();
+    let id = known.as_ref().map_or(sign_in.new_owner, |owner| owner.id);
+    if let Some(known) = known {
+        if known.suspended_at.is_some() {
+            return Ok(SignInOutcome::Suspended);
+        }
+        tell(tables, known, sign_in).await?;
     }
+    add_session(tables, id, sign_in).await?;
     let owner = owner(tables, id).await?;
     Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| {
         SignInOutcome::SignedIn { owner, is_new }
     }))
+}
+
+async fn add_session<T: SqlTables>(tables: T, owner: OwnerId, sign_in: &SignIn) -> SqlDone<T, ()> {
+    let row = [
+        DigestOf(&sign_in.session),
+        Text(&owner.to_string()),
+        Time(sign_in.at),
+        Time(sign_in.expires_at),
+    ];
+    tables.run(ADD_SESSION, &row).await.map(drop)
+}
+
+/// Queues the notice of a new sign-in, if the owner chose it.
+async fn tell<T: SqlTables>(tables: T, owner: StoredOwner, sign_in: &SignIn) -> SqlDone<T, ()> {
+    let kinds = owner.notices.unwrap_or_default();
+    let Some(mail) = sign_in.notice.as_ref() else {
+        return Ok(());
+    };
+    if !kinds.contains(&MailKind::NewSignIn) {
+        return Ok(());
+    }
+    let mail = NewMail {
+        recipient: owner.email,
+        ..mail.clone()
+    };
+    notices::queue_once(tables, &[mail]).await
 }
 
 async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> SqlDone<T, ()> {

@@ -30,6 +30,8 @@ pub(crate) trait SqlTables: Copy {
     const DELETED_AT_ONCE: &'static str;
     /// Number of totals that are merged in one transaction.
     const MERGED_AT_ONCE: u32;
+    /// How exports and imports convert rows.
+    const DUMP: DumpTerms;
 
     /// Runs a statement, and returns the number of changed rows.
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, Self::Fault>;
@@ -49,6 +51,13 @@ pub(crate) trait SqlTables: Copy {
         values: &[SqlField<'_>],
         read: impl Fn(&dyn SqlRow<Self::Fault>) -> Result<Option<T>, Self::Fault>,
     ) -> Result<Vec<T>, Self::Fault>;
+
+    /// Passes the first column of each row to `take`, as the rows arrive.
+    async fn each_text<E: From<Self::Fault>>(
+        self,
+        text: &str,
+        take: &mut dyn FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E>;
 
     /// Excludes other changes with an audit record until the transaction ends, so that their numbers are in commit order.
     async fn lock(self) -> Result<(), Self::Fault> {
@@ -107,6 +116,18 @@ pub(crate) trait SqlTables: Copy {
         }
         write_rows(self, QUEUE_MAIL, "", 10, &values).await
     }
+}
+
+/// Parts of the statements of exports and imports.
+pub(crate) struct DumpTerms {
+    /// The function that makes an object of JSON from names and values.
+    pub(crate) object: &'static str,
+    /// The bytes of `{column}` as hexadecimal digits.
+    pub(crate) to_hex: &'static str,
+    /// The bytes that the digits `{text}` state.
+    pub(crate) from_hex: &'static str,
+    /// The end of an insertion of rows with these `{values}` of each object in an array of JSON.
+    pub(crate) rows: &'static str,
 }
 
 /// The result of statements on these tables.

@@ -71,7 +71,8 @@ pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> 
 /// Makes a change, in a transaction that excludes other changes.
 pub(super) async fn change<T: SqlTables>(
     tables: T,
-    (owner, id): (&str, &str),
+    owner: &str,
+    id: &str,
     change: &WebhookChange,
     at: Wall,
 ) -> SqlDone<T, ()> {

@@ -19,6 +19,7 @@ use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
 use crate::embedded::tables::done;
 use crate::embedded::{file, ledger};
+use crate::sql::restored_day;
 use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::plans::Tier;
@@ -78,45 +79,59 @@ pub fn import(
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
         .map_err(|error| StoreFault::from(error).into_error("complete the last import", &path))?;
-    let rejected = |reason: String| MaintenanceError::Unfit {
-        path: from.to_owned(),
-        reason,
-    };
-    if !from.is_file() {
-        return Err(rejected("the file does not exist".into()));
-    }
-    if is_the_store(&path, from) {
-        return Err(rejected("it is the store itself".into()));
-    }
-    if !options.restores && backup_kind(from) == Some(BACKUP_BEGINS) {
-        return Err(rejected(
-            "it is a backup; use `scoregate store restore`".into(),
-        ));
-    }
+    check_source(&path, from, options)?;
     let previous = previous(directory, options)?;
     let half = with_suffix(&path, HALF);
-    let made = make(&previous, from, &half, options, now);
-    let made = made.and_then(|mut imported| {
-        let instant = swap::instant(now);
-        let aside = swap::aside(&path, &instant);
-        if aside.exists() {
-            return Err(rejected(format!(
-                "{} exists already; try again",
-                aside.display()
-            )));
-        }
-        let next = swap::next(&path, &instant);
-        let moved = fs::rename(&half, &next).and_then(|()| sync_directory(&next));
-        let moved = moved.and_then(|()| swap::run(&path, &instant));
-        moved.map_err(|error| StoreFault::from(error).into_error("move it into place", &path))?;
-        imported.aside = aside.exists().then_some(aside);
-        imported.report.path.clone_from(&path);
-        Ok(imported)
-    });
+    let made = make(&previous, from, &half, options, now)
+        .and_then(|imported| put_in_place(&path, from, imported, now));
     if made.is_err() {
         drop(remove_database(&half)); // its own errors are reported elsewhere
     }
     made
+}
+
+/// Refuses a file that cannot be imported, whatever is in it.
+fn check_source(path: &Path, from: &Path, options: &ImportOptions) -> MaintenanceResult<()> {
+    let reason = if !from.is_file() {
+        "the file does not exist"
+    } else if is_the_store(path, from) {
+        "it is the store itself"
+    } else if !options.restores && backup_kind(from) == Some(BACKUP_BEGINS) {
+        "it is a backup; use `scoregate store restore`"
+    } else {
+        return Ok(());
+    };
+    Err(rejected(from, reason.into()))
+}
+
+fn rejected(from: &Path, reason: String) -> MaintenanceError {
+    MaintenanceError::Unfit {
+        path: from.to_owned(),
+        reason,
+    }
+}
+
+/// Renames the old store, and gives its name to the new one.
+fn put_in_place(
+    path: &Path,
+    from: &Path,
+    mut imported: ImportSummary,
+    now: Wall,
+) -> MaintenanceResult<ImportSummary> {
+    let instant = swap::instant(now);
+    let aside = swap::aside(path, &instant);
+    if aside.exists() {
+        let reason = format!("{} exists already; try again", aside.display());
+        return Err(rejected(from, reason));
+    }
+    let next = swap::next(path, &instant);
+    let moved = fs::rename(with_suffix(path, HALF), &next)
+        .and_then(|()| sync_directory(&next))
+        .and_then(|()| swap::run(path, &instant));
+    moved.map_err(|error| StoreFault::from(error).into_error("move it into place", path))?;
+    imported.aside = aside.exists().then_some(aside);
+    path.clone_into(&mut imported.report.path);
+    Ok(imported)
 }
 
 /// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
@@ -158,10 +173,6 @@ fn make(
     options: &ImportOptions,
     now: Wall,
 ) -> MaintenanceResult<ImportSummary> {
-    let rejected = |reason: String| MaintenanceError::Unfit {
-        path: from.to_owned(),
-        reason,
-    };
     let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
     let store = load::new_store(from, half)
         .map_err(|fault| load::unusable(fault, from, "be read", from))?;
@@ -177,7 +188,7 @@ fn make(
     }
     imported.report = inspect::at(half).map_err(own)?;
     match imported.report.faults.first() {
-        Some(fault) => Err(rejected(format!("it is damaged: {fault}"))),
+        Some(fault) => Err(rejected(from, format!("it is damaged: {fault}"))),
         None => Ok(imported),
     }
 }
@@ -211,19 +222,14 @@ fn settle(
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
     } else if options.reopen_day || !options.restores {
-        let units = transfer::remaining(store, day, &options.tiers)?;
-        if units.is_none() && options.restores {
-            let reason = "a tier of it is unknown; name the server's configuration with --config";
-            return Err(StoreFault::Record(reason.into()));
-        }
-        ImportedDay::Reopened(day, units)
+        reopened(store, day, options)?
     } else if day > now.day() || last_change.is_some_and(|at| at > now) {
         return Err(StoreFault::Record(format!(
             "the clock of this machine ({}) is behind it; correct the clock, or leave the day open with --reopen-day",
             now.rfc3339()
         )));
     } else {
-        transfer::close(store, day)?;
+        done(restored_day::close(store, day))?;
         ImportedDay::Closed(day)
     };
     Ok(ImportSummary {
@@ -233,6 +239,15 @@ fn settle(
         last_change,
         day,
     })
+}
+
+fn reopened(store: &Connection, day: Day, options: &ImportOptions) -> FileResult<ImportedDay> {
+    let units = done(restored_day::remaining(store, day, &options.tiers))?;
+    if units.is_none() && options.restores {
+        let reason = "a tier of it is unknown; name the server's configuration with --config";
+        return Err(StoreFault::Record(reason.into()));
+    }
+    Ok(ImportedDay::Reopened(day, units))
 }
 
 /// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
@@ -12,13 +12,14 @@ use super::{load, read_only, seal};
 use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::statements::AnyText;
 use crate::embedded::{file, integrity, ledger, records};
 use crate::sql::schema::STEPS;
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.
 const PAGE: usize = 10_000;
-/// Maximum number of unreadable records listed; the rest are counted.
+/// Maximum number of unreadable records listed.
 const NAMED: usize = 1_000;
 
 /// The contents of a store, and what is wrong with it.
@@ -163,67 +164,57 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
     report.keys_in_force = count(&valid, report)?;
-    let is_current = report.format == integrity::format_of(STEPS);
-    // Older formats have no calendar.
-    report.newest_day = if is_current {
-        ledger::day(store)?
-    } else {
-        ledger::newest_day(store)?
-    };
-    if is_current {
-        applications(store, report)?;
+    report.newest_day = ledger::day(store)?;
+    if let Some(day) = report.newest_day {
+        let granted = format!(
+            "SELECT coalesce(sum(granted), 0) FROM ledger_days WHERE day = '{day}' AND granted BETWEEN 0 AND {}",
+            u32::MAX
+        );
+        report.granted = count(&granted, report)?;
     }
-    days(store, report)
+    report.unreadable = unreadable(store)?;
+    Ok(())
 }
 
-/// All applications and keys, read as at start.
-fn applications(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
-    // The ledger is checked separately; no record of it has this day.
+/// Applications, keys and records of the ledger that cannot be read, each with a reason.
+pub(super) fn unreadable(store: &Connection) -> FileResult<Vec<String>> {
+    let mut unreadable = Vec::new();
+    // The ledger is checked below; no record of it has this day.
     let no_day = Day::from_number(0);
     let mut after = None;
     loop {
         let page = records::page(store, after, PAGE, no_day)?;
-        for reason in page.skipped {
-            name(report, reason);
-        }
+        unreadable.extend(page.skipped);
         after = page.next;
         if after.is_none() {
-            return Ok(());
+            break;
         }
     }
-}
-
-/// All ledger records: valid days and numbers.
-fn days(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
     let mut ledger = store.prepare("SELECT day, application, granted FROM ledger_days")?;
     let mut rows = ledger.query([])?;
-    let newest = report.newest_day;
     while let Some(row) = rows.next()? {
-        let day: String = records::text(row, 0, "day")?;
-        let id =
-            String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
-        let read = || {
-            let read_day =
-                Day::parse(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
-            let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
-            Ok((read_day, granted))
-        };
-        match read() {
-            Ok((day, granted)) if Some(day) == newest => report.granted += u64::from(granted),
-            Ok(_) => {}
-            Err(StoreFault::Record(reason)) => {
-                name(report, format!("ledger of {id} for {day:?}: {reason}"));
-            }
+        match ledger_record(row) {
+            Ok(()) => {}
+            Err(StoreFault::Record(reason)) => unreadable.push(reason),
             Err(other) => return Err(other),
         }
     }
-    Ok(())
+    if unreadable.len() > NAMED {
+        unreadable.truncate(NAMED);
+        unreadable.push("and more".into());
+    }
+    Ok(unreadable)
 }
 
-fn name(report: &mut InspectionReport, reason: String) {
-    match report.unreadable.len().cmp(&NAMED) {
-        std::cmp::Ordering::Less => report.unreadable.push(reason),
-        std::cmp::Ordering::Equal => report.unreadable.push("and more".into()),
-        std::cmp::Ordering::Greater => {}
-    }
+/// Checks the day and the number of a record of the ledger.
+fn ledger_record(row: &Row<'_>) -> FileResult<()> {
+    let (AnyText(day), AnyText(id)) = (row.get(0)?, row.get(1)?);
+    let reason = match records::limit(row, 2, "granted") {
+        Err(StoreFault::Record(reason)) => reason,
+        Ok(_) if Day::parse(&day).is_none() => "its day is invalid".into(),
+        granted => return granted.map(drop),
+    };
+    Err(StoreFault::Record(format!(
+        "ledger of {id} for {day:?}: {reason}"
+    )))
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::maintenance_error::MaintenanceError;
-use super::{read_only, rows, seal};
+use super::{read_only, seal};
 use crate::StoreError;
-use crate::dump::DumpReader;
+use crate::dump::{self, DumpReader};
 use crate::durable_file::remove_database;
-use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::fault::{FileResult, StoreFault, is_conflict};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::tables::done;
 use crate::embedded::{file, integrity};
 use crate::sql::schema::STEPS;
 use crate::sql::sign_in::END_SIGN_INS;
@@ -77,15 +78,12 @@ pub(super) fn unusable(
 /// Writes every line into the store, all or none.
 fn lines(from: &Path, store: &Connection) -> FileResult<()> {
     let all = store.unchecked_transaction()?;
-    let mut reader = DumpReader::open(from)?;
-    while let Some(line) = reader.next()? {
-        rows::insert(&line, &all).map_err(|fault| {
-            if let StoreFault::Record(reason) = fault {
-                reader.wrong(&reason).into()
-            } else {
-                fault
-            }
-        })?;
+    let filled = done(dump::fill(&*all, DumpReader::open(from)?));
+    if let Err(StoreFault::Sql(error)) = &filled
+        && is_conflict(error)
+    {
+        return Err(StoreFault::Record(error.to_string()));
     }
+    filled?;
     Ok(all.commit()?)
 }

@@ -16,14 +16,8 @@ use crate::embedded::file::connect;
 /// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
 /// result is discarded.
-pub(super) fn at<T>(path: &Path, work: impl FnMut(&Connection) -> FileResult<T>) -> FileResult<T> {
-    with(path, false, work)
-}
-
-/// The same. A file that may be damaged is read as far as its pages go, whatever its header states.
-pub(super) fn with<T>(
+pub(super) fn at<T>(
     path: &Path,
-    damaged: bool,
     mut work: impl FnMut(&Connection) -> FileResult<T>,
 ) -> FileResult<T> {
     if fs::metadata(path)?.len() == 0 {
@@ -31,12 +25,27 @@ pub(super) fn with<T>(
     }
     let before = state(path);
     if !before.has_log {
-        let outcome = open(path, damaged, true).and_then(|connection| work(&connection));
+        let outcome = open(Path::new(&address(path))).and_then(|connection| work(&connection));
         if state(path) == before {
             return outcome;
         }
     }
-    work(&open(path, damaged, false)?)
+    work(&open(path)?)
+}
+
+/// Adds a file that nobody writes to a connection, as the schema `old`.
+pub(super) fn attach(connection: &Connection, path: &Path) -> FileResult<()> {
+    connection.execute("ATTACH ?1 AS old", [address(path)])?;
+    Ok(())
+}
+
+/// Removes it again.
+pub(super) fn detach(connection: &Connection) -> FileResult<()> {
+    // The log of the file is not copied into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.execute("DETACH old", [])?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    Ok(())
 }
 
 /// Shows whether another process opened the file meanwhile.
@@ -56,23 +65,14 @@ fn state(path: &Path) -> FileFingerprint {
     }
 }
 
-fn open(path: &Path, damaged: bool, is_still: bool) -> FileResult<Connection> {
-    let connection = if is_still {
-        connect(
-            Path::new(&still(path)),
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
-        )?
-    } else {
-        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
-    };
+fn open(path: &Path) -> FileResult<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Makes SQLite continue where the header states more pages than there are. Nothing can be written here.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged)?;
     Ok(connection)
 }
 
-/// The file as an immutable URI.
-fn still(path: &Path) -> String {
+/// The file as a URI: immutable without a write-ahead log, and read-only with one.
+fn address(path: &Path) -> String {
     let mut address = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
@@ -82,5 +82,10 @@ fn still(path: &Path) -> String {
             address.push_str(&HEXLOWER.encode(&[*byte]));
         }
     }
-    address + "?immutable=1"
+    let access = if state(path).has_log {
+        "mode=ro"
+    } else {
+        "immutable=1"
+    };
+    format!("{address}?{access}")
 }

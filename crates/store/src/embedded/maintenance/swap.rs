@@ -41,7 +41,8 @@ pub(in crate::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathB
 }
 
 /// Performs a step unless it is done.
-pub(in crate::embedded) fn rename_if_present((from, to): &(PathBuf, PathBuf)) -> io::Result<()> {
+pub(in crate::embedded) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
+    let (from, to) = step;
     if_found(fs::rename(from, to))?;
     sync_directory(to)
 }

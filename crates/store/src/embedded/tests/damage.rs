@@ -192,32 +192,24 @@ fn a_backup_with_any_flipped_bit_is_neither_verified_nor_restored() {
 }
 
 #[test]
-fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
+fn an_export_of_a_damaged_file_fails_and_names_the_remedy() {
     let filled = filled();
     let mut bytes = filled.bytes.clone();
-    let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
-    let holds = |page: &[u8]| {
-        page.windows(in_the_middle.len())
-            .any(|part| part == in_the_middle.as_bytes())
-    };
-    // Index leaves of the table of applications have type 10 and contain its names.
-    let leaf = bytes.chunks(PAGE).position(|page| {
-        page[0] == 10 && holds(page) && page.windows(15).any(|part| part == b"Weather station")
-    });
+    let leaf = bytes
+        .chunks(PAGE)
+        .rposition(|page| page.windows(15).any(|part| part == b"Weather station"));
     let leaf = leaf.unwrap();
     bytes[leaf * PAGE..(leaf + 1) * PAGE].fill(0);
     opened(filled.directory.path(), &bytes).unwrap_err();
-    let salvaged = filled.elsewhere.path().join("salvaged.jsonl");
-    let mut out = fs::File::create(&salvaged).unwrap();
-    let exported = maintenance::export(&file(&filled.directory), true, &mut out, NOW).unwrap();
-    assert!(!exported.left_out.is_empty());
-    assert!(exported.counts.applications > 100, "{exported:?}");
-
-    let imported = maintenance::import(filled.directory.path(), &salvaged, &RESTORE, NOW).unwrap();
-    assert_eq!(imported.report.applications, exported.counts.applications);
-    let store = Embedded::open(filled.directory.path()).unwrap();
-    let page = wait(store.page(None, 1_000, TODAY)).unwrap();
-    assert_eq!(page.applications.len() as u64, exported.counts.applications);
+    let refused = maintenance::export(&file(&filled.directory), &mut Vec::new(), NOW).unwrap_err();
+    let MaintenanceError::Store(damaged @ StoreError::Damaged { .. }) = &refused else {
+        panic!("{refused}")
+    };
+    let steps = maintenance::recovery_steps(damaged).unwrap();
+    assert!(
+        steps.contains("sqlite3") && steps.contains(".dump"),
+        "{steps}"
+    );
 }
 
 #[test]
@@ -242,6 +234,34 @@ fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
             panic!("{table}: {refused}")
         };
         assert!(gaps[0].contains("is damaged"), "{gaps:?}");
+    }
+}
+
+#[test]
+fn later_grants_survive_damage_to_any_page_of_the_replaced_store_or_a_gap_is_reported() {
+    let filled = filled();
+    let store = Embedded::open(filled.directory.path()).unwrap();
+    for id in &filled.ids {
+        wait(store.lease(asking(*id, TODAY, 2, 10))).unwrap();
+    }
+    drop(store);
+    let whole = fs::read(file(&filled.directory)).unwrap();
+    for page in (1..whole.len() / PAGE).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[page * PAGE..page * PAGE + 100].fill(0xA5);
+        fs::write(file(&filled.directory), &bytes).unwrap();
+        let backup = filled.elsewhere.path().join("backup.db");
+        let now = NOW.plus(std::time::Duration::from_secs(page as u64));
+        let imported =
+            maintenance::import(filled.directory.path(), &backup, &RESTORE, now).unwrap();
+        let granted: u32 = Connection::open(file(&filled.directory))
+            .unwrap()
+            .query_row("SELECT sum(granted) FROM ledger_days", [], |row| row.get(0))
+            .unwrap();
+        assert!(
+            granted == 300 * 5 || !imported.carried.gaps.is_empty(),
+            "page {page}"
+        );
     }
 }
 
@@ -394,20 +414,14 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         &directory,
         "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
     );
-    let moved = store
-        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
-        .await
-        .unwrap();
+    let moved = make(&store, id, ChangeKind::SetTier { tier: "pro".into() }).await;
     assert_eq!(
         (moved.tier.as_str(), moved.keys.len()),
         ("pro", 0),
         "no key of it is in force"
     );
     let digest = Digest::of(&id.to_string());
-    let revoked = store
-        .change(changing(id, ChangeKind::RevokeKey { digest }))
-        .await
-        .unwrap();
+    let revoked = make(&store, id, ChangeKind::RevokeKey { digest }).await;
     assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
     let key = a_key("another");
     let refused = store
@@ -423,32 +437,19 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         matches!(refused, Err(StoreError::Damaged { .. })),
         "a key that would not work was made"
     );
-    store
-        .change(changing(
-            id,
-            ChangeKind::SetLimits {
-                own: OwnLimits::default(),
-                until: None,
-            },
-        ))
-        .await
-        .unwrap();
+    make(
+        &store,
+        id,
+        ChangeKind::SetLimits {
+            own: OwnLimits::default(),
+            until: None,
+        },
+    )
+    .await;
     let words = ChangeKind::Describe {
         name: "renamed".into(),
         description: Description::default(),
     };
-    assert_eq!(
-        store.change(changing(id, words)).await.unwrap().name,
-        "renamed"
-    );
-    assert_eq!(
-        store
-            .application(id, TODAY)
-            .await
-            .unwrap()
-            .unwrap()
-            .keys
-            .len(),
-        1
-    );
+    assert_eq!(make(&store, id, words).await.name, "renamed");
+    assert_eq!(found(&store, id).await.keys.len(), 1);
 }

@@ -1,19 +1,15 @@
 //! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
 
-mod closed_applications;
 mod damage;
 mod evidence;
-mod moved_owners;
-mod moved_requests;
-mod moved_status;
+mod moved;
 mod opening;
 mod personal_data;
 mod restores;
 mod upkeep;
-mod websites;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -25,8 +21,10 @@ use tempfile::TempDir;
 use super::maintenance::{self, ImportOptions, ImportSummary, MaintenanceError};
 use super::*;
 use crate::conformance::{
-    self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
+    self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating, found,
+    make,
 };
+use crate::dump::TABLES;
 use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind,
@@ -53,7 +51,7 @@ fn fresh() -> (TempDir, Embedded) {
     (directory, store)
 }
 
-fn file(directory: &TempDir) -> std::path::PathBuf {
+fn file(directory: &TempDir) -> PathBuf {
     directory.path().join(Embedded::FILE_NAME)
 }
 
@@ -65,9 +63,34 @@ fn import(
     maintenance::import(directory.path(), from, options, NOW)
 }
 
+fn opened(directory: &TempDir) -> Embedded {
+    Embedded::open(directory.path()).unwrap()
+}
+
+/// A backup in the directory itself.
+fn backed_up(directory: &TempDir, name: &str) -> PathBuf {
+    let backup = directory.path().join(name);
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    backup
+}
+
+/// An export in the directory itself.
+fn exported(directory: &TempDir) -> PathBuf {
+    let path = directory.path().join("lines");
+    let mut out = fs::File::create(&path).unwrap();
+    maintenance::export(&file(directory), &mut out, NOW).unwrap();
+    path
+}
+
+/// A new directory with a backup or an export.
+fn restored(from: &Path) -> TempDir {
+    let directory = TempDir::new().unwrap();
+    import(&directory, from, &RESTORE).unwrap();
+    directory
+}
+
 fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
-    let store = Embedded::open(directory.path()).unwrap();
-    wait(store.application(id, TODAY)).unwrap().unwrap().granted
+    wait(found(&opened(directory), id)).granted
 }
 
 /// Edits the file like an operator would.
@@ -480,10 +503,7 @@ async fn a_day_beyond_the_calendar_is_refused() {
 async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
-    store
-        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
-        .await
-        .unwrap();
+    make(&store, id, ChangeKind::SetTier { tier: "pro".into() }).await;
     let description = Description {
         note: Some("paid by card".into()),
         ..Description::default()
@@ -492,28 +512,24 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
         name: "Site".into(),
         description,
     };
-    store.change(changing(id, described)).await.unwrap();
+    make(&store, id, described).await;
     let digests = vec![Digest::of(&id.to_string())];
     for at in [Some(Wall::from_seconds(1_800_000_000)), None] {
-        store
-            .change(changing(
-                id,
-                ChangeKind::SetExpiry {
-                    digests: digests.clone(),
-                    at,
-                },
-            ))
-            .await
-            .unwrap();
+        make(
+            &store,
+            id,
+            ChangeKind::SetExpiry {
+                digests: digests.clone(),
+                at,
+            },
+        )
+        .await;
     }
     store
         .change(changing(an_id(), ChangeKind::RevokeAll))
         .await
         .unwrap_err();
-    store
-        .change(changing(id, ChangeKind::RevokeAll))
-        .await
-        .unwrap();
+    make(&store, id, ChangeKind::RevokeAll).await;
     let by_hand = Connection::open(file(&directory)).unwrap();
     let mut rows = by_hand
         .prepare("SELECT what || ': ' || detail FROM audit ORDER BY id")
@@ -535,4 +551,29 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
         "revoke_all: 1 key".to_owned(),
     ];
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn the_exported_columns_and_keys_are_those_of_the_tables() {
+    let (directory, store) = fresh();
+    drop(store);
+    let tables = Connection::open(file(&directory)).unwrap();
+    let mut columns = tables
+        .prepare("SELECT name, pk FROM pragma_table_info(?1)")
+        .unwrap();
+    for table in &TABLES {
+        let found: Vec<(String, usize)> = columns
+            .query_map([table.name], |row| {
+                Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
+            })
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let exported = table.columns();
+        let exported = exported.iter().enumerate().map(|(index, column)| {
+            let is_key = index < table.key;
+            (column.name.to_owned(), if is_key { index + 1 } else { 0 })
+        });
+        assert_eq!(found, exported.collect::<Vec<_>>(), "{}", table.name);
+    }
 }

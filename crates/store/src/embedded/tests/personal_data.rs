@@ -21,27 +21,6 @@ async fn delete(store: &Embedded, owner: OwnerId) {
 }
 
 #[tokio::test]
-async fn addresses_of_deleted_owners_are_overwritten_in_the_file() {
-    let (directory, store) = fresh();
-    let address = |number: u32| format!("{number}@deleted.example");
-    let mut owners = Vec::new();
-    for number in 0..200 {
-        owners.push(conformance::signed_up(&store, &address(number)).await.id);
-    }
-    drop(store);
-    assert!(
-        contains(&directory, "@deleted.example"),
-        "the test would prove nothing"
-    );
-    let store = Embedded::open(directory.path()).unwrap();
-    for owner in owners {
-        delete(&store, owner).await;
-    }
-    drop(store);
-    assert!(!contains(&directory, "@deleted.example"));
-}
-
-#[tokio::test]
 async fn the_address_of_a_deleted_owner_is_in_neither_file_of_the_open_store() {
     let (directory, store) = fresh();
     let kept = conformance::signed_up(&store, "ann@kept.example").await;
@@ -74,12 +53,12 @@ async fn the_description_of_a_closed_application_is_in_neither_file_of_the_open_
         name: "Ann".into(),
         description,
     };
-    store.change(changing(id, describe)).await.unwrap();
+    make(&store, id, describe).await;
     assert!(
         contains(&directory, "ann@closed.example"),
         "the test would prove nothing"
     );
-    store.change(changing(id, ChangeKind::Close)).await.unwrap();
+    make(&store, id, ChangeKind::Close).await;
     assert!(!contains(&directory, "ann@closed.example"));
 }
 

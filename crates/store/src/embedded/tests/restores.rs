@@ -13,8 +13,7 @@ use super::*;
 fn grants_of_an_application_survive_a_backup_without_it() {
     let (directory, store) = fresh();
     wait(created(&store));
-    let backup = directory.path().join("older.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let backup = backed_up(&directory, "older.db");
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
     drop(store);
@@ -24,7 +23,7 @@ fn grants_of_an_application_survive_a_backup_without_it() {
         report.faults.is_empty() && report.unreadable.is_empty(),
         "{report:?}"
     );
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = opened(&directory);
     // Restored, as by an import of keys.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
@@ -42,22 +41,14 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let revoked = wait(created(&store));
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let backup = backed_up(&directory, "backup.db");
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
-    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let tomorrow = TODAY.next();
     let newer = wait(created(&store));
     wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
-    wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
+    wait(make(&store, revoked, ChangeKind::RevokeAll));
     drop(store);
-    let lines = directory.path().join("lines");
-    maintenance::export(
-        &file(&directory),
-        false,
-        &mut fs::File::create(&lines).unwrap(),
-        NOW,
-    )
-    .unwrap();
+    let lines = exported(&directory);
     assert!(matches!(
         import(&directory, &lines, &ImportOptions::default()),
         Err(MaintenanceError::InUse {
@@ -76,20 +67,13 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
         "{imported:?}"
     );
     assert_eq!(granted(&directory, id), 10);
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = opened(&directory);
     assert_eq!(
         wait(store.day()).unwrap(),
         Some(tomorrow),
         "a day that was closed stays closed"
     );
-    assert!(
-        wait(store.application(revoked, TODAY))
-            .unwrap()
-            .unwrap()
-            .keys[0]
-            .revoked_at
-            .is_some()
-    );
+    assert!(wait(found(&store, revoked)).keys[0].revoked_at.is_some());
 }
 
 #[test]
@@ -114,7 +98,7 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
         // The replaced store gets a name with the time.
         now = now.plus(std::time::Duration::from_secs(1));
         maintenance::import(directory.path(), backup, &RESTORE, now).unwrap();
-        Embedded::open(directory.path()).unwrap()
+        opened(&directory)
     };
     for backup in [&before, &during] {
         assert_eq!(
@@ -142,14 +126,7 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     drop(without_end);
     let restored = store(&during);
     assert_eq!(wait(restored.due_limits(NOW)).unwrap(), []);
-    assert_eq!(
-        wait(restored.application(id, TODAY))
-            .unwrap()
-            .unwrap()
-            .own
-            .minute,
-        Some(30)
-    );
+    assert_eq!(wait(found(&restored, id)).own.minute, Some(30));
 }
 
 /// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
@@ -157,8 +134,7 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 4, quota))).unwrap();
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let backup = backed_up(&directory, "backup.db");
     wait(store.lease(asking(id, TODAY, 6, quota))).unwrap();
     let own = OwnLimits {
         minute: None,
@@ -207,7 +183,7 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
         (imported.day, imported.last_change),
         (ImportedDay::Closed(TODAY), Some(*at))
     );
-    let store = Embedded::open(other.path()).unwrap();
+    let store = opened(&other);
     let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
     assert_eq!(
         lease,
@@ -226,7 +202,7 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
         );
         assert!(maintenance::check(other.path(), NOW).unwrap().is_sound());
     }
-    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let tomorrow = TODAY.next();
     let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
     assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
 }
@@ -260,9 +236,9 @@ fn a_clock_that_is_behind_the_backup_closes_no_day() {
         reopen_day: false,
         ..RESTORE.clone()
     };
-    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let tomorrow = TODAY.next();
     let newer = directory.path().join("newer.db");
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = opened(&directory);
     wait(store.lease(asking(id, tomorrow, 1, 10))).unwrap();
     maintenance::back_up(directory.path(), &newer, false).unwrap();
     drop(store);
@@ -290,7 +266,7 @@ fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
     let other = TempDir::new().unwrap();
     let later = NOW.plus(std::time::Duration::from_hours(24));
     maintenance::import(other.path(), &backup, &RESTORE, later).unwrap();
-    let store = Embedded::open(other.path()).unwrap();
+    let store = opened(&other);
     for day in [TODAY, later.day(), later.day().next()] {
         let claim = GraceClaim {
             day,
@@ -319,8 +295,8 @@ fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
         (imported.day, imported.carried.limits),
         (ImportedDay::Complete, 1)
     );
-    let store = Embedded::open(other.path()).unwrap();
-    let found = wait(store.application(id, TODAY)).unwrap().unwrap();
+    let store = opened(&other);
+    let found = wait(found(&store, id));
     assert_eq!(
         (found.tier.as_str(), found.own.day, found.granted),
         ("pro", Some(12), 10)
@@ -406,8 +382,7 @@ fn missing_file_is_reported_and_replaced_by_a_backup() {
     let (directory, store) = fresh();
     wait(created(&store));
     drop(store);
-    let backup = directory.path().join("scoregate.db.v1.bak");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let backup = backed_up(&directory, "scoregate.db.v1.bak");
     fs::remove_file(file(&directory)).unwrap();
     let checked = maintenance::check(directory.path(), NOW);
     let Err(MaintenanceError::Store(StoreError::Damaged { reason, .. })) = &checked else {
@@ -429,8 +404,7 @@ fn missing_file_is_reported_and_replaced_by_a_backup() {
 fn older_backup_keeps_rotated_keys_expired() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let backup = backed_up(&directory, "backup.db");
     let end = NOW.plus(std::time::Duration::from_hours(1));
     let rotate = ChangeKind::Rotate {
         key: a_key("newer"),
@@ -448,8 +422,8 @@ fn older_backup_keeps_rotated_keys_expired() {
         ),
         (1, 0, 1)
     );
-    let store = Embedded::open(directory.path()).unwrap();
-    let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
+    let store = opened(&directory);
+    let keys = wait(found(&store, id)).keys;
     assert_eq!(
         keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(),
         [Some(end)]

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::OwnLimits;
 use crate::embedded::maintenance::{self, MaintenanceError, swap};
 use scoregate_base::clock::Wall;
 
@@ -12,7 +11,7 @@ use super::*;
 fn future_day_is_reported_until_it_begins() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
+    wait(store.lease(asking(id, TODAY.next(), 1, 10))).unwrap();
     drop(store);
     let check = |now: Wall| maintenance::check(directory.path(), now).unwrap();
     let found = check(NOW);
@@ -20,7 +19,7 @@ fn future_day_is_reported_until_it_begins() {
         !found.is_sound() && found.faults.is_empty(),
         "the file is not damaged: {found:?}"
     );
-    assert_eq!(found.future_day, Some(Day::from_number(TODAY.number() + 1)));
+    assert_eq!(found.future_day, Some(TODAY.next()));
     assert!(check(NOW.plus(std::time::Duration::from_hours(24))).is_sound());
 }
 
@@ -60,7 +59,7 @@ fn closed_future_days_count_their_grants_for_today() {
         (Some(TODAY), None, 4 + 15)
     );
 
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = opened(&directory);
     let granted = |id, day| wait(store.application(id, day)).unwrap().unwrap().granted;
     assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
     assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
@@ -103,21 +102,12 @@ fn closed_future_days_count_their_grants_for_today() {
     );
 }
 
-/// The export without its first and last line, which contain the time.
-fn content(directory: &TempDir) -> Vec<String> {
-    let mut out = Vec::new();
-    maintenance::export(&file(directory), false, &mut out, NOW).unwrap();
-    let text = String::from_utf8(out).unwrap();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    lines[1..lines.len() - 1].to_vec()
-}
-
 #[test]
 fn check_counts_records_and_writes_nothing() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(created(&store));
-    wait(store.change(changing(id, ChangeKind::RevokeAll))).unwrap();
+    wait(make(&store, id, ChangeKind::RevokeAll));
     wait(store.lease(asking(id, TODAY, 4, 10))).unwrap();
     let running = maintenance::check(directory.path(), NOW).unwrap();
     assert!(running.is_sound() && running.log_bytes > 0, "{running:?}");
@@ -180,10 +170,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     let writing = async {
         for _ in 0..200 {
             // Each change commits its audit record too: a torn copy would have one without the other.
-            store
-                .change(changing(one, ChangeKind::SetTier { tier: "pro".into() }))
-                .await
-                .unwrap();
+            make(&store, one, ChangeKind::SetTier { tier: "pro".into() }).await;
             store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
         }
     };
@@ -238,71 +225,15 @@ fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
 }
 
 #[test]
-fn exports_and_backups_contain_everything() {
-    let (directory, store) = fresh();
-    let id = wait(created(&store));
-    wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
-    let own = OwnLimits {
-        minute: Some(3),
-        day: None,
-    };
-    wait(store.change(changing(id, ChangeKind::SetLimits { own, until: None }))).unwrap();
-    wait(store.change(changing(
-        id,
-        ChangeKind::Describe {
-            name: "ö\n\"".into(),
-            description: Description::from_fn(|_| Some("https://example.org".into())),
-        },
-    )))
-    .unwrap();
-    drop(store);
-    let place = TempDir::new().unwrap();
-    let backup = place.path().join("backup");
-    let lines = place.path().join("lines");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    maintenance::export(
-        &file(&directory),
-        false,
-        &mut fs::File::create(&lines).unwrap(),
-        NOW,
-    )
-    .unwrap();
-    for from in [&backup, &lines] {
-        let other = TempDir::new().unwrap();
-        let imported = import(&other, from, &RESTORE).unwrap();
-        assert!(
-            imported.aside.is_none() && imported.carried.gaps.len() == 1,
-            "{imported:?}"
-        );
-        let mut there = content(&other);
-        let last = there.pop().unwrap();
-        assert_eq!(there, content(&directory));
-        assert!(
-            last.contains("import_store") && last.contains("the whole store, from"),
-            "{last}"
-        );
-        assert_eq!(granted(&other, id), 7);
-        assert_eq!(
-            fs::read_dir(other.path()).unwrap().count(),
-            2,
-            "the store and its marker, no log and nothing half"
-        );
-    }
-}
-
-#[test]
 fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
     let (directory, store) = fresh();
     wait(created(&store));
     drop(store);
-    let mut whole = Vec::new();
-    maintenance::export(&file(&directory), false, &mut whole, NOW).unwrap();
-    let from = directory.path().join("lines");
+    let from = exported(&directory);
+    let whole = fs::read(&from).unwrap();
     let other = TempDir::new().unwrap();
-    let changed = String::from_utf8(whole.clone())
-        .unwrap()
-        .replace("\"free\"", "\"teams\"")
-        .into_bytes();
+    let text = fs::read_to_string(&from).unwrap();
+    let changed = text.replace("\"free\"", "\"teams\"").into_bytes();
     let more = [&whole[..], b"{}\n"].concat();
     let cuts = (0..whole.len())
         .step_by(7)
@@ -371,17 +302,9 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
     drop(store);
-    let place = TempDir::new().unwrap();
-    let backup = place.path().join("backup");
-    let lines = place.path().join("lines");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    maintenance::export(
-        &file(&directory),
-        false,
-        &mut fs::File::create(&lines).unwrap(),
-        NOW,
-    )
-    .unwrap();
+    let backup = backed_up(&directory, "backup");
+    let lines = exported(&directory);
+    let files = fs::read_dir(directory.path()).unwrap().count();
     for from in [&backup, &lines] {
         let found = maintenance::verify(from).unwrap();
         assert!(
@@ -414,8 +337,8 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
         }
     }
     assert_eq!(
-        fs::read_dir(place.path()).unwrap().count(),
-        2,
+        fs::read_dir(directory.path()).unwrap().count(),
+        files,
         "nothing is left beside them"
     );
 }
@@ -453,12 +376,9 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
                 fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(),
                 log
             );
-            let again = TempDir::new().unwrap();
-            import(&again, &left.path().join("scoregate.db.aside-X"), &RESTORE).unwrap();
-            assert!(
-                content(&again)[0].contains(&old.to_string()),
-                "the old one is whole where it lies"
-            );
+            // The old one is whole where it lies.
+            let again = restored(&left.path().join("scoregate.db.aside-X"));
+            wait(found(&opened(&again), old));
         }
     }
 }
@@ -490,14 +410,7 @@ fn only_stores_are_imported() {
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);
-    let lines = other.path().join("lines");
-    maintenance::export(
-        &file(&older),
-        false,
-        &mut fs::File::create(&lines).unwrap(),
-        NOW,
-    )
-    .unwrap();
+    let lines = exported(&older);
     let refused = import(&directory, &lines, &ImportOptions::default()).unwrap_err();
     assert!(
         matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })),

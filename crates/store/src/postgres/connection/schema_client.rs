@@ -137,14 +137,15 @@ impl SchemaClient<'_> {
             .await?)
     }
 
-    /// The rows as they arrive. The statement has one parameter.
-    pub(crate) async fn stream(
+    /// The rows as they arrive. The parameters are texts.
+    pub(crate) async fn stream<const N: usize>(
         self,
         text: &str,
-        value: String,
+        values: [String; N],
     ) -> Result<RowStream, tokio_postgres::Error> {
+        let values = values.map(|value| (value, Type::TEXT));
         self.client
-            .query_typed_raw(&self.statement(text), [(value, Type::TEXT)])
+            .query_typed_raw(&self.statement(text), values)
             .await
     }
 

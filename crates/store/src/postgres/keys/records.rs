@@ -71,7 +71,7 @@ pub(crate) async fn all(
     client: SchemaClient<'_>,
     day: Day,
 ) -> Result<RowStream, tokio_postgres::Error> {
-    client.stream(&with_columns(ALL), day.to_string()).await
+    client.stream(&with_columns(ALL), [day.to_string()]).await
 }
 
 impl KeyStore for PostgresStore {

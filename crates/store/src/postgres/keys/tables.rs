@@ -1,10 +1,13 @@
 //! The work that both engines do with the same statements (`store::sql`), in this one.
 
+use std::pin::pin;
+
+use futures_util::TryStreamExt as _;
 use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{ChangeFault, Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::records;
-use crate::sql::tables::{SiteLock, SqlField, SqlRow, SqlTables};
+use crate::sql::tables::{DumpTerms, SiteLock, SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
 use crate::{StoreError, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
@@ -29,6 +32,13 @@ RETURNING pg_notify(left('{schema}_changes', 63), application)";
     const SKIP_LOCKED: &'static str = "FOR UPDATE SKIP LOCKED";
     const DELETED_AT_ONCE: &'static str = "ORDER BY {key} LIMIT 1000 FOR UPDATE SKIP LOCKED";
     const MERGED_AT_ONCE: u32 = 1_000;
+    const DUMP: DumpTerms = DumpTerms {
+        object: "json_build_object",
+        to_hex: "encode({column}, 'hex')",
+        from_hex: "decode({text}, 'hex')",
+        // The numbers of audit records are kept.
+        rows: "OVERRIDING SYSTEM VALUE SELECT {values} FROM json_array_elements($1::text::json) AS r (value)",
+    };
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<u64> {
         let values: Vec<_> = values.iter().map(parameter).collect();
@@ -59,6 +69,19 @@ RETURNING pg_notify(left('{schema}_changes', 63), application)";
         rows.iter()
             .filter_map(|row| read(row).transpose())
             .collect()
+    }
+
+    async fn each_text<E: From<ChangeFault>>(
+        self,
+        text: &str,
+        take: &mut dyn FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rows = self.stream(text, []).await.map_err(ChangeFault::from)?;
+        let mut rows = pin!(rows);
+        while let Some(row) = rows.try_next().await.map_err(ChangeFault::from)? {
+            take(row.try_get(0).map_err(ChangeFault::from)?)?;
+        }
+        Ok(())
     }
 
     /// Locks the row of `site`.

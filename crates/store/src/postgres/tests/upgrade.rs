@@ -54,9 +54,6 @@ async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several
     let store = PostgresStore::open_with(runtime, Clock::system(), true)
         .await
         .unwrap();
-    assert_eq!(
-        store.application(id, NOON.day()).await.unwrap().unwrap().id,
-        id
-    );
+    assert_eq!(conformance::found(&store, id).await.id, id);
     conformance::closed_applications_are_deleted_on_the_next_day(&store).await;
 }

@@ -1,0 +1,40 @@
+//! The current day of a restored store, of which later grants are unknown.
+
+use super::tables::SqlField::Text;
+use super::tables::{SqlDone, SqlRow, SqlTables};
+use scoregate_base::clock::Day;
+use scoregate_base::plans::Tier;
+
+const CLOSE: &str = "
+INSERT INTO {schema}.ledger_days (day, application, granted)
+SELECT $1::text::date, id, 4294967295 FROM {schema}.applications WHERE true
+ON CONFLICT (day, application) DO UPDATE SET granted = excluded.granted";
+const GRANTED: &str = "
+SELECT a.tier, a.own_day, l.granted FROM {schema}.applications a
+LEFT JOIN {schema}.ledger_days l ON l.application = a.id AND l.day = $1::text::date";
+
+/// Closes a day: marks its quota as completely granted for every application.
+pub(crate) async fn close<T: SqlTables>(tables: T, day: Day) -> SqlDone<T, ()> {
+    let day = day.to_string();
+    tables.run(CLOSE, &[Text(&day)]).await.map(drop)
+}
+
+/// The units of a day that are not granted; `None` if a tier is unknown.
+pub(crate) async fn remaining<T: SqlTables>(
+    tables: T,
+    day: Day,
+    tiers: &[Tier],
+) -> SqlDone<T, Option<u64>> {
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        let tier = row.text("tier")?;
+        let of_tier = tiers.iter().find(|found| found.name == tier);
+        let of_tier = of_tier.map(|found| found.limits.day.into());
+        let quota: Option<u64> = row.optional_number("own_day")?.or(of_tier);
+        let granted = row.optional_number("granted")?.unwrap_or(0);
+        Ok(Some(quota.map(|quota| quota.saturating_sub(granted))))
+    };
+    let units = tables
+        .list(GRANTED, &[Text(&day.to_string())], read)
+        .await?;
+    Ok(units.into_iter().sum())
+}
