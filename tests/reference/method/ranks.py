@@ -179,7 +179,7 @@ class Ranks:
         return found
 
     def tied(self, period, task, keys):
-        """Those of the alternatives that are not worse than the first for sure."""
+        """Those of the others that are not worse than the first for sure."""
         first, *others = [self.snapshot.by_id[key] for key in keys]
         differences = {other.id: self.difference(first, other, period, task) for other in others}
         return [key for key, one in differences.items() if one is None or not one.is_positive(0.025)]

@@ -9,6 +9,7 @@ use crate::measure::Measure;
 use crate::method;
 use crate::model_state::RankBounds;
 use crate::ranks::differences::is_above;
+use crate::snapshot::RunSource;
 use crate::student::TailQuantiles;
 
 /// Independent noise with a standard deviation of one.
@@ -29,11 +30,12 @@ fn shortcuts_find_the_ranks_of_a_comparison_of_all_pairs() {
         (0.3, 1.0, 1.0),
         (3.0, 0.0, 1.0),
     ] {
-        let (source, end) = leveled_runs(COMPARED, distance, |model, hour| {
+        let (runs, end) = leveled_runs(COMPARED, distance, |model, hour| {
             let [together, alone] =
                 [COMPARED, model].map(|series| noise[series as usize][hour as usize]);
             shared * together + own * f64::from(1 + model % 3) * alone
         });
+        let source = RunSource::Runs(runs.into());
         let models = source.snapshot(end).unwrap().model_states;
         for period in Period::ALL {
             for model in &models {
