@@ -1,14 +1,15 @@
-//! Ranks of the scoring backend: the share of true ranks within their published bounds, and the share of neighbours that are
-//! separated, compared with a paired t test of the published histories.
+//! Ranks of the scoring backend: the share of leaderboards of which all true ranks are within their published bounds, the width of
+//! the bounds, and the share of neighbours that are separated. Both are compared with a paired t test of the rounds of the period:
+//! for the bounds with Bonferroni's correction for all pairs, for neighbours at 5 %.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
-use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal};
 use scoregate_scoring::{
-    METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial,
+    METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial, t_quantile,
 };
 use serde_json::Value;
 
@@ -17,14 +18,7 @@ use super::coverage::{DAYS, MODELS, items};
 const WHITE: NoiseKind = NoiseKind::White;
 const AR: NoiseKind = NoiseKind::Autoregressive(0.8);
 /// Seed of these runs, not used for any choice of the method.
-const RUNS: u64 = 0xC0DE_2027_0511;
-/// Two-sided 5 % quantiles of Student's t by degrees of freedom, from one on.
-const QUANTILES: [f64; 29] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045,
-];
-
+const RUNS: u64 = 0xC0DE_2027_1129;
 /// A line of the table: models of which each is some points below the one before.
 struct LeaderboardCase {
     name: &'static str,
@@ -37,67 +31,56 @@ struct LeaderboardCase {
     shared: (NoiseKind, f64),
     /// That of each model.
     own: (NoiseKind, f64),
+    /// The share of rounds that each model lacks, at random.
+    missing: f64,
 }
 
-/// The result of a case: numbers of models and of pairs of neighbours.
+/// The rounds of a model; none where it has no run.
+type Rounds = Vec<Option<f64>>;
+
+/// The result of a case.
 #[derive(Default)]
 struct RankCoverage {
+    /// Leaderboards, and those of which all ranks are within their bounds.
+    leaderboards: u32,
+    held: u32,
     models: u32,
-    /// Those whose true rank is within their bounds.
-    inside: u32,
-    /// Ranks within the bounds of all models.
-    ranks: u64,
+    /// Ranks within the bounds of all models, and within those of the corrected t test.
+    ranks: u32,
+    ranks_by_t_test: u32,
     neighbours: u32,
     separated: u32,
+    /// Separated in the wrong order.
+    wrong: u32,
     separated_by_t_test: u32,
 }
 
 fn cases() -> Vec<LeaderboardCase> {
+    let kinds = [
+        ("shared 1.5, own 1.5", (WHITE, 1.5), (WHITE, 1.5), 0.0),
+        ("shared 3, own 1", (WHITE, 3.0), (WHITE, 1.0), 0.0),
+        ("a fifth is missing", (WHITE, 3.0), (WHITE, 1.0), 0.2),
+        ("shared AR 0.8", (AR, 1.5), (WHITE, 1.5), 0.0),
+        ("own 1.5 alone", (WHITE, 0.0), (WHITE, 1.5), 0.0),
+        ("own AR 0.8", (WHITE, 1.5), (AR, 1.5), 0.0),
+    ];
     let mut cases = Vec::new();
-    for every in [1, 24] {
-        let [name, shared, correlated, none, slow] = match every {
-            1 => [
-                "shared 1.5, own 1.5",
-                "shared 3, own 1",
-                "own AR 0.8",
-                "own 1.5 alone",
-                "shared AR 0.8",
-            ],
-            _ => [
-                "the same, daily",
-                "shared 3, daily",
-                "own AR 0.8, daily",
-                "own 1.5, daily",
-                "shared AR 0.8, daily",
-            ],
-        };
-        // At these distances a part of the neighbours is separated.
-        let further = if every == 1 { 1.0 } else { 4.0 };
-        for (period, distance) in [
-            (Period::Latest, 1.5),
-            (Period::Day, 0.5),
-            (Period::Week, 0.3),
-        ] {
-            let distance = if period == Period::Latest {
-                distance
-            } else {
-                further * distance
-            };
-            let case = |name, shared, own| LeaderboardCase {
+    for (every, period, distance) in [
+        (1, Period::Day, 0.3),
+        (1, Period::Week, 0.1),
+        (24, Period::Week, 0.6),
+        (24, Period::Month, 0.3),
+    ] {
+        for (name, shared, own, missing) in kinds {
+            cases.extend([distance, 0.0].map(|distance| LeaderboardCase {
                 name,
                 period,
                 every,
                 distance,
                 shared,
                 own,
-            };
-            cases.extend([
-                case(name, (WHITE, 1.5), (WHITE, 1.5)),
-                case(shared, (WHITE, 3.0), (WHITE, 1.0)),
-                case(correlated, (WHITE, 1.5), (AR, 1.5)),
-                case(slow, (AR, 1.5), (WHITE, 1.5)),
-                case(none, (WHITE, 0.0), (WHITE, 1.5)),
-            ]);
+                missing,
+            }));
         }
     }
     cases
@@ -106,85 +89,118 @@ fn cases() -> Vec<LeaderboardCase> {
 fn measure(case: &LeaderboardCase, leaderboards: u32) -> RankCoverage {
     let mut coverage = RankCoverage::default();
     for number in 0..leaderboards {
-        let scoring = scored(case, number);
+        let rounds = drawn(case, number);
         let query = Query {
             period: Some(case.period),
             ..Query::default()
         };
         let ranked = items(
-            &scoring,
+            &scored(case, &rounds),
             &DocumentKey::new(Route::Models, None, query, case.period),
         );
-        for (place, model) in ranked.iter().enumerate() {
-            let number = |field: &str| model[field].as_u64().unwrap();
-            // Identifiers are in the order of the levels.
-            let true_rank = model["id"]
-                .as_str()
-                .unwrap()
-                .trim_start_matches('m')
-                .parse::<u64>()
-                .unwrap()
-                + 1;
-            coverage.models += 1;
-            coverage.inside +=
-                u32::from((number("rankLower")..=number("rankUpper")).contains(&true_rank));
-            coverage.ranks += number("rankUpper") - number("rankLower") + 1;
-            let Some(next) = ranked.get(place + 1) else {
-                continue;
-            };
-            coverage.neighbours += 1;
-            coverage.separated += u32::from(model["tiedWithNext"] == false);
-            coverage.separated_by_t_test += u32::from(differ(&scoring, [model, next], case.period));
-        }
+        coverage.add(case, &rounds, &ranked);
     }
     coverage
 }
 
-/// The paired t test of two published histories, at 5 %.
-fn differ(scoring: &Scoring, models: [&Value; 2], period: Period) -> bool {
-    let [one, other] = models.map(|model| {
-        let id = ModelId::new(model["id"].as_str().unwrap());
-        items(
-            scoring,
-            &DocumentKey {
-                id,
-                ..DocumentKey::over(Route::History, period)
-            },
-        )
-    });
-    let pairs = one.iter().zip(&other);
+impl RankCoverage {
+    fn add(&mut self, case: &LeaderboardCase, rounds: &[Rounds], ranked: &[Value]) {
+        let hours = match case.period {
+            Period::Latest => 1,
+            Period::Day => 24,
+            Period::Week => 168,
+            Period::Month => 720,
+        };
+        let newest = usize::try_from(hours / case.every).unwrap();
+        let level = 0.025 / f64::from(MODELS * (MODELS - 1) / 2);
+        let mut is_held = true;
+        for (place, model) in ranked.iter().enumerate() {
+            let number = |field: &str| u32::try_from(model[field].as_u64().unwrap()).unwrap();
+            let [lower, upper] = ["rankLower", "rankUpper"].map(number);
+            // Identifiers are in the order of the levels. Equal models have every rank.
+            is_held &= if case.distance > 0.0 {
+                (lower..=upper).contains(&(index(model) + 1))
+            } else {
+                (lower, upper) == (1, MODELS)
+            };
+            self.models += 1;
+            self.ranks += upper - lower + 1;
+            let one = &rounds[index(model) as usize];
+            let apart = |other: &Rounds, tail| differ(one, other, newest, tail);
+            let sure = rounds.iter().filter(|other| apart(other, level)).count();
+            self.ranks_by_t_test += MODELS - u32::try_from(sure).unwrap();
+            let Some(next) = ranked.get(place + 1) else {
+                continue;
+            };
+            let is_separated = model["tiedWithNext"] == false;
+            self.neighbours += 1;
+            self.separated += u32::from(is_separated);
+            let is_right = case.distance > 0.0 && index(model) < index(next);
+            self.wrong += u32::from(is_separated && !is_right);
+            self.separated_by_t_test += u32::from(apart(&rounds[index(next) as usize], 0.025));
+        }
+        self.leaderboards += 1;
+        self.held += u32::from(is_held);
+    }
+}
+
+fn index(model: &Value) -> u32 {
+    let id = model["id"].as_str().unwrap();
+    id.trim_start_matches('m').parse().unwrap()
+}
+
+/// The paired t test of the newest rounds, with this probability beyond each bound.
+fn differ(one: &Rounds, other: &Rounds, newest: usize, tail: f64) -> bool {
+    let pairs = one.iter().zip(other).rev().take(newest);
     let differences: Vec<f64> = pairs
-        .filter_map(|(one, other)| Some(one["score"].as_f64()? - other["score"].as_f64()?))
+        .filter_map(|(one, other)| Some((*one)? - (*other)?))
         .collect();
     let n = differences.len() as f64;
+    if n < 2.0 {
+        return false;
+    }
     let mean = differences.iter().sum::<f64>() / n;
     let variance = differences
         .iter()
         .map(|one| (one - mean).powi(2))
         .sum::<f64>()
         / (n - 1.0);
-    let quantile = QUANTILES.get(differences.len().wrapping_sub(2));
-    quantile.is_some_and(|quantile| mean.abs() > quantile * (variance / n).sqrt())
+    mean.abs() > t_quantile(tail, n - 1.0) * (variance / n).sqrt()
 }
 
-fn scored(case: &LeaderboardCase, number: u32) -> Scoring {
-    let first = Wall::from_seconds(1_000_080_000);
-    let noise = |(kind, deviation), index: u32| {
-        let seed = RUNS ^ (u64::from(number) << 32 | u64::from(index) << 16);
-        NoiseGenerator::new(kind, deviation, seed).every(case.every)
+/// The rounds of each model, in points.
+fn drawn(case: &LeaderboardCase, number: u32) -> Vec<Rounds> {
+    let seed = |index: u32| RUNS ^ (u64::from(number) << 32 | u64::from(index) << 16);
+    let noise = |(kind, deviation), index| {
+        NoiseGenerator::new(kind, deviation, seed(index)).every(case.every)
     };
     let mut shared = noise(case.shared, MODELS);
     let rounds = DAYS * 24 / case.every;
     let shared: Vec<f64> = (0..rounds).map(|_| shared.draw()).collect();
-    let mut runs = Vec::new();
-    for index in 0..MODELS {
+    let of_model = |index: u32| {
         let mut own = noise(case.own, index);
+        let mut chance = SeededNormal::new(seed(index + MODELS + 1));
+        let level = 80.0 - case.distance * f64::from(index);
+        let round = |shared: &f64| {
+            let score = level + shared + own.draw();
+            (chance.uniform() >= case.missing).then_some(score)
+        };
+        shared.iter().map(round).collect()
+    };
+    (0..MODELS).map(of_model).collect()
+}
+
+fn scored(case: &LeaderboardCase, rounds: &[Rounds]) -> Scoring {
+    let first = Wall::from_seconds(1_000_080_000);
+    let mut runs = Vec::new();
+    for (index, rounds) in rounds.iter().enumerate() {
         let id = ModelId::new(&format!("m{index:02}")).unwrap();
         let model = Arc::new(TestedModel::new(id, "M", "p", None, None).unwrap());
-        for (round, shared) in (0..rounds).zip(&shared) {
-            let mark = (80.0 - case.distance * f64::from(index) + shared + own.draw()) / 100.0;
+        let known = (0..).zip(rounds);
+        for (round, score) in known.filter_map(|(round, score)| Some((round, (*score)?))) {
+            let mark = (score / 100.0).clamp(0.0, 1.0);
             for suite in Suite::DEFAULT {
-                let trial = Trial::new([mark.clamp(0.0, 1.0); 7], 1_000.0, 0.01).unwrap();
+                let trial = Trial::new([mark; 7], 1_000.0, 0.01).unwrap();
                 let at = first.plus(Duration::from_hours(1) * case.every * round);
                 let outcome = RunOutcome::Scored(vec![trial]);
                 runs.push(Run::new(Arc::clone(&model), suite, at, outcome).unwrap());
@@ -205,30 +221,36 @@ pub(crate) fn run() {
         1
     };
     println!(
-        "method {METHOD_VERSION}; {leaderboards} leaderboards a line, of {MODELS} models with 37 days of runs"
+        "method {METHOD_VERSION}; {leaderboards} leaderboards a line, of {MODELS} models with {DAYS} days of runs"
     );
     println!(
-        "{:>22} {:>7} {:>9} {:>10} {:>6} {:>10} {:>8}",
-        "", "period", "distance", "inside", "ranks", "separated", "t test"
+        "{:>20} {:>5} {:>6} {:>8} {:>5} {:>6} {:>10} {:>9} {:>6} {:>6}",
+        "",
+        "every",
+        "period",
+        "distance",
+        "held",
+        "ranks",
+        "Bonferroni",
+        "separated",
+        "wrong",
+        "t test"
     );
     for case in cases() {
         let found = measure(&case, leaderboards);
         let share = |count: u32, of: u32| f64::from(count) / f64::from(of.max(1));
-        // The history of `latest` is that of a day, which tells more models apart than one round.
-        let t_test = share(found.separated_by_t_test, found.neighbours);
-        let t_test = if case.period == Period::Latest {
-            "-".to_owned()
-        } else {
-            format!("{t_test:.3}")
-        };
         println!(
-            "{:>22} {:>7} {:>9} {:>10.3} {:>6.1} {:>10.3} {t_test:>8}",
+            "{:>20} {:>4}h {:>6} {:>8} {:>5.2} {:>6.2} {:>10.2} {:>9.3} {:>6.3} {:>6.3}",
             case.name,
+            case.every,
             case.period.word(),
             case.distance,
-            share(found.inside, found.models),
-            found.ranks as f64 / f64::from(found.models),
-            share(found.separated, found.neighbours)
+            share(found.held, found.leaderboards),
+            share(found.ranks, found.models),
+            share(found.ranks_by_t_test, found.models),
+            share(found.separated, found.neighbours),
+            share(found.wrong, found.neighbours),
+            share(found.separated_by_t_test, found.neighbours),
         );
     }
 }

@@ -104,7 +104,7 @@ const VALUES: &[(&str, &str)] = &[
 
     ("recommendations.task", r#""coding""#),
     ("recommendations.score", "83.4"),
-    ("recommendations.reason", r#""Highest coding score.""#),
+    ("recommendations.reason", r#""Highest lower bound of the coding score.""#),
     ("recommendations.alternatives", r#"["lantern-2-pro","kestrel-code"]"#),
     ("recommendations.tied", r#"["lantern-2-pro"]"#),
 

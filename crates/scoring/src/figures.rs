@@ -75,6 +75,13 @@ impl Score {
         Self::with(estimate.mean, *reach, *edge)
     }
 
+    /// The score that the data supports, for recommendations: the lower bound. Without bounds the score comes after all that
+    /// have some.
+    pub(super) fn supported(&self) -> f64 {
+        self.bounds
+            .map_or_else(|| self.score - 100.0, |(lower, _)| lower)
+    }
+
     /// A mean with this reach of its interval.
     pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);

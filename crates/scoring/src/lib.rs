@@ -56,6 +56,8 @@ pub use run::{
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
+#[cfg(any(test, feature = "lab"))]
+pub use student::quantile as t_quantile;
 pub use suite::{Axis, Suite};
 pub use tool_logs::{
     EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log,

@@ -268,15 +268,12 @@ impl PeriodSummary {
         now.as_ref().filter(|score| score.estimate.spread.is_some())
     }
 
-    /// The standard error of the score as published, its cycle included.
+    /// The standard error of the score as published, its cycle included: the wider side of its interval as a multiple of the
+    /// quantile, so that constant marks count.
     pub(super) fn standard_error(&self) -> Option<f64> {
-        Some(
-            self.uncertain(Measure::Combined)?
-                .estimate
-                .spread?
-                .variance
-                .sqrt(),
-        )
+        let score = self.uncertain(Measure::Combined)?;
+        let edge = score.edge.below.max(score.edge.above) / score.reach?.powi(2);
+        Some((score.estimate.spread?.variance * (1.0 + edge)).sqrt())
     }
 
     /// The change of the score since the period before that its trend shows in most cases; `None` without either score.

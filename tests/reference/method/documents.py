@@ -122,7 +122,7 @@ class Documents:
             "confidenceLower": published_lower(lower), "confidenceUpper": published_upper(upper),
             "trend": index_trend(snapshot.ranks, [(snapshot.by_id[key], one.compared) for key, one in scores.items()]),
             "models": len(known), "unavailable": len(scores) - len(known),
-            "bestModel": min(known, key=lambda key: (-known[key], key), default=None),
+            "bestModel": min(known, key=lambda key: (-scores[key].supported, key), default=None),
             "history": [present({"timestamp": at(hour), "models": len(values),
                                  "value": published_score(mean(values)) if values else None})
                         for hour, values in index_history(snapshot.models)],
@@ -188,10 +188,10 @@ class Documents:
         found = []
         for task, own in ranked.items():
             if own:
-                keys = [key for key, _ in own[:1 + ALTERNATIVES]]
+                keys = [key for key, _ in own]
                 tied = snapshot.ranks.tied(period, task, keys) if task in SORT_SCORES else None
                 found.append(present({"task": task, **self.named(snapshot.by_id[keys[0]]), "score": own[0][1],
-                                      "alternatives": keys[1:], "tied": tied}))
+                                      "alternatives": keys[1:1 + ALTERNATIVES], "tied": tied}))
         return found
 
     def provider_reliability(self, period="24h"):
@@ -213,7 +213,7 @@ class Documents:
             estimate = scored.compared.now_estimate
             found.append(present({
                 **self.named(model), "currentScore": scored.published,
-                "standardError": published_score(estimate and estimate.error),
+                "standardError": published_score(estimate and estimate.published_error),
                 "minimumDetectableEffect": published_score(detectable(scored.compared)),
                 "samples": [samples(model, suite, period) for suite in model.suites.values()]}))
         return found

@@ -26,7 +26,7 @@ def period_numbers(snapshot, model, period):
         "scores": {name: {"now": estimated(scores[name].compared.tested_now, scores[name].compared.now_estimate),
                           "before": scores[name].compared.tested_before}
                    for name in SORT_SCORES},
-        "standardError": scores["combined"].compared.now_estimate and scores["combined"].compared.now_estimate.error,
+        "standardError": scores["combined"].compared.now_estimate and scores["combined"].compared.now_estimate.published_error,
         "latencyMs": measured.latency, "costUsd": measured.cost, "availability": measured.availability,
         "deviation": deviation(model, period), "runs": measured.runs, "failedRuns": measured.failed_runs,
     }

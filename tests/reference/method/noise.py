@@ -39,6 +39,11 @@ class Estimate:
         """The standard error about the level, from which the score differs by the effect."""
         return math.sqrt(self.variance + self.effect**2)
 
+    @property
+    def published_error(self):
+        """With the part of constant marks: the wider side of the interval divided by the quantile."""
+        return math.sqrt(self.error**2 + max(self.below, self.above) / t_quantile_95(self.freedom) ** 2)
+
 
 def ar_share(n, correlation):
     """The variance of the mean of n rounds of a first-order autoregression, of which one round has the variance 1."""

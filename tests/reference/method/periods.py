@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from .noise import bounds
-from .numbers import holm, mean, median, published_p, published_score, t_two_sided
+from .numbers import holm, mean, median, published_lower, published_p, published_score, t_two_sided
 from .runs import SORT_SCORES
 
 PERIOD_HOURS = {"24h": 24, "7d": 168, "1m": 720}
@@ -113,8 +113,10 @@ class Scored:
         return published_score(self.compared.now and self.compared.now.value)
 
     @property
-    def bounds(self):
-        return bounds(self.compared.now, self.compared.now_estimate)
+    def supported(self):
+        """What models are recommended by: the published lower bound. Without one they come last, by their score."""
+        lower, _ = bounds(self.compared.now, self.compared.now_estimate)
+        return self.published - 100 if lower is None else published_lower(lower)
 
 
 def scores_of_period(models, noises, period):

@@ -125,25 +125,27 @@ def recommendations(models, scores, measured):
     for task in TASKS:
         ranked = []
         for model in models:
-            combined = scores[model.id]["combined"].published
-            if combined is None:
+            own = scores[model.id]
+            if own["combined"].published is None:
                 continue
             if task in ("budget", "fast"):
-                score, rank = combined, by_measurement(measured[model.id], combined, task)
+                score = own["combined"].published
+                rank = by_measurement(measured[model.id], own["combined"].supported, task)
             else:
-                score = rank = scores[model.id][task].published
+                score = own[task].published
+                rank = None if score is None else own[task].supported
             if rank is not None:
                 ranked.append((-rank, model.id, score))
         found[task] = [(key, score) for _, key, score in sorted(ranked)]
     return found
 
 
-def by_measurement(measured, combined, task):
+def by_measurement(measured, supported, task):
     """The number that `budget` and `fast` rank by; larger is better."""
-    if combined < RECOMMENDED_POINTS:
+    if supported < RECOMMENDED_POINTS:
         return None
     if task == "fast":
         return None if measured.latency is None else -measured.latency
     if measured.cost is None:
         return None
-    return combined / measured.cost if measured.cost else math.inf
+    return supported / measured.cost if measured.cost else math.inf

@@ -1,10 +1,11 @@
 """Section "Differences between models": ranks, comparisons, and the noise that models share."""
 
 import math
+from copy import copy
 
-from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
+from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_PEERS, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
                     ar_share, changed, correlation_of)
-from .numbers import mean, published_score, rounded, t_below, t_quantile
+from .numbers import increasing_root, mean, published_score, rounded, sample_variance, t_below, t_quantile
 from .runs import SORT_SCORES
 
 NEGLIGIBLE = 1e-18
@@ -45,13 +46,14 @@ class PairedNoise:
         self.freedom = min(MOST_FREEDOM, max(LEAST_FREEDOM, freedom))
 
     def measured(self, m):
-        """The variance of means of m rounds, by complete blocks; None without one."""
-        blocks = [self.values[at:at + m] for at in range(0, len(self.values) - m + 1, m)]
-        means = [math.fsum(each) / m for each in blocks if None not in each]
-        if not means or not self.count:
+        """The variance of means of m values, by the sums of blocks of m rounds; None without values."""
+        blocks = [[value for value in self.values[at:at + m] if value is not None]
+                  for at in range(0, len(self.values) - m + 1, m)]
+        count = sum(len(each) for each in blocks)
+        if not count:
             return None
         lost = min(m * self.levels + self.fitted, self.count * 3 // 4)
-        return mean([value * value for value in means]) * self.count / (self.count - lost)
+        return math.fsum(math.fsum(each) ** 2 for each in blocks) / count / m * self.count / (self.count - lost)
 
     def variance(self, n, end):
         """The variance for n rounds before an hour, and its degrees of freedom."""
@@ -67,41 +69,102 @@ class PairedNoise:
 class Difference:
     """The score of one model less that of another, with its variance."""
 
-    def __init__(self, paired, lengths, scores):
+    def __init__(self, paired, residuals, scores):
         (a, b), (ea, eb) = [one.now for one in scores], [one.now_estimate for one in scores]
-        self.value = a.value - b.value
-        alone = ea.variance + eb.variance
-        self.freedom, common, length = min(ea.freedom, eb.freedom), 0.0, lengths[0] or 1
-        if (a.start, a.end, lengths[0]) == (b.start, b.end, lengths[1]):
-            rounds = -(-a.end // length) - a.start // length
-            common = max(0.0, (a.rounds + b.rounds - rounds) / math.sqrt(a.rounds * b.rounds))
-        noise = alone
-        if common and paired.is_known:
-            variance, self.freedom = paired.variance(min(a.rounds, b.rounds), a.end)
-            noise = common * variance + (1 - common) * alone
-        least, effects = max(ea.least, eb.least), (ea.effect - eb.effect) ** 2
-        self.error = math.sqrt(max(noise, least) + effects)
+        self.plain = a.value - b.value
+        self.least, self.effects = max(ea.least, eb.least), (ea.effect - eb.effect) ** 2
+        self.lowest = min(ea.freedom, eb.freedom)
+        self.opposed = (math.sqrt(ea.variance) + math.sqrt(eb.variance)) ** 2
+        gain, self.noise, self.freedom, self.rounds = 0.0, ea.variance + eb.variance, self.lowest, 0
+        if (a.start, a.end, residuals[0].length) == (b.start, b.end, residuals[1].length):
+            moved, n = shared_rounds(residuals, (a, b))
+            if n and paired.is_known:
+                gain, self.rounds = moved, n
+                self.noise, self.freedom = paired.variance(n, a.end)
+        self.noise = max(self.noise, self.least)
+        self.value, self.error = self.plain + gain, self.error_of(self.noise)
         self.below, self.above = ea.below + eb.above, ea.above + eb.below
-        # Whatever the correlation is.
-        opposed = common * (math.sqrt(ea.variance) + math.sqrt(eb.variance)) ** 2 + (1 - common) * alone
-        freedom = min(ea.freedom, eb.freedom)
-        self.opposed = math.sqrt(max(opposed, least) + effects), freedom
+
+    def error_of(self, variance):
+        return math.sqrt(max(variance, self.least) + self.effects)
+
+    def combined(self, usual):
+        """The same with the usual noise of the ranking."""
+        if usual is None or not self.rounds:
+            return self
+        found, (variance, freedom) = copy(self), usual
+        found.freedom = freedom + self.freedom
+        found.error = self.error_of((freedom * variance / self.rounds + self.freedom * self.noise) / found.freedom)
+        return found
 
     def bounds(self, tail):
         square = (t_quantile(self.freedom, tail) * self.error) ** 2
         return self.value - math.sqrt(square + self.below), self.value + math.sqrt(square + self.above)
 
+    def is_beyond(self, value, error, freedom, tail):
+        return value > 0 and value**2 - self.below > (t_quantile(math.floor(freedom), tail) * error) ** 2
+
     def is_positive(self, tail):
-        return self.bounds(tail)[0] > 0
+        return self.is_beyond(self.value, self.error, self.freedom, tail)
 
     def is_sure(self, tail):
         """Also if it is whatever the correlation of the noise of both is."""
-        error, freedom = self.opposed
-        reach = math.sqrt((t_quantile(freedom, tail) * error) ** 2 + self.below)
-        return self.value > reach or self.is_positive(tail)
+        return self.is_beyond(self.plain, self.error_of(self.opposed), self.lowest, tail) or self.is_positive(tail)
 
     def probability(self):
         return t_below(self.value / self.error, self.freedom)
+
+
+def shared_rounds(residuals, scores):
+    """The difference in the rounds of both less that of the scores, and the number of these rounds."""
+    length = residuals[0].length
+    span = range(scores[0].start // length, -(-scores[0].end // length))
+    found = [[one.rounds[at - one.first] if 0 <= at - one.first < len(one.rounds) else None for at in span]
+             for one in residuals]
+    both = [pair for pair in zip(*found) if None not in pair]
+    if not both:
+        return 0.0, 0
+    moved = []
+    for score, own, shared in zip(scores, found, zip(*both)):
+        known = [value for value in own if value is not None]
+        moved.append(mean(shared) - mean(known) if score.rounds > len(both) else 0.0)
+    return moved[0] - moved[1], min(len(both), *(score.rounds for score in scores))
+
+
+def usual_noise(differences):
+    """The variance of a round of the usual difference, and its degrees of freedom; None with too few."""
+    known = [one for one in differences if one is not None and one.rounds]
+    if len(known) < LEAST_PEERS:
+        return None
+    logarithms = [math.log(one.noise * one.rounds) + 1 / one.freedom for one in known]
+    excess = sample_variance(logarithms) - mean([2 / one.freedom for one in known])
+    return math.exp(mean(logarithms)), 2 / max(excess, 2 / MOST_FREEDOM)
+
+
+def below(z):
+    """The standard normal distribution."""
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
+def joint_tail(earlier):
+    """The probability beyond each bound, for which all comparisons hold with 95 %: each model with so many before it."""
+    models = [0] * (max(earlier, default=0) + 1)
+    for count in earlier:
+        models[count] += 1
+    width = 16 / 160
+    largest = [width * node - 8 for node in range(161)]
+    density = [math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * width for z in largest]
+
+    def held(q):
+        """The logarithm of the probability that no two compared normal variables are further apart than q."""
+        within, shares, total, before = [below(z) - below(z - q) for z in largest], list(density), 0.0, 0.0
+        for count, number in enumerate(models[1:], 2):
+            shares = [share * one for share, one in zip(shares, within)]
+            now = math.log(count * math.fsum(shares))
+            total, before = total + number * (now - before), now
+        return total
+
+    return below(-increasing_root(lambda q: held(q) - math.log(0.95), 1.0, 11.0) / math.sqrt(2))
 
 
 class Ranks:
@@ -127,10 +190,13 @@ class Ranks:
         scores = [self.snapshot.scores[period][model.id][name].compared for model in (one, other)]
         if any(score.now is None or score.now_estimate is None for score in scores):
             return None
-        return Difference(self.paired(one, other, name), (one.length, other.length), scores)
+        return Difference(self.paired(one, other, name), [self.residuals(model, name) for model in (one, other)], scores)
 
     def is_known(self, model, period, name):
-        return self.snapshot.scores[period][model.id][name].compared.now_estimate is not None
+        """Whether it can be compared, with a noise of its own."""
+        rounds = self.residuals(model, name).rounds
+        return (len(rounds) - rounds.count(None) >= LEAST_ROUNDS
+                and self.snapshot.scores[period][model.id][name].compared.now_estimate is not None)
 
     def ordered(self, period, name):
         """The models with a score, the best first."""
@@ -143,21 +209,26 @@ class Ranks:
         """The fields of the ranks by model."""
         if sort_by not in SORT_SCORES:
             return {}
-        models, found = self.ordered(period, sort_by), {}
-        tail = 0.025 / max(1, len(models) - 1)
-        better, worse = [0] * len(models), [0] * len(models)
+        listed, found = self.ordered(period, sort_by), {}
+        models = [model for model in listed if self.is_known(model, period, sort_by)]
+        pairs = {(a, b): self.difference(models[a], models[b], period, sort_by)
+                 for b in range(len(models)) for a in range(b)}
+        usual = usual_noise([pairs[at, at + 1] for at in range(len(models) - 1)])
+        pairs = {pair: one.combined(usual) for pair, one in pairs.items()}
+        better, worse, tail = [0] * len(models), [0] * len(models), joint_tail(range(len(models)))
+        sure = [pair for pair, one in pairs.items() if one.is_sure(tail)]
+        while sure:
+            for a, b in sure:
+                del pairs[a, b]
+                worse[a] += 1
+                better[b] += 1
+            tail = joint_tail([place - count for place, count in enumerate(better)])
+            sure = [pair for pair, one in pairs.items() if one.is_positive(tail)]
         for place, model in enumerate(models):
-            for other in range(place + 1, len(models)):
-                difference = self.difference(model, models[other], period, sort_by)
-                if difference is not None and difference.is_sure(tail):
-                    worse[place] += 1
-                    better[other] += 1
-        for place, model in enumerate(models):
-            if not self.is_known(model, period, sort_by):
-                continue
-            found[model.id] = {"rankLower": better[place] + 1, "rankUpper": len(models) - worse[place]}
-            if place + 1 < len(models):
-                difference = self.difference(model, models[place + 1], period, sort_by)
+            found[model.id] = {"rankLower": min(better[place:]) + 1, "rankUpper": len(listed) - min(worse[:place + 1])}
+        for model, following in zip(listed, listed[1:]):
+            if model.id in found:
+                difference = self.difference(model, following, period, sort_by)
                 found[model.id]["tiedWithNext"] = difference is None or not difference.is_positive(0.025)
         return found
 
@@ -179,7 +250,7 @@ class Ranks:
         return found
 
     def tied(self, period, task, keys):
-        """Those of the alternatives that are not worse than the first for sure."""
+        """Those of the others that are not worse than the first for sure."""
         first, *others = [self.snapshot.by_id[key] for key in keys]
         differences = {other.id: self.difference(first, other, period, task) for other in others}
         return [key for key, one in differences.items() if one is None or not one.is_positive(0.025)]

@@ -87,8 +87,8 @@ fn comparison(
     let difference = compared
         .zip(with)
         .map(|(compared, with)| compared.less(&with));
-    let bounds = difference.and_then(|difference| difference.bounds(quantiles));
-    let probability = difference.and_then(|difference| difference.probability());
+    let bounds = difference.map(|difference| difference.bounds(quantiles));
+    let probability = difference.map(|difference| difference.probability());
     Some(
         Item::default()
             .with("modelId", neighbour.id())

@@ -35,6 +35,13 @@ pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
     ranked
 }
 
+/// The model with the best score that its data supports, over the last 24 hours.
+pub(super) fn best(snapshot: &Snapshot) -> Option<&str> {
+    let best = ranked(snapshot, Period::Day, |day| Some(day.score()?.supported()));
+    let best = best.first()?;
+    best.over(Period::Day).score().map(|_| best.id())
+}
+
 /// All models, best first; then those without a rank; ties by id.
 pub(super) fn ranked(
     snapshot: &Snapshot,

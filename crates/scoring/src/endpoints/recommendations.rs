@@ -5,7 +5,7 @@ use scoregate_base::words;
 
 use super::Item;
 use super::models::ranked;
-use crate::figures::points;
+use crate::figures::{Score, points};
 use crate::measure::Measure;
 use crate::method;
 use crate::model_state::{ModelState, PeriodSummary};
@@ -37,12 +37,13 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
         .filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
-    let alternatives: Vec<&ModelState> = best.take(method::ALTERNATIVES).collect();
+    let others: Vec<&ModelState> = best.collect();
+    let alternatives = others.iter().take(method::ALTERNATIVES);
     let tied = |measure| {
-        // They may be as good.
+        // They may be as good, however few their rounds are.
         let is_tied =
             |other: &&&ModelState| !is_above(first, other, period, measure, &snapshot.quantiles);
-        alternatives
+        others
             .iter()
             .filter(is_tied)
             .map(|other| other.id())
@@ -52,14 +53,11 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
         Item::default()
             .with("task", task.word())
             .model(first)
-            .with("score", task.score(summary)?)
+            .with("score", task.score(summary)?.score)
             .with("reason", task.reason(summary))
             .with(
                 "alternatives",
-                alternatives
-                    .iter()
-                    .map(|other| other.id())
-                    .collect::<Vec<_>>(),
+                alternatives.map(|other| other.id()).collect::<Vec<_>>(),
             )
             .maybe("tied", task.measure().map(tied)),
     )
@@ -68,9 +66,11 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
 impl Task {
     /// The rank of a model: higher is better. `None` without a combined score, for any task.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
-        let score = summary.score()?.score;
+        let score = summary.score()?.supported();
         match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => self.score(summary),
+            Self::Coding | Self::Reasoning | Self::Tooling => {
+                Some(self.score(summary)?.supported())
+            }
             // Free models come first.
             Self::Budget => summary.reading.cost().map(|cost| {
                 if cost > 0.0 {
@@ -96,24 +96,20 @@ impl Task {
     fn fits(self, summary: &PeriodSummary) -> bool {
         let is_good = summary
             .score()
-            .is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+            .is_some_and(|score| score.supported() >= method::RECOMMENDED_FROM);
         self.rank(summary).is_some() && (is_good || self.measure().is_some())
     }
 
     /// The suite's score; for price and speed, the combined one.
-    fn score(self, summary: &PeriodSummary) -> Option<f64> {
-        Some(
-            summary
-                .published(self.measure().unwrap_or(Measure::Combined))?
-                .score,
-        )
+    fn score(self, summary: &PeriodSummary) -> Option<Score> {
+        summary.published(self.measure().unwrap_or(Measure::Combined))
     }
 
     fn reason(self, summary: &PeriodSummary) -> String {
         let from = method::RECOMMENDED_FROM;
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => {
-                format!("Highest {} score.", self.word())
+                format!("Highest lower bound of the {} score.", self.word())
             }
             Self::Budget => {
                 let cents = summary
@@ -121,13 +117,13 @@ impl Task {
                     .cost()
                     .map_or(0.0, |cost| points(cost * 100.0));
                 format!(
-                    "Highest score per dollar among models that score at least {from}: {cents} cents per trial."
+                    "Highest lower bound of the score per dollar among models with one of at least {from}: {cents} cents per trial."
                 )
             }
             Self::Fast => {
                 let latency = summary.latency.unwrap_or_default().round();
                 format!(
-                    "Lowest median latency among models that score at least {from}: {latency} ms."
+                    "Lowest median latency among models whose score has a lower bound of at least {from}: {latency} ms."
                 )
             }
         }

@@ -62,8 +62,7 @@ impl SnapshotAnswers {
         let alerts = alerts::find(snapshot);
         let of_models = answers.of_models(snapshot, &ranked, &alerts);
         answers.documents.extend(of_models.into_iter().flatten());
-        let best = ranked.first().map(|best| best.id());
-        let index = [index::item(snapshot, best)];
+        let index = [index::item(snapshot, models::best(snapshot))];
         answers.put(DocumentKey::plain(Route::Index), &index);
         answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
         let providers = providers::items(snapshot);

@@ -296,7 +296,7 @@ fn correlation(block: usize, share: f64) -> f64 {
     correlation
 }
 
-pub(super) fn ratio(part: usize, whole: usize) -> f64 {
+pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
     let number = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     number(part) / number(whole)
 }

@@ -108,6 +108,19 @@ impl ScoreResiduals {
         squares * ratio(1, self.rounds.len().max(1))
     }
 
+    /// The deviations of the rounds of these hours, whole or in part; not a number for a missing round.
+    pub(crate) fn within(&self, range: HourRange) -> &[f64] {
+        let from = self.place(self.length.round_of(range.from).from);
+        let to = self.place(range.to).min(self.rounds.len());
+        self.rounds.get(from..to).unwrap_or_default()
+    }
+
+    /// Whether they are too few to show a noise.
+    pub(crate) fn are_few(&self) -> bool {
+        let known = self.rounds.iter().filter(|round| !round.is_nan());
+        known.count() < method::NOISE_LEAST
+    }
+
     fn sums(&self, block: usize) -> &[f64] {
         let sums = || {
             self.rounds
@@ -180,7 +193,7 @@ impl<'r> PairedNoise<'r> {
     }
 }
 
-/// The variance of the mean of a block of differences; `None` if no block is complete. So many values are lost to fits.
+/// The variance of the mean of as many differences as a block has; `None` without any. So many values are lost to fits.
 fn block_variance(
     pair: [&ScoreResiduals; 2],
     common: (usize, f64),
@@ -188,10 +201,35 @@ fn block_variance(
     lost: usize,
 ) -> Option<f64> {
     let [one, other] = pair;
-    let of_blocks = || squared_differences(one.sums(block), other.sums(block));
-    let (count, squares) = if block == 1 { common } else { of_blocks() };
-    let mean = squares * ratio(1, count.max(1)) * ratio(1, block * block);
+    let (count, squares) = if block == 1 {
+        common
+    } else if common.0 == one.rounds.len() {
+        let (blocks, squares) = squared_differences(one.sums(block), other.sums(block));
+        (blocks * block, squares)
+    } else {
+        squared_sums(pair, block)
+    };
+    let mean = squares * ratio(1, count.max(1)) * ratio(1, block);
     (count > 0).then_some(mean * fit_correction(common.0, lost))
+}
+
+/// The number of differences in blocks, and the sum of the squares of the sums of blocks, of which rounds may be missing.
+fn squared_sums(pair: [&ScoreResiduals; 2], block: usize) -> (usize, f64) {
+    let [ones, others] = pair.map(|residuals| residuals.rounds.chunks_exact(block));
+    let mut count = 0;
+    let mut squares = 0.0;
+    for (one, other) in ones.zip(others) {
+        let mut sum = 0.0;
+        for (one, other) in one.iter().zip(other) {
+            let difference = one - other;
+            if !difference.is_nan() {
+                count += 1;
+                sum += difference;
+            }
+        }
+        squares += sum * sum;
+    }
+    (count, squares)
 }
 
 /// The number of differences, and the sum of their squares.

@@ -1,12 +1,12 @@
 //! How sure the ranks of models are, determined once for a whole snapshot from the differences between their scores.
 
-use std::cell::Cell;
+use std::cmp::Reverse;
 
 use scoregate_base::routes::Period;
 
-use super::differences::{ComparedScore, NoiseOfPair};
+use super::differences::{ComparedScore, NoiseOfPair, Separation, UsualNoise};
+use super::joint_tail::joint_tail;
 use super::parallel;
-use crate::hour::of_period;
 use crate::measure::Measure;
 use crate::method;
 use crate::model_state::{ModelState, RankBounds};
@@ -15,100 +15,203 @@ use crate::student::TailQuantiles;
 /// Models whose deviations stay in the cache while those of all others pass.
 const TILE: usize = 16;
 
+/// The models that can be compared by a measure over a period.
+struct Ranking<'a> {
+    /// By model; none if its ranks are unknown.
+    scores: Vec<Option<RankedScore<'a>>>,
+    /// The indexes of those that are known, best first.
+    order: Vec<usize>,
+    /// The number of models with a score.
+    listed: usize,
+    /// For all comparisons together, and for a single one.
+    quantiles: [TailQuantiles; 2],
+    usual: Option<UsualNoise>,
+    open: Vec<OpenPair>,
+}
+
 /// A score in a ranking, and the numbers of scores that are surely above and below it.
 struct RankedScore<'a> {
     published: f64,
     score: ComparedScore<'a>,
-    above: Cell<usize>,
-    below: Cell<usize>,
+    above: usize,
+    below: usize,
 }
 
-/// The scores of a model over each period.
-type RankedModel<'a> = [Option<RankedScore<'a>>; 4];
+/// Two scores whose order is not sure yet.
+struct OpenPair {
+    better: usize,
+    worse: usize,
+    errors: f64,
+    df: f64,
+}
 
 /// Determines the ranks that every model may have.
 pub(crate) fn determine(model_states: &mut [ModelState]) {
     let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
-    for (index, model_state) in model_states.iter_mut().enumerate() {
-        for (of_measure, ranks) in model_state.ranks.iter_mut().zip(&ranks) {
-            *of_measure = ranks.get(index).copied().unwrap_or_default();
-        }
-    }
-}
-
-/// The bounds of each model over each period; `None` if the uncertainty of the score is unknown. All comparisons of a model
-/// have a share of the error of its bounds.
-fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBounds>; 4]> {
-    let is_listed = |model: &&ModelState, period| model.over(period).published(measure).is_some();
-    let listed = Period::ALL.map(|period| {
-        models
-            .iter()
-            .filter(|model| is_listed(model, period))
-            .count()
-    });
-    let shared = listed.map(|listed| {
-        let comparisons = u32::try_from(listed)
-            .unwrap_or(u32::MAX)
-            .saturating_sub(1)
-            .max(1);
-        TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons))
-    });
-    let ranked: Vec<RankedModel<'_>> = models
-        .iter()
-        .map(|model| Period::ALL.map(|period| RankedScore::of(model, period, measure)))
-        .collect();
-    compare(&ranked, &shared);
-    let bounds = |scores: &RankedModel<'_>| {
-        Period::ALL.map(|period| {
-            let score = of_period(period, scores).as_ref()?;
-            let upper = of_period(period, &listed) - score.below.get();
-            Some(RankBounds {
-                lower: score.above.get() + 1,
-                upper,
-            })
-        })
-    };
-    ranked.iter().map(bounds).collect()
-}
-
-/// Compares each model with all before it, over each period with its quantiles.
-fn compare(ranked: &[RankedModel<'_>], quantiles: &[TailQuantiles; 4]) {
-    for (start, tile) in (0..).step_by(TILE).zip(ranked.chunks(TILE)) {
-        for (at, other) in ranked.iter().enumerate().skip(start) {
-            for one in tile.iter().take(at - start) {
-                let noise = NoiseOfPair::default();
-                for ((one, other), quantiles) in one.iter().zip(other).zip(quantiles) {
-                    if let Some((one, other)) = one.as_ref().zip(other.as_ref()) {
-                        one.compare(other, quantiles, &noise);
-                    }
-                }
+    for (of_measure, ranks) in (0..).zip(ranks) {
+        for (of_period, ranks) in (0..).zip(ranks) {
+            for (model_state, bounds) in model_states.iter_mut().zip(ranks) {
+                let place = model_state.ranks.get_mut(of_measure);
+                place
+                    .and_then(|ranks: &mut [_; 4]| ranks.get_mut(of_period))
+                    .into_iter()
+                    .for_each(|place| *place = bounds);
             }
         }
     }
 }
 
+/// The bounds of each model over each period.
+fn rank_bounds(models: &[ModelState], measure: Measure) -> [Vec<Option<RankBounds>>; 4] {
+    let mut rankings = Period::ALL.map(|period| Ranking::of(models, period, measure));
+    let indexes: Vec<usize> = (0..models.len()).collect();
+    for tile in indexes.chunks(TILE) {
+        for other in &indexes {
+            for one in tile.iter().filter(|one| *one < other) {
+                let noise = NoiseOfPair::default();
+                for ranking in &mut rankings {
+                    ranking.compare(*one, *other, &noise);
+                }
+            }
+        }
+    }
+    rankings.map(Ranking::bounds)
+}
+
 impl<'a> RankedScore<'a> {
+    /// The score of a model; `None` if its uncertainty is unknown, or if it has too few rounds.
     fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
         let score = ComparedScore::of(model, period, measure)?;
         let published = model.over(period).published(measure)?.score;
-        Some(Self {
+        let ranked = Self {
             published,
             score,
-            above: Cell::new(0),
-            below: Cell::new(0),
-        })
+            above: 0,
+            below: 0,
+        };
+        (!ranked.score.has_few_rounds()).then_some(ranked)
+    }
+}
+
+impl<'a> Ranking<'a> {
+    fn of(models: &'a [ModelState], period: Period, measure: Measure) -> Self {
+        let is_listed = |model: &&ModelState| model.over(period).published(measure).is_some();
+        let scores: Vec<Option<RankedScore<'a>>> = models
+            .iter()
+            .map(|model| RankedScore::of(model, period, measure))
+            .collect();
+        let mut known: Vec<(usize, &RankedScore<'a>)> = (0..)
+            .zip(&scores)
+            .filter_map(|(index, score)| Some((index, score.as_ref()?)))
+            .collect();
+        // Published scores are no negative zeros.
+        known.sort_by_key(|(_, score)| Reverse(score.published.to_bits()));
+        let neighbours = known.iter().zip(known.iter().skip(1));
+        let usual = UsualNoise::of(neighbours.map(|(one, next)| [&one.1.score, &next.1.score]));
+        let earlier: Vec<usize> = (0..known.len()).collect();
+        let tails = [joint_tail(&earlier), method::INTERVAL_TAIL];
+        Self {
+            order: known.into_iter().map(|(index, _)| index).collect(),
+            scores,
+            listed: models.iter().filter(is_listed).count(),
+            quantiles: tails.map(TailQuantiles::of),
+            usual,
+            open: Vec::new(),
+        }
     }
 
-    /// Counts the other score, which is that of a later model, if it is surely another rank.
-    fn compare(&self, other: &Self, quantiles: &TailQuantiles, noise: &NoiseOfPair<'a>) {
-        let (better, worse) = if self.published >= other.published {
-            (self, other)
-        } else {
-            (other, self)
+    /// Compares two models, of which the second is the later one by id.
+    fn compare(&mut self, one: usize, other: usize, noise: &NoiseOfPair<'a>) {
+        let [Some(Some(first)), Some(Some(second))] =
+            [one, other].map(|index| self.scores.get(index))
+        else {
+            return;
         };
-        if better.score.is_far_above(&worse.score, quantiles, noise) {
-            better.below.update(|below| below + 1);
-            worse.above.update(|above| above + 1);
+        let is_first = first.published >= second.published;
+        let [better, worse] = if is_first {
+            [first, second]
+        } else {
+            [second, first]
+        };
+        let quantiles = self.quantiles.each_ref();
+        let separation = better
+            .score
+            .separation(&worse.score, quantiles, noise, self.usual);
+        let [better, worse] = if is_first { [one, other] } else { [other, one] };
+        match separation {
+            Separation::Sure => self.separate(better, worse),
+            Separation::Open { errors, df } => self.open.push(OpenPair {
+                better,
+                worse,
+                errors,
+                df,
+            }),
+            Separation::Unsure => {}
         }
+    }
+
+    fn separate(&mut self, better: usize, worse: usize) {
+        if let Some(Some(score)) = self.scores.get_mut(better) {
+            score.below += 1;
+        }
+        if let Some(Some(score)) = self.scores.get_mut(worse) {
+            score.above += 1;
+        }
+    }
+
+    /// Repeats the comparisons without the pairs that are sure, until no further one is.
+    fn step_down(&mut self) {
+        loop {
+            let above = self
+                .order
+                .iter()
+                .filter_map(|index| Some(self.scores.get(*index)?.as_ref()?.above));
+            let earlier: Vec<usize> = (0..)
+                .zip(above)
+                .map(|(place, above): (usize, usize)| place - above)
+                .collect();
+            let quantiles = TailQuantiles::of(joint_tail(&earlier));
+            let is_sure = |pair: &mut OpenPair| pair.errors > quantiles.with(pair.df);
+            let sure: Vec<OpenPair> = self.open.extract_if(.., is_sure).collect();
+            if sure.is_empty() {
+                return;
+            }
+            for pair in sure {
+                self.separate(pair.better, pair.worse);
+            }
+        }
+    }
+
+    /// The ranks by model. A model whose noise is larger than that of its neighbours may have more ranks than they; so that the
+    /// bounds do not go backwards down the list, its neighbours have them too.
+    fn bounds(mut self) -> Vec<Option<RankBounds>> {
+        self.step_down();
+        let listed = self.listed;
+        let mut bounds: Vec<Option<RankBounds>> = self
+            .scores
+            .iter()
+            .map(|score| {
+                let score = score.as_ref()?;
+                Some(RankBounds {
+                    lower: score.above + 1,
+                    upper: listed - score.below,
+                })
+            })
+            .collect();
+        let mut upper = 0;
+        for index in &self.order {
+            for bounds in bounds.get_mut(*index).into_iter().flatten() {
+                upper = upper.max(bounds.upper);
+                bounds.upper = upper;
+            }
+        }
+        let mut lower = listed;
+        for index in self.order.iter().rev() {
+            for bounds in bounds.get_mut(*index).into_iter().flatten() {
+                lower = lower.min(bounds.lower);
+                bounds.lower = lower;
+            }
+        }
+        bounds
     }
 }

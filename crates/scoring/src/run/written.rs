@@ -16,7 +16,7 @@ use super::written_trial::{
     WrittenFailure, WrittenScores, WrittenTrial, read_trials, word, written_failed_trial,
     written_failure, written_trial,
 };
-use super::{BadRun, Run, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
+use super::{BadRun, Run, RunFailure, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
 
 /// Maximum length of a run in bytes: [`super::MAX_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
@@ -125,22 +125,7 @@ impl IdentifiedRun {
             SuiteEntry::name_text,
         )?;
         let at = instant(&written.time, now)?;
-        let (outcome, failed, detail) = match (written.trials, written.failure) {
-            (Some(trials), None) => {
-                let (trials, failed) = read_trials(trials, suite)?;
-                (RunOutcome::Scored(trials), failed, None)
-            }
-            (None, Some(failure)) => {
-                let (reason, detail) = failure.read().map_err(|bad| bad.within("failure"))?;
-                (RunOutcome::Failed(reason), Vec::new(), detail)
-            }
-            (None, None) | (Some(_), Some(_)) => {
-                return Err(BadRun::new(
-                    "trials",
-                    "a run has either `trials` or a `failure`",
-                ));
-            }
-        };
+        let (outcome, failed, detail) = ending(written.trials, written.failure, suite)?;
         let run = Run::with_failed_trials(Arc::new(model), suite.name(), at, outcome, failed)?;
         Ok(Self { id, run, detail })
     }
@@ -198,6 +183,28 @@ impl<'a> WrittenModel<'a> {
     }
 }
 
+/// How a run ended, with its failed trials and the explanation of its failure.
+fn ending(
+    trials: Option<Vec<WrittenTrial<'_>>>,
+    failure: Option<WrittenFailure<'_>>,
+    suite: &SuiteEntry,
+) -> Result<(RunOutcome, Vec<RunFailure>, Option<String>), BadRun> {
+    match (trials, failure) {
+        (Some(trials), None) => {
+            let (trials, failed) = read_trials(trials, suite)?;
+            Ok((RunOutcome::Scored(trials), failed, None))
+        }
+        (None, Some(failure)) => {
+            let (reason, detail) = failure.read().map_err(|bad| bad.within("failure"))?;
+            Ok((RunOutcome::Failed(reason), Vec::new(), detail))
+        }
+        (None, None) | (Some(_), Some(_)) => Err(BadRun::new(
+            "trials",
+            "a run has either `trials` or a `failure`",
+        )),
+    }
+}
+
 /// Parses an instant that is not after `now`.
 fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
@@ -236,8 +243,6 @@ fn arrays(line: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::RunFailure;
-
     use super::*;
 
     fn now() -> Wall {

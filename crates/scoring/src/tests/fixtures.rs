@@ -169,8 +169,8 @@ pub(super) const HOURS: u32 = 35 * 24;
 
 /// A backend with models that are `distance` points apart, whose rounds have this noise: of a model in an hour.
 pub(super) fn leveled(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> Scoring {
-    let (source, end) = leveled_runs(models, distance, noise);
-    Scoring::open(source, end).unwrap()
+    let (runs, end) = leveled_runs(models, distance, noise);
+    Scoring::open(RunSource::Runs(runs.into()), end).unwrap()
 }
 
 /// The runs of [`leveled`], and their end.
@@ -178,7 +178,7 @@ pub(super) fn leveled_runs(
     models: u32,
     distance: f64,
     noise: impl Fn(u32, u32) -> f64,
-) -> (RunSource, Wall) {
+) -> (Vec<Run>, Wall) {
     let first = Wall::from_seconds(1_000_080_000);
     let mut runs = Vec::new();
     for index in 0..models {
@@ -195,5 +195,5 @@ pub(super) fn leveled_runs(
             }
         }
     }
-    (RunSource::Runs(runs.into()), first.plus(HOUR * HOURS))
+    (runs, first.plus(HOUR * HOURS))
 }

@@ -3,6 +3,7 @@
 mod coverage;
 mod dump;
 mod failures;
+mod few_rounds;
 mod fixtures;
 mod incident_scan;
 mod meaning;

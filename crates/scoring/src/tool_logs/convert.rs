@@ -133,43 +133,14 @@ impl MappedRuns {
             }
         }
         if !problems.is_empty() {
-            let named = problems
-                .iter()
-                .take(NAMED_SAMPLES)
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join("; ");
-            let more = problems.len().saturating_sub(NAMED_SAMPLES);
-            let more = if more > 0 {
-                format!("; and {more} more samples")
-            } else {
-                String::new()
-            };
-            return Err(LogProblem::invalid(
-                format!("task {}", evaluation.task),
-                format!("{named}{more}"),
-            ));
+            return Err(invalid_samples(evaluation, &problems));
         }
-        if trials.is_empty() {
-            let problem = format!(
-                "all samples of the task {} were declared invalid",
-                evaluation.task
-            );
-            return Err(LogProblem::skipped(problem));
-        }
-        let harness = self
-            .failed
-            .get(&RunFailure::Harness)
-            .copied()
-            .unwrap_or_default();
-        if harness * 2 > trials.len() as u64 {
-            return Err(LogProblem::skipped(format!(
-                "the evaluation of {} is unfinished: {harness} of {} samples failed in the harness, and the others alone \
-                 would be a biased selection; complete it and import the new log",
-                evaluation.task,
-                trials.len()
-            )));
-        }
+        self.check_completeness(evaluation, trials.len())?;
+        self.note_absent(&trials);
+        Ok(trials)
+    }
+
+    fn note_absent(&mut self, trials: &[TrialLine<'_>]) {
         let has = |measured: fn(&TrialLine<'_>) -> bool| trials.iter().any(measured);
         if self.scored > 0 && !has(|trial| trial.latency_ms.is_some()) {
             self.absent.push("latency");
@@ -177,8 +148,39 @@ impl MappedRuns {
         if self.scored > 0 && !has(|trial| trial.cost.is_some()) {
             self.absent.push("cost");
         }
-        Ok(trials)
     }
+
+    /// Whether the trials are a fair selection of the samples.
+    fn check_completeness(&self, evaluation: &Evaluation, trials: usize) -> Result<(), LogProblem> {
+        let task = &evaluation.task;
+        if trials == 0 {
+            let problem = format!("all samples of the task {task} were declared invalid");
+            return Err(LogProblem::skipped(problem));
+        }
+        let harness = self
+            .failed
+            .get(&RunFailure::Harness)
+            .copied()
+            .unwrap_or_default();
+        if harness * 2 > trials as u64 {
+            return Err(LogProblem::skipped(format!(
+                "the evaluation of {task} is unfinished: {harness} of {trials} samples failed in the harness, and the others \
+                 alone would be a biased selection; complete it and import the new log"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The first problems of samples, and the number of the others.
+fn invalid_samples(evaluation: &Evaluation, problems: &[String]) -> LogProblem {
+    let (named, others) = problems.split_at(NAMED_SAMPLES.min(problems.len()));
+    let named = named.join("; ");
+    let problem = match others.len() {
+        0 => named,
+        more => format!("{named}; and {more} more samples"),
+    };
+    LogProblem::invalid(format!("task {}", evaluation.task), problem)
 }
 
 /// The tool's own figure, or the tokens at the prices of the mapping. Cached tokens have other prices.

@@ -74,50 +74,10 @@ fn read_all(
         headers: 0,
         samples: 0,
     };
-    let bad =
-        |number: usize, problem: String| LogProblem::invalid(format!("record {number}"), problem);
     if is_csv {
-        // An unclosed quote makes one field of the rest of a file.
-        if file.metadata().is_ok_and(|file| file.len() > LARGEST_CSV) {
-            let problem = format!("is larger than {} MiB; divide it", LARGEST_CSV >> 20);
-            return Err(LogProblem::invalid("", problem));
-        }
-        let rows = csv::Reader::from_reader(file).into_deserialize::<BTreeMap<String, String>>();
-        for (row, number) in rows.zip(1..) {
-            let row = row.map_err(|error| bad(number, error.to_string()))?;
-            let row = row
-                .into_iter()
-                .map(|(name, text)| (name, Value::from(text)))
-                .collect();
-            reader
-                .add(number, Value::Object(row))
-                .map_err(|problem| bad(number, problem))?;
-        }
+        reader.add_rows(file)?;
     } else {
-        let mut lines = BufReader::new(file);
-        for number in 1.. {
-            let mut line = Vec::new();
-            let length = lines
-                .by_ref()
-                .take(LONGEST_LINE)
-                .read_until(b'\n', &mut line);
-            if length.map_err(|error| bad(number, error.to_string()))? == 0 {
-                break;
-            }
-            if line.len() as u64 == LONGEST_LINE {
-                return Err(bad(
-                    number,
-                    format!("is longer than {} MiB", LONGEST_LINE >> 20),
-                ));
-            }
-            if !line.trim_ascii().is_empty() {
-                let record = read_json(line.as_slice(), LONGEST_LINE)
-                    .map_err(|problem| bad(number, problem))?;
-                reader
-                    .add(number, record)
-                    .map_err(|problem| bad(number, problem))?;
-            }
-        }
+        reader.add_lines(file)?;
     }
     if reader.found.is_empty() {
         let problem = "has no record with the values of records.only; check the mapping";
@@ -140,7 +100,51 @@ fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation
 }
 
+fn bad(number: usize, problem: String) -> LogProblem {
+    LogProblem::invalid(format!("record {number}"), problem)
+}
+
 impl RecordReader<'_> {
+    fn add_rows(&mut self, file: File) -> Result<(), LogProblem> {
+        // An unclosed quote makes one field of the rest of a file.
+        if file.metadata().is_ok_and(|file| file.len() > LARGEST_CSV) {
+            let problem = format!("is larger than {} MiB; divide it", LARGEST_CSV >> 20);
+            return Err(LogProblem::invalid("", problem));
+        }
+        let rows = csv::Reader::from_reader(file).into_deserialize::<BTreeMap<String, String>>();
+        for (row, number) in rows.zip(1..) {
+            let row = row
+                .map_err(|error| bad(number, error.to_string()))?
+                .into_iter();
+            let row = row.map(|(name, text)| (name, Value::from(text))).collect();
+            self.add(number, Value::Object(row))
+                .map_err(|problem| bad(number, problem))?;
+        }
+        Ok(())
+    }
+
+    fn add_lines(&mut self, file: File) -> Result<(), LogProblem> {
+        let mut lines = BufReader::new(file);
+        for number in 1.. {
+            let mut line = Vec::new();
+            let mut part = lines.by_ref().take(LONGEST_LINE);
+            let length = part.read_until(b'\n', &mut line);
+            if length.map_err(|error| bad(number, error.to_string()))? == 0 {
+                break;
+            }
+            if line.len() as u64 == LONGEST_LINE {
+                let problem = format!("is longer than {} MiB", LONGEST_LINE >> 20);
+                return Err(bad(number, problem));
+            }
+            if !line.trim_ascii().is_empty() {
+                read_json(line.as_slice(), LONGEST_LINE)
+                    .and_then(|record| self.add(number, record))
+                    .map_err(|problem| bad(number, problem))?;
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, number: usize, record: Value) -> Result<(), String> {
         if self
             .fields
@@ -164,28 +168,9 @@ impl RecordReader<'_> {
                 "the file has more than {MOST_SAMPLES} samples; divide it"
             ));
         }
-        let [model, task] =
-            [(&self.fields.model, "model"), (&self.fields.task, "task")].map(|(source, name)| {
-                match source {
-                    FieldSource::Fixed { value } => Ok(value.clone()),
-                    FieldSource::Path(path) => self.required(&record, path, name),
-                }
-            });
-        let model = model?;
-        let task = task?;
-        let time = self
-            .fields
-            .time
-            .as_ref()
-            .map(|path| self.required(&record, path, "time"))
-            .transpose()?;
-        let time = last(time.as_ref().unwrap_or(&self.name));
-        let started = instant(time).ok_or_else(|| {
-            format!(
-                "{time:?} does not end with a time such as 2026-11-27T12:00:00Z; correct records.time, or the name of \
-                 the file if there is none"
-            )
-        })?;
+        let model = self.named(&record, &self.fields.model, "model")?;
+        let task = self.named(&record, &self.fields.task, "task")?;
+        let started = self.started(&record)?;
         let sample = self.sample(number, &record, &task)?;
         let key = (self.headers, task.clone(), model.clone());
         let evaluation = self.found.entry(key).or_insert_with(|| Evaluation {
@@ -199,6 +184,28 @@ impl RecordReader<'_> {
         evaluation.started = evaluation.started.min(started);
         evaluation.samples.push(sample);
         Ok(())
+    }
+
+    fn named(&self, record: &Value, source: &FieldSource, field: &str) -> Result<String, String> {
+        match source {
+            FieldSource::Fixed { value } => Ok(value.clone()),
+            FieldSource::Path(path) => self.required(record, path, field),
+        }
+    }
+
+    /// The time of a record, or of its file.
+    fn started(&self, record: &Value) -> Result<Wall, String> {
+        let path = self.fields.time.as_ref();
+        let time = path
+            .map(|path| self.required(record, path, "time"))
+            .transpose()?;
+        let time = last(time.as_ref().unwrap_or(&self.name));
+        instant(time).ok_or_else(|| {
+            format!(
+                "{time:?} does not end with a time such as 2026-11-27T12:00:00Z; correct records.time, or the name of \
+                 the file if there is none"
+            )
+        })
     }
 
     fn sample(&self, number: usize, record: &Value, task: &str) -> Result<EvaluatedSample, String> {
