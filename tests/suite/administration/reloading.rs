@@ -4,7 +4,6 @@
 use scoregate::admin::Reloaded;
 use scoregate::config::{Config, ConfigProblems, read_text, resolve};
 
-use crate::client::Connection;
 use crate::program::{Keys, Program, ProgramClient, run};
 use crate::world::{World, good};
 
@@ -36,7 +35,7 @@ async fn changed_tiers_apply_at_once_and_usage_is_kept() {
     for _ in 0..3 {
         assert_eq!(models(&world, &pro.key).send().await.status, 200);
     }
-    let mut open = Connection::open(world.address()).await;
+    let mut open = world.connect().await;
     let before = open.send(models(&world, &pro.key)).await;
     assert_eq!(
         (
@@ -93,7 +92,7 @@ async fn a_tier_in_use_cannot_be_removed() {
         "{refused}"
     );
     assert_eq!(world.counted("scoregate_config_rejected").await, 1);
-    let output = world.get("/api/v1/models").key(&teams.key).send().await;
+    let output = world.get_as(&teams, "/api/v1/models").await;
     assert_eq!(
         (output.status, output.number("x-ratelimit-limit")),
         (200, 100_000)
@@ -108,9 +107,7 @@ async fn a_tier_in_use_cannot_be_removed() {
     assert_eq!(world.counted("scoregate_config_rejected").await, 0);
     assert_eq!(
         world
-            .get("/api/v1/models")
-            .key(&teams.key)
-            .send()
+            .get_as(&teams, "/api/v1/models")
             .await
             .number("x-ratelimit-limit"),
         20

@@ -439,9 +439,7 @@ async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_on
         output.err
     );
     let transparency = world
-        .get("/api/v1/analytics/transparency")
-        .key(&pro.key)
-        .send()
+        .get_as(&pro, "/api/v1/analytics/transparency")
         .await
         .json();
     assert_eq!(transparency["data"][0]["suites"][2]["name"], "mmlu");
@@ -474,13 +472,9 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     let directory = TempDir::new().unwrap();
     let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
-    let models = async || world.get("/api/v1/models").key(&pro.key).send().await;
+    let models = async || world.get_as(&pro, "/api/v1/models").await;
     assert_eq!(models().await.json()["count"], 0);
-    let missing = world
-        .get("/api/v1/models/newcomer")
-        .key(&pro.key)
-        .send()
-        .await;
+    let missing = world.get_as(&pro, "/api/v1/models/newcomer").await;
     assert_eq!(
         (missing.status, missing.code().as_str()),
         (404, "model_not_found")
@@ -517,12 +511,10 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
         "{}",
         after.header("cache-control")
     );
-    let me = world.get("/api/v1/me").key(&pro.key).send().await.json();
+    let me = world.get_as(&pro, "/api/v1/me").await.json();
     assert_eq!(me["data"][0]["next_refresh_at"], "2026-11-21T13:00:00Z");
     let transparency = world
-        .get("/api/v1/analytics/transparency")
-        .key(&pro.key)
-        .send()
+        .get_as(&pro, "/api/v1/analytics/transparency")
         .await
         .json();
     assert_eq!(transparency["data"][0]["synthetic"], false);
@@ -544,12 +536,7 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
         (&4.into(), &"2026-11-21T12:25:00Z".into())
     );
     assert_eq!(
-        world
-            .get("/api/v1/models/newcomer")
-            .key(&pro.key)
-            .send()
-            .await
-            .status,
+        world.get_as(&pro, "/api/v1/models/newcomer").await.status,
         200
     );
     // Importing the same file again adds and changes nothing.
@@ -572,7 +559,7 @@ async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_no
     // Each request has a key of its own: the clock stops after a minute, and a used-up limit would not be refilled.
     let count = async || {
         let key = world.customer("pro").await.key;
-        world.get("/api/v1/models").key(&key).send().await.json()["count"].clone()
+        world.get_by(&key, "/api/v1/models").await.json()["count"].clone()
     };
     assert_eq!(count().await, 0);
     world.pass(Duration::from_secs(1));
@@ -606,12 +593,7 @@ async fn scoring_import_counts_the_same_after_a_restart() {
     )
     .await;
     let world = world.restarted().await;
-    let models = world
-        .get("/api/v1/models")
-        .key(&pro.key)
-        .send()
-        .await
-        .json();
+    let models = world.get_as(&pro, "/api/v1/models").await.json();
     assert_eq!(
         (&models["count"], &models["generated_at"]),
         (&1.into(), &"2026-11-21T12:20:00Z".into())

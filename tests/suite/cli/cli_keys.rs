@@ -1,13 +1,11 @@
 //! `scoregate keys`: the same commands on a running and on a stopped server, with text and with JSON output.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::Barrier;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sql};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, sql};
 
 /// Every command once, with JSON output.
 fn every_command(keys: &Keys<'_>) {
@@ -241,12 +239,10 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
     let tiers = "free, pro, developer, teams, enterprise";
     for (arguments, remedy) in [
         (&["create", "--name", "n", "--tier", "gold"][..], tiers),
-        (&["set-tier", &id, "gold"], tiers),
         (&["show", "app_0000000000a"], "keys list"),
-        (&["rotate", "app_0000000000a"], "keys list"),
-        (&["revoke", "app_0000000000a"], "keys list"),
         (&["show", "weather"], "app_"),
         (&["revoke", &id, "--key", "sg_live_nope"], "keys show"),
+        (&["revoke", &id, "--key", ""], "0 keys"),
         (&["create", "--name", "", "--tier", "pro"], "1 to 200"),
         (
             &[
@@ -261,14 +257,6 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
             "2027-01-31T00:00:00Z",
         ),
         (
-            &["create", "--name", "n", "--tier", "pro", "--day", "0"],
-            "at least 1",
-        ),
-        (
-            &["rotate", &id, "--expires-at", "soon"],
-            "2027-01-31T00:00:00Z",
-        ),
-        (
             &["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"],
             "future",
         ),
@@ -276,21 +264,10 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
         (&["set-limits", &id, "--day", "many"], "`none`"),
         (&["set-limits", &id, "--day", "0"], "at least 1"),
         (
-            &["set-limits", "app_0000000000a", "--day", "5"],
-            "keys list",
-        ),
-        (&["set-expiry", &id, "--at", "soon"], "2027-01-31T00:00:00Z"),
-        (
             &["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"],
             "revoke it",
         ),
-        (
-            &["set-expiry", &id, "--key", "sg_live_nope", "--at", "never"],
-            "keys show",
-        ),
         (&["update", &id], "--name"),
-        (&["update", &id, "--name", ""], "1 to 200"),
-        (&["audit", "weather"], "app_"),
     ] {
         let refused = keys.run(arguments).with(1);
         assert!(
@@ -310,16 +287,12 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
 #[tokio::test]
 async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     let directory = TempDir::new().unwrap();
-    for directory in [
-        directory.path().to_owned(),
-        directory.path().join("not/there/yet"),
-    ] {
-        let (application, key) = Keys(&directory).create("pro");
-        let program = Program::serve(&directory, &BUILT_IN);
-        let client = ProgramClient::to(program.public()).await;
-        assert_eq!(client.identity(&key).await, Ok(("pro".into(), application)));
-        program.stop().with(0);
-    }
+    let new = directory.path().join("not/there/yet");
+    let (application, key) = Keys(&new).create("pro");
+    let program = Program::serve(&new, &BUILT_IN);
+    let client = ProgramClient::to(program.public()).await;
+    assert_eq!(client.identity(&key).await, Ok(("pro".into(), application)));
+    program.stop().with(0);
     let state = directory.path().join("said");
     let create = [
         "keys",
@@ -342,74 +315,6 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
         !run(&create).with(0).err.contains("new store"),
         "the second key finds the store of the first"
     );
-}
-
-#[test]
-fn state_files_are_readable_by_their_owner_only() {
-    let directory = TempDir::new().unwrap();
-    let state = directory.path().join("state");
-    let program = Program::serve(&state, &BUILT_IN);
-    program.public();
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&state), 0o700);
-    assert_eq!(mode(&state.join("scoregate.sock")), 0o600);
-    program.stop().with(0);
-}
-
-#[tokio::test]
-async fn no_key_and_no_token_is_ever_printed() {
-    let directory = TempDir::new().unwrap();
-    let token = "a-token-of-the-side-port";
-    let credential = "a-credential-of-the-backend";
-    let environment = [
-        ("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"),
-        ("SCOREGATE_UPSTREAM_CREDENTIAL", credential),
-        ("SCOREGATE_ADMIN_TOKEN", token),
-        ("SCOREGATE_LOG_LEVEL", "trace"),
-    ];
-    let program = Program::serve(directory.path(), &environment);
-    let client = ProgramClient::to(program.public()).await;
-    let keys = Keys(directory.path());
-    let (id, first) = keys.create("pro");
-    let second = keys.json(&["rotate", &id])["key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    for key in [&first, &second] {
-        assert_eq!(client.identity(key).await.unwrap().0, "pro");
-        assert_eq!(
-            client.get("/api/v1/models", key).send().await.code(),
-            "upstream_unavailable"
-        );
-        client
-            .get(&format!("/api/v1/models?key={key}"), "sg_live_wrong")
-            .send()
-            .await;
-    }
-    let mut output = String::new();
-    for arguments in [
-        &["list"][..],
-        &["show", &id],
-        &["list", "--json"],
-        &["show", &id, "--json"],
-    ] {
-        let ended = keys.run(arguments).with(0);
-        output.extend([ended.out, ended.err]);
-    }
-    let ended = program.stop().with(0);
-    output.extend([ended.out, ended.err]);
-    let short = run_with(
-        &["serve"],
-        &[
-            ("SCOREGATE_UPSTREAM", "built-in"),
-            ("SCOREGATE_ADMIN_TOKEN", "tooshort"),
-        ],
-    );
-    output.push_str(&short.with(1).err);
-    for secret in [&first, &second, token, credential, "tooshort"] {
-        assert!(!output.contains(secret), "{secret} was printed");
-    }
-    assert!(output.contains("serving") && output.contains(&id));
 }
 
 #[tokio::test]
@@ -512,15 +417,6 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     keys.run(&["revoke", &id, "--key", &key]).with(0);
     assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()));
     program.stop().with(0);
-}
-
-#[test]
-fn an_empty_key_prefix_matches_no_key() {
-    let directory = TempDir::new().unwrap();
-    let keys = Keys(directory.path());
-    let (id, _) = keys.create("pro");
-    let refused = keys.run(&["revoke", &id, "--key", ""]).with(1).err;
-    assert!(refused.contains("0 keys"), "{refused}");
 }
 
 #[tokio::test]

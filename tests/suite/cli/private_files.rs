@@ -83,6 +83,7 @@ fn every_file_of_the_data_directory_is_private_and_an_open_directory_is_reported
     .output();
     assert!(import.unwrap().status.success());
     assert_eq!(accessible(&data_dir), Vec::<String>::new());
+    Keys(&data_dir.join("new")).create("free");
     program.stop().with(0);
     assert_eq!(accessible(&data_dir), Vec::<String>::new());
 

@@ -188,7 +188,7 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
             .backend
             .has_received(scenario.before + 1)
             .await;
-        let stored = scenario.world.running.gateway().engine.documents.count();
+        let stored = scenario.world.documents();
         let next = scenario
             .world
             .get(INDEX)
@@ -204,10 +204,7 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
                 .backend
                 .has_received(scenario.before + 2)
                 .await;
-            assert_eq!(
-                scenario.world.running.gateway().engine.documents.count(),
-                stored
-            );
+            assert_eq!(scenario.world.documents(), stored);
         };
         scenario
             .run_with_reset(leading, 1, moment, || free.send(()).unwrap())

@@ -6,7 +6,6 @@ mod deadlines;
 mod file_descriptors;
 pub mod http2;
 mod overload;
-mod slow_clients;
+pub mod slow_clients;
 mod tls;
-mod unauthenticated_clients;
 mod unfinished_bodies;

@@ -371,7 +371,7 @@ pub fn record(part: Part, row: String) {
         ),
         (
             Part::Keys,
-            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Transport | Shown | Connections tried | Closed by the gateway | Memory taken | At most | Requests of a paid caller | Its slowest |\n|---|---|---:|---:|---:|---:|---:|---:|",
+            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Shown | Connections tried | Closed by the gateway | Memory taken | At most | Requests of a paid caller | Its slowest |\n|---|---:|---:|---:|---:|---:|---:|",
         ),
     ] {
         writeln!(page, "\n## {head}").unwrap();

@@ -323,14 +323,14 @@ async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
-    let mut plain = Connection::open(world.address()).await;
+    let mut plain = world.connect().await;
     plain.write(HEALTH).await;
     assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
     world
         .reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1)
         .await;
     // The start of a ClientHello, and nothing more.
-    let mut half = Connection::open(world.address()).await;
+    let mut half = world.connect().await;
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         .await;
     world.reaches("scoregate_connections", 1).await;
@@ -411,7 +411,7 @@ async fn a_hello_in_any_parts_is_answered_and_clients_that_repeat_it_keep_nobody
     let hello = recorded_hello(&client);
     let mut repeating = Vec::new();
     for number in 0..100 {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         let (first, rest) = hello.split_at(number % hello.len());
         connection.write(first).await;
         tokio::task::yield_now().await;

@@ -241,7 +241,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
         .await;
     assert_eq!(head.status, 304);
     // A body after a HEAD would desynchronize the connection.
-    let mut connection = crate::client::Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
         assert_eq!(
             connection
@@ -315,7 +315,7 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
         bodies.push(response.body);
     }
     assert_ne!(bodies[0], bodies[1]);
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
     assert!(world.backend.received().is_empty());
 }
 
@@ -355,6 +355,6 @@ async fn a_document_is_stored_once_for_all_callers() {
             .count("/api/v1/models?period=latest&sortBy=combined"),
         1
     );
-    assert_eq!(world.running.gateway().engine.documents.count(), 2);
+    assert_eq!(world.documents(), 2);
     assert_eq!(world.served("hit").await, 3);
 }

@@ -40,7 +40,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
     }
     let already_received = world.backend.received().len();
     let world = world.restarted().await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 3);
+    assert_eq!(world.documents(), 3);
     let mut old = before.into_iter();
     for customer in [&paid, &free] {
         for target in ALL {
@@ -156,10 +156,7 @@ async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
         assert_eq!(on_disk(world.directory.path()), left);
         let world = world.restarted_with_losses().await;
-        assert_eq!(
-            world.running.gateway().engine.documents.count(),
-            left as u64
-        );
+        assert_eq!(world.documents(), left as u64);
         if !hard {
             let response = world.get_as(&paid, ATLAS).await;
             assert!(
@@ -178,7 +175,7 @@ async fn documents_of_another_backend_are_never_served() {
     world.running.stop().await;
     let backend = Backend::start(|_| respond("503 Service Unavailable", &[], "")).await;
     let world = World::with_backend("", backend, directory).await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
     assert_eq!(world.get_as(&paid, MODELS).await.status, 503);
 }
 
@@ -194,7 +191,7 @@ async fn documents_of_a_damaged_file_are_fetched_again_and_the_file_is_counted()
     sql_on(&file, damage).unwrap();
     backend.set_script(good);
     let world = World::with_backend("", backend, directory).await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
     for target in ALL {
         assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
@@ -202,7 +199,7 @@ async fn documents_of_a_damaged_file_are_fetched_again_and_the_file_is_counted()
     let failures = world.counted("scoregate_disk_mirror_failures_total").await;
     assert_eq!(failures, 1);
     let world = world.restarted().await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 3);
+    assert_eq!(world.documents(), 3);
 }
 
 #[tokio::test]
@@ -220,7 +217,7 @@ async fn a_disk_mirror_that_cannot_be_opened_does_not_stop_the_server() {
         assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
     let world = world.restarted().await;
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
 }
 
 #[tokio::test]

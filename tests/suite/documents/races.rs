@@ -74,30 +74,6 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
 }
 
 #[tokio::test]
-async fn waiters_are_served_when_the_leader_disconnects() {
-    let world = World::new().await;
-    let [leader, waiter] = [world.paid().await, world.busy().await];
-    world.backend.hold();
-    let leading = world.get(MODELS).key(&leader.key).begin().await;
-    world.backend.has_received(2).await;
-    let waiting = join_all((0..20).map(|_| world.get_as(&waiter, MODELS)));
-    let (responses, ()) = tokio::join!(waiting, async {
-        world.has_waiters(21).await;
-        drop(leading);
-        world.reaches("scoregate_client_disconnects_total", 1).await;
-        world.backend.open();
-    });
-    assert_eq!(ended(&responses, 200), 20);
-    assert!(
-        responses
-            .iter()
-            .all(|response| response.header("cache-status").ends_with("detail=shared"))
-    );
-    assert_eq!(world.backend.count("/api/v1/models"), 1);
-    assert_eq!(world.served("shared").await, 20);
-}
-
-#[tokio::test]
 async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
     let moment = Duration::from_millis(500);
     let minute = Duration::from_mins(1);

@@ -12,7 +12,7 @@ use scoregate::gateway::AccessLog;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
 use tokio::sync::Semaphore;
 
-use crate::backend::{Act, json, respond};
+use crate::backend::{Act, json};
 use crate::client::Response;
 use crate::in_process_upstream::{behind, one_model};
 use crate::world::{Customer, World, good};
@@ -39,57 +39,6 @@ async fn customer(world: &World) -> Customer {
 
 async fn request_concurrently(world: &World, customer: &Customer, size: usize) -> Vec<Response> {
     join_all((0..size).map(|_| world.get_as(customer, MODELS))).await
-}
-
-#[tokio::test]
-async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_request() {
-    let refuses = || respond("500 Internal Server Error", &[], "");
-    let cut = || Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{".into());
-    for (bad, status, code) in [
-        (refuses(), 503, "upstream_unavailable"),
-        (json("nonsense"), 502, "upstream_invalid"),
-        (cut(), 502, "upstream_invalid"),
-    ] {
-        let world = World::new().await;
-        let customer = customer(&world).await;
-        world.backend.set_script(move |_| bad.clone());
-        world.backend.hold();
-        let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
-            world.has_waiters(100).await;
-            world.backend.open();
-        });
-        assert_each(&responses, status, code);
-        assert_each(
-            &request_concurrently(&world, &customer, 100).await,
-            status,
-            code,
-        );
-        assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
-    }
-}
-
-#[tokio::test]
-async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_request() {
-    let world = World::new().await;
-    let customer = customer(&world).await;
-    world.backend.set_script(|_| Act::Hang);
-    let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
-        world.has_waiters(100).await;
-        world.backend.has_received(2).await;
-        world.pass(Duration::from_secs(15));
-    });
-    assert_each(&responses, 504, "upstream_timeout");
-    assert_each(
-        &request_concurrently(&world, &customer, 100).await,
-        504,
-        "upstream_timeout",
-    );
-    assert_eq!(world.backend.count("/api/v1/models"), 1);
-    world.backend.set_script(good);
-    world.pass(MOMENT);
-    let responses = request_concurrently(&world, &customer, 100).await;
-    assert!(responses.iter().all(|response| response.status == 200));
-    assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
 
 #[tokio::test]

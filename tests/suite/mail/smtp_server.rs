@@ -87,9 +87,14 @@ impl SmtpTestServer {
 
     /// The next event, which has this name.
     pub async fn event(&mut self, name: &str) -> Value {
-        let event = next(&mut self.events).await;
+        let event = self.next_event().await;
         assert_eq!(event["event"], name, "{event}");
         event
+    }
+
+    /// The next event.
+    pub async fn next_event(&mut self) -> Value {
+        next(&mut self.events).await
     }
 
     /// Lets it reply to the mails that it holds.

@@ -59,44 +59,44 @@ async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     );
 }
 
-#[tokio::test]
-async fn a_mail_arrives_with_both_parts_and_its_headers_over_starttls() {
-    needs!("smtp");
-    let authority = BackendAuthority::new();
-    let mut mail_server = server_with("starttls", &authority).await;
-    let to = server(
-        mail_server.port,
-        SmtpTls::StartTls,
-        Some(authority.ca_file()),
-    );
-    arrives(&mut MailStation::to(to), &mut mail_server).await;
+/// Both kinds of TLS: the name that the server has for it, and the setting.
+const KINDS: [(&str, SmtpTls); 2] = [
+    ("starttls", SmtpTls::StartTls),
+    ("implicit", SmtpTls::Implicit),
+];
+
+/// A server that needs a login, by STARTTLS, and the settings that reach it without one.
+async fn server_with_login(authority: &BackendAuthority) -> (SmtpTestServer, SmtpServer) {
+    let options = SmtpOptions {
+        tls: Some(("starttls", authority)),
+        needs_login: true,
+        ..SmtpOptions::default()
+    };
+    let mail_server = SmtpTestServer::start(options).await;
+    let ca_file = Some(authority.ca_file());
+    let to = server(mail_server.port, SmtpTls::StartTls, ca_file);
+    (mail_server, to)
 }
 
 #[tokio::test]
-async fn a_mail_arrives_over_tls_from_the_beginning() {
+async fn a_mail_arrives_with_both_parts_and_its_headers_over_both_kinds_of_tls() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let mut mail_server = server_with("implicit", &authority).await;
-    let to = server(
-        mail_server.port,
-        SmtpTls::Implicit,
-        Some(authority.ca_file()),
-    );
-    // A name with several addresses, of which only one accepts connections.
-    let to = SmtpServer {
-        host: "localhost".into(),
-        ..to
-    };
-    arrives(&mut MailStation::to(to), &mut mail_server).await;
+    for (tls, setting) in KINDS {
+        let mut mail_server = server_with(tls, &authority).await;
+        // A name with several addresses, of which only one accepts connections.
+        let to = SmtpServer {
+            host: "localhost".into(),
+            ..server(mail_server.port, setting, Some(authority.ca_file()))
+        };
+        arrives(&mut MailStation::to(to), &mut mail_server).await;
+    }
 }
 
 #[tokio::test]
 async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() {
     needs!("smtp");
-    for (tls, setting) in [
-        ("starttls", SmtpTls::StartTls),
-        ("implicit", SmtpTls::Implicit),
-    ] {
+    for (tls, setting) in KINDS {
         let authority = BackendAuthority::new();
         let options = SmtpOptions {
             tls: Some((tls, &authority)),
@@ -126,17 +126,7 @@ async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() 
 async fn a_rejected_or_missing_login_keeps_the_mail() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let options = SmtpOptions {
-        tls: Some(("starttls", &authority)),
-        needs_login: true,
-        ..SmtpOptions::default()
-    };
-    let mut mail_server = SmtpTestServer::start(options).await;
-    let to = server(
-        mail_server.port,
-        SmtpTls::StartTls,
-        Some(authority.ca_file()),
-    );
+    let (mut mail_server, to) = server_with_login(&authority).await;
     for (login, words) in [
         (
             Some(login("another password")),
@@ -163,12 +153,7 @@ async fn a_rejected_or_missing_login_keeps_the_mail() {
 async fn a_changed_password_is_used_for_the_next_connection() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let options = SmtpOptions {
-        tls: Some(("starttls", &authority)),
-        needs_login: true,
-        ..SmtpOptions::default()
-    };
-    let mut mail_server = SmtpTestServer::start(options).await;
+    let (mut mail_server, to) = server_with_login(&authority).await;
     let file = authority.path("password");
     let before = "the password before";
     write_secret(&file, before);
@@ -177,11 +162,6 @@ async fn a_changed_password_is_used_for_the_next_connection() {
         username: USER.into(),
         password,
     };
-    let to = server(
-        mail_server.port,
-        SmtpTls::StartTls,
-        Some(authority.ca_file()),
-    );
     let mut station = MailStation::to(SmtpServer {
         login: Some(login),
         ..to
@@ -205,10 +185,7 @@ async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
     needs!("smtp");
     let authority = BackendAuthority::new();
     let other = BackendAuthority::named("Another");
-    for (tls, setting) in [
-        ("starttls", SmtpTls::StartTls),
-        ("implicit", SmtpTls::Implicit),
-    ] {
+    for (tls, setting) in KINDS {
         let mut mail_server = server_with(tls, &authority).await;
         let by_another = server(mail_server.port, setting, Some(other.ca_file()));
         let by_none = server(mail_server.port, setting, None);

@@ -23,7 +23,7 @@ async fn every_tool_answers_with_the_document_of_its_endpoint_for_the_same_price
     for row in &ENDPOINTS {
         let tool = format!("get_{}", row.name);
         let path = row.documented_path().replace("{id}", "atlas");
-        let read = world.get(&path).key(&reader.key).send().await;
+        let read = world.get_as(&reader, &path).await;
         let called = send(
             &world,
             &call(&tool, &arguments(row.route)),
@@ -101,9 +101,7 @@ async fn a_call_is_never_a_304() {
     let world = gateway("").await;
     let customer = world.paid().await;
     let tag = world
-        .get("/api/v1/index")
-        .key(&customer.key)
-        .send()
+        .get_as(&customer, "/api/v1/index")
         .await
         .header("etag")
         .to_owned();

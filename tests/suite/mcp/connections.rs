@@ -5,13 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::session::{call, gateway, post, rpc, send_on};
-use crate::client::Connection;
 
 #[tokio::test]
 async fn a_connection_serves_many_calls_and_other_requests_between_them() {
     let world = gateway("").await;
     let customer = world.paid().await;
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     for number in 0..20 {
         let called = send_on(
             &mut connection,
@@ -36,7 +35,7 @@ async fn messages_in_one_piece_or_byte_by_byte_are_answered_in_order() {
     let other = call("get_model", &json!({"id": "atlas"}));
     let bytes = [post(&one, &key), post(&other, &key)].concat();
     for part in [1, 7, bytes.len()] {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         for piece in bytes.as_bytes().chunks(part) {
             connection.write(piece).await;
         }
@@ -62,7 +61,7 @@ async fn what_follows_a_message_is_checked_like_the_first_request() {
         "{\"jsonrpc\":\"2.0\"}\r\n\r\n",
     ] {
         for together in [true, false] {
-            let mut connection = Connection::open(world.address()).await;
+            let mut connection = world.connect().await;
             if together {
                 connection
                     .write([&ping, smuggled].concat().as_bytes())
@@ -97,7 +96,7 @@ async fn a_message_of_another_framing_closes_the_connection() {
         (&chunked, 400),
         (&plain.replace("/mcp", "/mcp/"), 400),
     ] {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection
             .write([request, follow].concat().as_bytes())
             .await;
@@ -106,7 +105,7 @@ async fn a_message_of_another_framing_closes_the_connection() {
         assert!(connection.read(false).await.is_none(), "no request follows");
     }
     // No body: the next bytes are a request.
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     connection.write([&empty, follow].concat().as_bytes()).await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert_eq!(connection.read(false).await.unwrap().status, 200);
@@ -115,7 +114,7 @@ async fn a_message_of_another_framing_closes_the_connection() {
 #[tokio::test]
 async fn a_message_arrives_within_5_seconds_and_takes_a_guard_token_until_then() {
     let world = gateway("guard.per_minute = 1\n").await;
-    let mut slow = Connection::open(world.address()).await;
+    let mut slow = world.connect().await;
     let bytes = post(&rpc("ping", &json!({})), &[]);
     let (begin, rest) = bytes.split_at(bytes.len() - 3);
     slow.write(begin.as_bytes()).await;

@@ -6,7 +6,7 @@ use scoregate_base::routes::ENDPOINTS;
 use serde_json::{Value, json};
 
 use super::session::{gateway, post, rpc, send};
-use crate::client::{Connection, Response};
+use crate::client::Response;
 use crate::world::{REGIONS, World};
 
 const STATELESS: &str = "2026-07-28";
@@ -93,7 +93,7 @@ async fn the_stateless_revision_is_discovered_and_its_lists_state_how_long_they_
     );
     // A document states when the next one is expected.
     let customer = world.paid().await;
-    world.get("/api/v1/models").key(&customer.key).send().await;
+    world.get_as(&customer, "/api/v1/models").await;
     for method in ["server/discover", "tools/list"] {
         let listed = send(&world, &rpc(method, &meta()), &fields(method)).await;
         let result = listed.json()["result"].clone();
@@ -212,7 +212,7 @@ async fn a_page_of_another_origin_is_refused_unless_it_may_read_the_api() {
     assert_eq!(send(&world, &ping, &twice).await.status, 403);
     let preflight = "OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: https://dash.example.org\r\n\
         Access-Control-Request-Method: POST\r\n\r\n";
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     connection.write(preflight.as_bytes()).await;
     let response = connection.read(false).await.unwrap();
     assert_eq!(
@@ -247,7 +247,7 @@ async fn with_a_base_url_only_pages_of_its_origin_are_accepted_whatever_the_host
     ] {
         let message = post(&rpc("ping", &json!({})), &[("Origin", origin)]);
         let message = message.replace("Host: localhost", &format!("Host: {host}"));
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(message.as_bytes()).await;
         let response = connection.read(false).await.unwrap();
         assert_eq!(response.status, status, "{origin} at {host}");
@@ -266,7 +266,7 @@ async fn other_methods_and_types_are_refused_and_without_the_setting_there_is_no
     let off = World::new().await;
     for method in ["GET", "HEAD", "DELETE", "PUT"] {
         let request = format!("{method} /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(request.as_bytes()).await;
         let response = connection.read(method == "HEAD").await.unwrap();
         assert_eq!(
@@ -276,7 +276,7 @@ async fn other_methods_and_types_are_refused_and_without_the_setting_there_is_no
         );
     }
     let bytes = post("{}", &[]).replace("application/json", "text/plain");
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     connection.write(bytes.as_bytes()).await;
     let response = connection.read(false).await.unwrap();
     assert_eq!((response.status, response.closes()), (415, true));

@@ -45,7 +45,7 @@ pub fn post(body: &str, headers: &[(&str, &str)]) -> String {
 
 /// Sends a message on a new connection.
 pub async fn send(world: &World, body: &str, headers: &[(&str, &str)]) -> Response {
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     send_on(&mut connection, body, headers).await
 }
 

@@ -29,7 +29,7 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
             .step_to(Wall::parse_rfc3339(time).unwrap());
         let mut here = 0;
         for _ in 0..*stay {
-            let response = world.get(MODELS).key(key).send().await;
+            let response = world.get_by(key, MODELS).await;
             match response.status {
                 200 => here += 1,
                 _ => assert_eq!(response.status, 429, "{time}"),
@@ -149,11 +149,11 @@ async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
         .manual_clock
         .step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     world.running.gateway().sweep();
-    assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
+    assert_eq!(world.get_by(key, MODELS).await.status, 200);
     world
         .manual_clock
         .step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
-    assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
+    assert_eq!(world.get_by(key, MODELS).await.status, 200);
 }
 
 #[tokio::test]

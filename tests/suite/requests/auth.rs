@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::TermsByTier;
 use scoregate::registry::{DescriptionChange, KeyDetails, NewApplication};
 use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::standard_tiers;
-use scoregate_store::{OwnLimits, sample};
+use scoregate_store::OwnLimits;
 
-use crate::client::{Connection, RequestBuilder, Response};
+use crate::client::RequestBuilder;
 use crate::raw::without_request_id;
 use crate::world::{Customer, World, good};
 
@@ -22,97 +20,6 @@ fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
         .fold(world.get(ME), |request, (name, value)| {
             request.header(name, value)
         })
-}
-
-#[tokio::test]
-async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
-    let world = World::new().await;
-    let Customer { key, .. } = world.customer("pro").await;
-    let bearer = |scheme: &str| format!("{scheme}{key}");
-    for headers in [
-        &[("Authorization", bearer("Bearer ").as_str())][..],
-        &[("authorization", &bearer("bearer "))],
-        &[("AUTHORIZATION", &bearer("BEARER "))],
-        &[("Authorization", &bearer("bEaReR   "))],
-        &[("Authorization", &bearer("Bearer\t"))],
-        &[("X-API-Key", &key)],
-        &[("x-api-key", &key)],
-        &[("X-Api-Key", &format!("  {key} "))],
-        &[("Authorization", &bearer("Bearer ")), ("X-API-Key", &key)],
-        &[("X-API-Key", &key), ("Authorization", &bearer("Bearer "))],
-        &[("Authorization", "Basic dXNlcjpwYXNz"), ("X-API-Key", &key)],
-        &[("Authorization", "Bearer"), ("X-API-Key", &key)],
-        &[("Authorization", &bearer("Bearer ")), ("X-API-Key", "")],
-    ] {
-        let response = me(&world, headers).send().await;
-        assert_eq!(response.status, 200, "{headers:?}");
-        assert_eq!(
-            response.json()["data"][0]["key_prefix"],
-            key[..12],
-            "{headers:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn auth_every_request_without_a_key_gets_the_key_required_error() {
-    let world = World::new().await;
-    let Customer { key, .. } = world.customer("pro").await;
-    // Only the message may name the header that was used instead.
-    let code = |response: &Response| {
-        let mut body = without_request_id(response);
-        body.as_object_mut().unwrap().remove("message");
-        body
-    };
-    let known = world.get(ME).send().await;
-    for headers in [
-        &[("Authorization", "")][..],
-        &[("Authorization", "Bearer")],
-        &[("Authorization", "Bearer ")],
-        &[("Authorization", "Basic dXNlcjpwYXNz")],
-        &[("Authorization", &format!("Token {key}"))],
-        &[("Authorization", &key)],
-        &[("Authorization", &format!("BearerX {key}"))],
-        &[("X-API-Key", "")],
-        &[("X-API-Key", "  ")],
-        &[("Authorization", "Bearer"), ("X-API-Key", "")],
-        &[("Api-Key", &key)],
-        &[("Cookie", &format!("api_key={key}"))],
-        &[("Proxy-Authorization", &format!("Bearer {key}"))],
-    ] {
-        let response = me(&world, headers).send().await;
-        assert_eq!(
-            (response.status, code(&response)),
-            (401, code(&known)),
-            "{headers:?}"
-        );
-        assert_eq!(response.code(), "api_key_required", "{headers:?}");
-    }
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"api_key_required\"}")
-            .await,
-        14
-    );
-}
-
-#[tokio::test]
-async fn auth_a_key_in_the_query_is_never_read() {
-    let world = World::new().await;
-    let Customer { key, .. } = world.customer("pro").await;
-    for name in [
-        "api_key",
-        "apikey",
-        "key",
-        "access_token",
-        "X-API-Key",
-        "Authorization",
-        "token",
-    ] {
-        let response = world.get(&format!("{ME}?{name}={key}")).send().await;
-        assert_eq!(response.code(), "api_key_required", "{name}");
-        assert!(!response.fingerprint.contains(&key));
-    }
 }
 
 #[tokio::test]
@@ -197,33 +104,16 @@ async fn auth_every_invalid_key_gets_the_same_response() {
     let unknown = KeyForm::new("sg_live", false).mint().unwrap();
     let wrong_checksum = typo(&one.key);
     let bearer = format!("Bearer {}", one.key);
-    let other_bearer = format!("Bearer {}", other.key);
-    let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
     let before = world.running.gateway().key_directory.len();
+    // Further spellings are rows of `raw_bytes/keys.rs`.
     for headers in [
         &[("X-API-Key", unknown.expose())][..],
         &[("X-API-Key", &wrong_checksum)],
         &[("X-API-Key", &revoked.key)],
-        &[("X-API-Key", &one.key.to_uppercase())],
-        &[("X-API-Key", &one.key[..43])],
-        &[("X-API-Key", &format!("{}0", one.key))],
-        &[("X-API-Key", &format!("{},{}", one.key, one.key))],
-        &[("X-API-Key", &long)],
-        &[("X-API-Key", "sg_live_")],
         &[("X-API-Key", "tp_1234567890abcdef")],
-        &[("X-API-Key", "ключ")],
-        &[("Authorization", &format!("Bearer {} x", one.key))],
         &[("Authorization", &bearer), ("X-API-Key", &other.key)],
         &[("Authorization", &bearer), ("X-API-Key", unknown.expose())],
-        &[("Authorization", &bearer), ("Authorization", &bearer)],
-        &[("Authorization", &bearer), ("Authorization", &other_bearer)],
-        &[
-            ("Authorization", &bearer),
-            ("Authorization", "Basic dXNlcjpwYXNz"),
-        ],
-        &[("X-API-Key", &one.key), ("X-API-Key", &one.key)],
-        &[("X-API-Key", &one.key), ("X-API-Key", &other.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", "")],
     ] {
         let response = me(&world, headers).send().await;
@@ -244,12 +134,7 @@ async fn auth_every_invalid_key_gets_the_same_response() {
     }
     assert_eq!(known.code(), "invalid_api_key");
     assert_eq!(world.running.gateway().key_directory.len(), before);
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"invalid_api_key\"}")
-            .await,
-        21
-    );
+    assert_eq!(world.refused("invalid_api_key").await, 8);
 }
 
 /// A key with another last character: its checksum is wrong.
@@ -265,7 +150,7 @@ async fn auth_unknown_keys_leave_no_trace() {
     let form = KeyForm::new("sg_live", false);
     let keys = key_directory.len();
     let series = world.scrape().await.lines().count();
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     for number in 0..200 {
         let key = form.mint().unwrap();
         let target = ["/api/v1/models", "/api/v1/models/x", "/nothing", ME][number % 4];
@@ -278,14 +163,9 @@ async fn auth_unknown_keys_leave_no_trace() {
         );
     }
     assert_eq!(key_directory.len(), keys);
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
     assert_eq!(world.scrape().await.lines().count(), series);
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"invalid_api_key\"}")
-            .await,
-        200
-    );
+    assert_eq!(world.refused("invalid_api_key").await, 200);
     assert!(world.backend.received().is_empty());
 }
 
@@ -326,7 +206,7 @@ async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_sh
             },
         )
         .await;
-    let response = world.get("/api/v1/models").key(&old.key).send().await;
+    let response = world.get_as(&old, "/api/v1/models").await;
     assert_eq!(response.number("x-ratelimit-remaining"), 9);
     let issued = world
         .running
@@ -340,27 +220,22 @@ async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_sh
         .await
         .unwrap();
     let new = issued.key.expose();
-    let response = world.get("/api/v1/models").key(new).send().await;
+    let response = world.get_by(new, "/api/v1/models").await;
     assert_eq!(
         (response.status, response.number("x-ratelimit-remaining")),
         (200, 8)
     );
-    let response = world.get("/api/v1/models").key(&old.key).send().await;
+    let response = world.get_as(&old, "/api/v1/models").await;
     assert_eq!(
         (response.status, response.number("x-ratelimit-remaining")),
         (200, 7)
     );
     world.pass(Duration::from_mins(1));
     assert_eq!(
-        world
-            .get("/api/v1/models")
-            .key(&old.key)
-            .send()
-            .await
-            .code(),
+        world.get_as(&old, "/api/v1/models").await.code(),
         "invalid_api_key"
     );
-    let response = world.get("/api/v1/models").key(new).send().await;
+    let response = world.get_by(new, "/api/v1/models").await;
     assert_eq!(
         (response.status, response.number("x-ratelimit-remaining")),
         (200, 6)
@@ -372,7 +247,7 @@ async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let request = world.get("/api/v1/models").key(&customer.key);
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     assert_eq!(connection.send(request.clone()).await.status, 200);
     world
         .running
@@ -393,9 +268,7 @@ async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
         world
             .restarted()
             .await
-            .get("/api/v1/models")
-            .key(&customer.key)
-            .send()
+            .get_as(&customer, "/api/v1/models")
             .await
             .status,
         401
@@ -423,10 +296,7 @@ async fn auth_one_of_two_keys_can_be_revoked_and_the_other_stays_valid() {
         .revoke("test", old.id, Some(&old.key))
         .await
         .unwrap();
-    assert_eq!(
-        world.get(ME).key(&old.key).send().await.code(),
-        "invalid_api_key"
-    );
+    assert_eq!(world.get_as(&old, ME).await.code(), "invalid_api_key");
     assert_eq!(
         world.get(ME).key(issued.key.expose()).send().await.status,
         200
@@ -438,7 +308,7 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     assert_eq!(
         connection.send(latest.clone()).await.code(),
         "latest_requires_plan"
@@ -483,63 +353,6 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
         ),
         (10, 8)
     );
-}
-
-/// Imports a key of another format by its SHA-256.
-fn import(world: &World, key: &str) {
-    let stored = sample::application("pro", &[key]);
-    let terms = TermsByTier::new(&standard_tiers(), 60);
-    let day = world.clock.now().wall.day();
-    assert!(
-        world
-            .running
-            .gateway()
-            .key_directory
-            .apply(&stored, &terms, day)
-    );
-}
-
-#[tokio::test]
-async fn auth_keys_of_another_format_work_only_if_imported_keys_are_accepted() {
-    let foreign = "tp_1234567890abcdef";
-    let closed = World::new().await;
-    import(&closed, foreign);
-    assert_eq!(
-        closed.get(ME).key(foreign).send().await.code(),
-        "invalid_api_key"
-    );
-    let open = World::with("keys.accept_imported = true", good).await;
-    import(&open, foreign);
-    assert_eq!(open.get(ME).key(foreign).send().await.status, 200);
-    assert_eq!(
-        open.get(ME)
-            .header("X-API-Key", foreign)
-            .send()
-            .await
-            .status,
-        200
-    );
-}
-
-#[tokio::test]
-async fn auth_an_imported_key_has_16_to_256_visible_characters() {
-    let world = World::with("keys.accept_imported = true", good).await;
-    for (key, status) in [
-        ("x".repeat(15), 401),
-        ("x".repeat(16), 200),
-        ("!~".repeat(128), 200),
-        ("x".repeat(257), 401),
-        ("with a space in it".into(), 401),
-        ("tab\tin the middle".into(), 401),
-        ("käykäykäykäykäy".into(), 401),
-    ] {
-        import(&world, &key);
-        assert_eq!(
-            world.get(ME).header("X-API-Key", &key).send().await.status,
-            status,
-            "{key:?}"
-        );
-    }
 }
 
 #[tokio::test]

@@ -356,84 +356,39 @@ fn check_headers(row: &CodeRow, response: &Response) {
     }
 }
 
+const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
+
 #[tokio::test]
-async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
+async fn codes_every_code_is_returned_with_its_status_body_and_headers_as_json_problem_and_head() {
     let mut unreached = Vec::new();
     for row in &CODES {
-        let Some(case) = case(row.code).await else {
-            unreached.push(row.word);
-            continue;
-        };
-        let response = case.send(case.request.clone()).await;
-        check_headers(row, &response);
-        assert_eq!(
-            response.header("content-type"),
-            "application/json",
-            "{}",
-            row.word
-        );
-        check_body(row, &response, false);
-        let counted = case
-            .world
-            .counted(&format!(
-                "scoregate_refusals_total{{code=\"{}\"}}",
-                row.word
-            ))
-            .await;
-        assert!(counted >= 1, "{} is not counted", row.word);
-        assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
+        for (method, kind) in [("GET", JSON), ("GET", PROBLEM), ("HEAD", JSON)] {
+            let Some(case) = case(row.code).await else {
+                unreached.push(row.word);
+                break;
+            };
+            let mut request = case.request.clone().header("Accept", kind);
+            // A PATCH causes `method_not_allowed`; a HEAD cannot.
+            let is_head = method == "HEAD" && row.code != ErrorCode::MethodNotAllowed;
+            if is_head {
+                request = request.method("HEAD");
+            }
+            let response = case.send(request).await;
+            check_headers(row, &response);
+            assert_eq!(response.header("content-type"), kind, "{}", row.word);
+            if is_head {
+                assert!(response.number("content-length") > 0, "{}", row.word);
+                assert!(response.body.is_empty(), "{}", row.word);
+            } else {
+                check_body(row, &response, kind == PROBLEM);
+            }
+            let counted = case.world.refused(row.word).await;
+            assert!(counted >= 1, "{} is not counted", row.word);
+            assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
+        }
     }
     assert_eq!(unreached, ["internal_error"]);
-}
-
-#[tokio::test]
-async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
-    for row in &CODES {
-        let Some(case) = case(row.code).await else {
-            continue;
-        };
-        let response = case
-            .send(
-                case.request
-                    .clone()
-                    .header("Accept", "application/problem+json"),
-            )
-            .await;
-        check_headers(row, &response);
-        assert_eq!(
-            response.header("content-type"),
-            "application/problem+json",
-            "{}",
-            row.word
-        );
-        check_body(row, &response, true);
-    }
-}
-
-#[tokio::test]
-async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
-    for row in &CODES {
-        // A PATCH causes `method_not_allowed`; a HEAD cannot.
-        if row.code == ErrorCode::MethodNotAllowed {
-            continue;
-        }
-        let Some(case) = case(row.code).await else {
-            continue;
-        };
-        let response = case.send(case.request.clone().method("HEAD")).await;
-        check_headers(row, &response);
-        assert_eq!(
-            response.header("content-type"),
-            "application/json",
-            "{}",
-            row.word
-        );
-        assert!(
-            response.number("content-length") > 0 && response.body.is_empty(),
-            "{}",
-            row.word
-        );
-    }
 }
 
 #[tokio::test]
@@ -450,15 +405,6 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
     }
 }
 
-#[tokio::test]
-async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
-    let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
-    assert_eq!(
-        case.request.send().await.json()["allowed"],
-        serde_json::json!(["24h", "7d", "1m"])
-    );
-}
-
 /// The body and the message of a refused request.
 async fn refused(tier: &str, target: &str) -> (Json, String) {
     let case = caller(tier, target).await;
@@ -471,6 +417,8 @@ async fn refused(tier: &str, target: &str) -> (Json, String) {
 async fn codes_allowed_periods_are_those_of_this_key() {
     let free = serde_json::json!(["24h", "7d", "1m"]);
     let paid = serde_json::json!(["latest", "24h", "7d", "1m"]);
+    let (body, _) = refused("free", "/api/v1/models?period=latest").await;
+    assert_eq!(body["allowed"], free);
     for target in [
         "/api/v1/models?period=7D",
         "/api/v1/incidents?period=",
@@ -575,7 +523,7 @@ async fn codes_an_error_repeats_no_input() {
 async fn codes_error_texts_of_the_backend_are_never_forwarded() {
     let world = World::with("", |_| json(r#"{"success":false,"error":"canary"}"#)).await;
     let pro = world.customer("pro").await;
-    let response = world.get("/api/v1/models").key(&pro.key).send().await;
+    let response = world.get_as(&pro, "/api/v1/models").await;
     assert_eq!(response.code(), "upstream_invalid");
     assert!(!String::from_utf8_lossy(&response.body).contains("canary"));
 }

@@ -24,11 +24,7 @@ async fn discovery_files_are_unknown_paths_unless_they_are_configured() {
             "api_key_required",
             "{path}"
         );
-        assert_eq!(
-            world.get(path).key(&key).send().await.code(),
-            "not_found",
-            "{path}"
-        );
+        assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
     }
 }
 

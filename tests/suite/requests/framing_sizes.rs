@@ -1,7 +1,6 @@
 //! Sizes of request heads on HTTP/1.1: the longest target, the largest head and the most fields that are accepted, and the
 //! responses to larger ones.
 
-use crate::client::Connection;
 use crate::raw::{After, exchange, is_codec_response};
 use crate::world::{Customer, World, good};
 
@@ -42,12 +41,7 @@ async fn framing_a_target_has_at_most_2_kib() {
             world.check("GET", &target, &response);
         }
     }
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"uri_too_long\"}")
-            .await,
-        4
-    );
+    assert_eq!(world.refused("uri_too_long").await, 4);
 }
 
 #[tokio::test]
@@ -82,12 +76,7 @@ async fn framing_a_head_has_at_most_16_kib() {
             world.check(method, target, &response);
         }
     }
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"headers_too_large\"}")
-            .await,
-        9
-    );
+    assert_eq!(world.refused("headers_too_large").await, 9);
 }
 
 #[tokio::test]
@@ -151,7 +140,7 @@ async fn framing_a_head_of_64_kib_or_256_fields_gets_the_whole_431_and_a_larger_
         (counted(2_000), false),
     ] {
         for before in [0, 1, 20] {
-            let mut connection = Connection::open(world.address()).await;
+            let mut connection = world.connect().await;
             connection
                 .write(&[VALID.repeat(before).as_bytes(), &head, VALID.as_bytes()].concat())
                 .await;
@@ -174,12 +163,7 @@ async fn framing_a_head_of_64_kib_or_256_fields_gets_the_whole_431_and_a_larger_
             }
         }
     }
-    assert_eq!(
-        world
-            .counted("scoregate_refusals_total{code=\"headers_too_large\"}")
-            .await,
-        7 * 3
-    );
+    assert_eq!(world.refused("headers_too_large").await, 7 * 3);
 }
 
 #[tokio::test]
@@ -191,13 +175,13 @@ async fn framing_only_64_large_heads_are_read_concurrently_and_others_get_a_bare
     );
     let mut unfinished = Vec::new();
     for _ in 0..64 {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(start.as_bytes()).await;
         unfinished.push(connection);
     }
     let whole = [start.as_bytes(), b"\r\n\r\n"].concat();
     loop {
-        let mut another = Connection::open(world.address()).await;
+        let mut another = world.connect().await;
         another.write(&whole).await;
         let response = another.read(false).await.unwrap();
         assert_eq!(response.status, 431);
@@ -218,7 +202,7 @@ async fn framing_only_64_large_heads_are_read_concurrently_and_others_get_a_bare
 #[tokio::test]
 async fn framing_a_head_without_end_is_cut_off() {
     let (world, _) = wide().await;
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     let start = "GET / HTTP/1.1\r\nHost: a\r\nCookie: ";
     connection
         .write(format!("{start}{}", "x".repeat(65_536 - start.len())).as_bytes())

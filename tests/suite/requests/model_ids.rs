@@ -74,7 +74,7 @@ async fn an_answer_about_another_model_is_a_404_and_never_stored() {
         }
     }
     // Two models on three paths.
-    assert_eq!(world.running.gateway().engine.documents.count(), 6);
+    assert_eq!(world.documents(), 6);
     assert_eq!(
         world
             .counted("scoregate_upstream_requests_total{result=\"not_found\"}")
@@ -103,7 +103,7 @@ async fn a_stored_document_is_removed_once_the_backend_answers_about_another_mod
         world.get_as(&customer, "/api/v1/models/200").await.code(),
         "model_not_found"
     );
-    assert_eq!(world.running.gateway().engine.documents.count(), 0);
+    assert_eq!(world.documents(), 0);
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use scoregate_base::routes::ENDPOINTS;
 use scoregate_store::OwnLimits;
 
 use crate::client::Connection;
-use crate::requests::queries::{BAD_LIMITS, GOOD_LIMITS, MODELS};
+use crate::requests::queries::{
+    BAD_LIMITS, BAD_PERIODS, BAD_SORTS, GOOD_LIMITS, MODELS, SAME_AS_NONE,
+};
 use crate::world::{Customer, World, good};
 
 /// Limits for every row of a table on one key.
@@ -19,7 +21,7 @@ const WIDE: OwnLimits = OwnLimits {
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
     let customer = world.customer_with(tier, WIDE).await;
-    let connection = Connection::open(world.address()).await;
+    let connection = world.connect().await;
     (world, customer, connection)
 }
 
@@ -36,33 +38,37 @@ fn upstream_targets(world: &World) -> Vec<String> {
 async fn params_every_query_is_one_document_or_one_error() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut documents = BTreeSet::new();
-    let mut refused = 0;
-    for (query, expected) in MODELS {
+    let same = SAME_AS_NONE.split_whitespace().chain([""]);
+    let same = same.map(|query| (query, "period=latest&sortBy=combined"));
+    for (query, meaning) in MODELS.into_iter().chain(same) {
         let target = format!("/api/v1/models?{query}");
         let response = connection.send(world.get(&target).key(&customer.key)).await;
-        let Some((_, pairs)) = expected.split_once("?period=") else {
+        assert_eq!(response.status, 200, "{query}");
+        let body = response.json();
+        let [period, sort_by] = ["period", "sort_by"].map(|name| body[name].as_str().unwrap());
+        assert_eq!(
+            format!("period={period}&sortBy={sort_by}"),
+            meaning,
+            "{query}"
+        );
+        documents.insert(format!("/models?{meaning}"));
+    }
+    for (queries, code) in [
+        (BAD_PERIODS, "invalid_period"),
+        (BAD_SORTS, "invalid_sort_by"),
+    ] {
+        let mut refused = 0;
+        for query in queries.split_whitespace() {
+            let target = format!("/api/v1/models?{query}");
+            let response = connection.send(world.get(&target).key(&customer.key)).await;
             assert_eq!(
                 (response.status, response.code().as_str()),
-                (400, expected),
+                (400, code),
                 "{query}"
             );
             refused += 1;
-            continue;
-        };
-        assert_eq!(
-            response.status,
-            200,
-            "{query}: {}",
-            String::from_utf8_lossy(&response.body)
-        );
-        let (period, sort_by) = pairs.split_once("&sortBy=").unwrap();
-        let body = response.json();
-        assert_eq!(
-            (&body["period"], &body["sort_by"]),
-            (&period.into(), &sort_by.into()),
-            "{query}"
-        );
-        documents.insert(expected.to_owned());
+        }
+        assert_eq!(world.refused(code).await, refused);
     }
     // For any spelling, one upstream request for each document, with its canonical target.
     let upstream_targets = upstream_targets(&world);
@@ -70,12 +76,6 @@ async fn params_every_query_is_one_document_or_one_error() {
     assert_eq!(
         upstream_targets.into_iter().collect::<BTreeSet<_>>(),
         documents
-    );
-    let [periods, sorts] = ["invalid_period", "invalid_sort_by"]
-        .map(|code| format!("scoregate_refusals_total{{code=\"{code}\"}}"));
-    assert_eq!(
-        world.counted(&periods).await + world.counted(&sorts).await,
-        refused
     );
 }
 
@@ -108,7 +108,7 @@ async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_by_default() {
         assert_eq!(connection.send(request).await.status, 200, "{query}");
         limits.insert(format!("/incidents?period=latest&limit={limit}"));
     }
-    for query in BAD_LIMITS {
+    for query in BAD_LIMITS.split_whitespace() {
         let response = connection
             .send(
                 world
@@ -197,9 +197,7 @@ async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period(
             .iter()
             .any(|target| target.contains("latest"))
     );
-    let counted = world
-        .counted("scoregate_refusals_total{code=\"latest_requires_plan\"}")
-        .await;
+    let counted = world.refused("latest_requires_plan").await;
     let with_period = ENDPOINTS
         .iter()
         .filter(|endpoint| !endpoint.takes.is_empty())
@@ -298,7 +296,7 @@ async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return
             .await,
         4
     );
-    assert_eq!(world.running.gateway().engine.documents.count(), 1);
+    assert_eq!(world.documents(), 1);
 }
 
 #[tokio::test]

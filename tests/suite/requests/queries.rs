@@ -1,168 +1,65 @@
-//! Parameters as data: 214 queries and their meaning. The tests are in `params`.
+//! Parameters as data: queries, separated by blanks, and their meaning. The tests are in `params`.
 
-/// Queries of `/models` with a paid key: the upstream target, or the error code.
+/// Queries of `/models` with a paid key that mean the same as none.
+pub const SAME_AS_NONE: &str = "
+    period=latest sortBy=combined period=%6Catest PERIOD=24h Period=24h period[]=24h period[0]=24h
+    period%5B%5D=24h period.x=24h sortby=speed sort_by=speed sort=speed limit=0 limit=abc limit=10&limit=20 id=x
+    x=1 x=%zz x=% %zz=1 %ff=1 %=1 & &&& = =24h &= +period=24h period+=24h %20period=24h period%20=24h
+    period%00=24h %00period=24h period;=24h period%3D24h period%26=24h %2570eriod=24h x=period=24h x=1;period=24h
+    x=1%26period=24h ?period=24h api_key=abc callback=x format=xml _=1 utf8=%E2%9C%93 x=/../../me
+    PERIOD=24h&Period=7D periods=24h perio=24h
+";
+
+/// Queries of `/models` and their meaning.
 #[rustfmt::skip]
-pub const MODELS: [(&str, &str); 159] = [
-    ("", "/models?period=latest&sortBy=combined"),
-    ("period=latest", "/models?period=latest&sortBy=combined"),
-    ("period=24h", "/models?period=24h&sortBy=combined"),
-    ("period=7d", "/models?period=7d&sortBy=combined"),
-    ("period=1m", "/models?period=1m&sortBy=combined"),
-    ("sortBy=combined", "/models?period=latest&sortBy=combined"),
-    ("sortBy=reasoning", "/models?period=latest&sortBy=reasoning"),
-    ("sortBy=speed", "/models?period=latest&sortBy=speed"),
-    ("sortBy=price", "/models?period=latest&sortBy=price"),
-    ("sortBy=coding", "/models?period=latest&sortBy=coding"),
-    ("sortBy=7axis", "/models?period=latest&sortBy=7axis"),
-    ("sortBy=tooling", "/models?period=latest&sortBy=tooling"),
-    ("period=24h&sortBy=speed", "/models?period=24h&sortBy=speed"),
-    ("sortBy=speed&period=24h", "/models?period=24h&sortBy=speed"),
-    ("&period=24h&&sortBy=speed&", "/models?period=24h&sortBy=speed"),
-    ("period=%32%34h", "/models?period=24h&sortBy=combined"),
-    ("p%65riod=24h", "/models?period=24h&sortBy=combined"),
-    ("%70%65%72%69%6f%64=24h", "/models?period=24h&sortBy=combined"),
-    ("%70%65%72%69%6F%64=%32%34%68", "/models?period=24h&sortBy=combined"),
-    ("period=%37%64", "/models?period=7d&sortBy=combined"),
-    ("period=%6Catest", "/models?period=latest&sortBy=combined"),
-    ("sort%42y=speed", "/models?period=latest&sortBy=speed"),
-    ("sortBy=%37axis", "/models?period=latest&sortBy=7axis"),
-    ("PERIOD=24h", "/models?period=latest&sortBy=combined"),
-    ("Period=24h", "/models?period=latest&sortBy=combined"),
-    ("period[]=24h", "/models?period=latest&sortBy=combined"),
-    ("period[0]=24h", "/models?period=latest&sortBy=combined"),
-    ("period%5B%5D=24h", "/models?period=latest&sortBy=combined"),
-    ("period.x=24h", "/models?period=latest&sortBy=combined"),
-    ("sortby=speed", "/models?period=latest&sortBy=combined"),
-    ("sort_by=speed", "/models?period=latest&sortBy=combined"),
-    ("sort=speed", "/models?period=latest&sortBy=combined"),
-    ("limit=0", "/models?period=latest&sortBy=combined"),
-    ("limit=abc", "/models?period=latest&sortBy=combined"),
-    ("limit=10&limit=20", "/models?period=latest&sortBy=combined"),
-    ("id=x", "/models?period=latest&sortBy=combined"),
-    ("x=1", "/models?period=latest&sortBy=combined"),
-    ("x=%zz", "/models?period=latest&sortBy=combined"),
-    ("x=%", "/models?period=latest&sortBy=combined"),
-    ("%zz=1", "/models?period=latest&sortBy=combined"),
-    ("%ff=1", "/models?period=latest&sortBy=combined"),
-    ("%=1", "/models?period=latest&sortBy=combined"),
-    ("&", "/models?period=latest&sortBy=combined"),
-    ("&&&", "/models?period=latest&sortBy=combined"),
-    ("=", "/models?period=latest&sortBy=combined"),
-    ("=24h", "/models?period=latest&sortBy=combined"),
-    ("&=", "/models?period=latest&sortBy=combined"),
-    ("+period=24h", "/models?period=latest&sortBy=combined"),
-    ("period+=24h", "/models?period=latest&sortBy=combined"),
-    ("%20period=24h", "/models?period=latest&sortBy=combined"),
-    ("period%20=24h", "/models?period=latest&sortBy=combined"),
-    ("period%00=24h", "/models?period=latest&sortBy=combined"),
-    ("%00period=24h", "/models?period=latest&sortBy=combined"),
-    ("period;=24h", "/models?period=latest&sortBy=combined"),
-    ("period%3D24h", "/models?period=latest&sortBy=combined"),
-    ("period%26=24h", "/models?period=latest&sortBy=combined"),
-    ("%2570eriod=24h", "/models?period=latest&sortBy=combined"),
-    ("x=period=24h", "/models?period=latest&sortBy=combined"),
-    ("x=1;period=24h", "/models?period=latest&sortBy=combined"),
-    ("x=1%26period=24h", "/models?period=latest&sortBy=combined"),
-    ("?period=24h", "/models?period=latest&sortBy=combined"),
-    ("api_key=abc", "/models?period=latest&sortBy=combined"),
-    ("callback=x", "/models?period=latest&sortBy=combined"),
-    ("format=xml", "/models?period=latest&sortBy=combined"),
-    ("_=1", "/models?period=latest&sortBy=combined"),
-    ("utf8=%E2%9C%93", "/models?period=latest&sortBy=combined"),
-    ("x=/../../me", "/models?period=latest&sortBy=combined"),
-    ("PERIOD=24h&Period=7D", "/models?period=latest&sortBy=combined"),
-    ("periods=24h", "/models?period=latest&sortBy=combined"),
-    ("perio=24h", "/models?period=latest&sortBy=combined"),
-    ("x=1&period=24h", "/models?period=24h&sortBy=combined"),
-    ("period=24h&x=1", "/models?period=24h&sortBy=combined"),
-    ("period=24h&PERIOD=7d", "/models?period=24h&sortBy=combined"),
-    ("period=24h&period[]=7d", "/models?period=24h&sortBy=combined"),
-    ("period[]=7d&period=24h", "/models?period=24h&sortBy=combined"),
-    ("period=24h&sortby=price", "/models?period=24h&sortBy=combined"),
-    ("period=", "invalid_period"),
-    ("period", "invalid_period"),
-    ("period=7D", "invalid_period"),
-    ("period=24H", "invalid_period"),
-    ("period=LATEST", "invalid_period"),
-    ("period=Latest", "invalid_period"),
-    ("period=24", "invalid_period"),
-    ("period=1M", "invalid_period"),
-    ("period=30d", "invalid_period"),
-    ("period=1d", "invalid_period"),
-    ("period=24h%20", "invalid_period"),
-    ("period=%2024h", "invalid_period"),
-    ("period=+7d", "invalid_period"),
-    ("period=7d+", "invalid_period"),
-    ("period=%2B7d", "invalid_period"),
-    ("period=24h%09", "invalid_period"),
-    ("period=24h;x", "invalid_period"),
-    ("period=24h;sortBy=speed", "invalid_period"),
-    ("period=24h%26sortBy=speed", "invalid_period"),
-    ("period=latest%00", "invalid_period"),
-    ("period=%00", "invalid_period"),
-    ("period=%00latest", "invalid_period"),
-    ("period=24h%0a", "invalid_period"),
-    ("period=24h%0d%0aX:1", "invalid_period"),
-    ("period=%2532%2534h", "invalid_period"),
-    ("period=%zz", "invalid_period"),
-    ("period=%", "invalid_period"),
-    ("period=%2", "invalid_period"),
-    ("period=24h%", "invalid_period"),
-    ("period=24%h", "invalid_period"),
-    ("period=%ff", "invalid_period"),
-    ("period=%c0%b2%34h", "invalid_period"),
-    ("period=%u0032", "invalid_period"),
-    ("period=24h,7d", "invalid_period"),
-    ("period=24h|7d", "invalid_period"),
-    ("period=null", "invalid_period"),
-    ("period=undefined", "invalid_period"),
-    ("period=[24h]", "invalid_period"),
-    ("period=%2224h%22", "invalid_period"),
-    ("period='24h'", "invalid_period"),
-    ("period=24h/", "invalid_period"),
-    ("period=../24h", "invalid_period"),
-    ("period=%2e%2e", "invalid_period"),
-    ("period==24h", "invalid_period"),
-    ("period=24h=", "invalid_period"),
-    ("period=%E2%80%8B24h", "invalid_period"),
-    ("period=%EF%BC%92%EF%BC%94h", "invalid_period"),
-    ("period=*", "invalid_period"),
-    ("period=24h?", "invalid_period"),
-    ("period=24h&period=24h", "invalid_period"),
-    ("period=24h&period=latest", "invalid_period"),
-    ("period=latest&period=24h", "invalid_period"),
-    ("period=24h&p%65riod=24h", "invalid_period"),
-    ("period=24h&period", "invalid_period"),
-    ("period&period=24h", "invalid_period"),
-    ("period=&period=24h", "invalid_period"),
-    ("period=24h&period=", "invalid_period"),
-    ("period=24h&x=1&period=7d", "invalid_period"),
-    ("period=24h&period=%zz", "invalid_period"),
-    ("period=%zz&period=24h", "invalid_period"),
-    ("period=24h&sortBy=speed&period=24h", "invalid_period"),
-    ("period=x&sortBy=y", "invalid_period"),
-    ("sortBy=y&period=x", "invalid_period"),
-    ("sortBy=y&sortBy=y&period=x", "invalid_period"),
-    ("sortBy=", "invalid_sort_by"),
-    ("sortBy", "invalid_sort_by"),
-    ("sortBy=Combined", "invalid_sort_by"),
-    ("sortBy=SPEED", "invalid_sort_by"),
-    ("sortBy=7Axis", "invalid_sort_by"),
-    ("sortBy=7axis%20", "invalid_sort_by"),
-    ("sortBy=+speed", "invalid_sort_by"),
-    ("sortBy=speed,price", "invalid_sort_by"),
-    ("sortBy=name", "invalid_sort_by"),
-    ("sortBy=-speed", "invalid_sort_by"),
-    ("sortBy=speed;", "invalid_sort_by"),
-    ("sortBy=%zz", "invalid_sort_by"),
-    ("sortBy=speed%00", "invalid_sort_by"),
-    ("sortBy=7", "invalid_sort_by"),
-    ("sortBy=axis", "invalid_sort_by"),
-    ("sortBy=speed&sortBy=speed", "invalid_sort_by"),
-    ("sortBy=speed&sortBy=price", "invalid_sort_by"),
-    ("sortBy=price&sort%42y=price", "invalid_sort_by"),
-    ("period=24h&sortBy=x", "invalid_sort_by"),
+pub const MODELS: [(&str, &str); 25] = [
+    ("period=24h", "period=24h&sortBy=combined"),
+    ("period=7d", "period=7d&sortBy=combined"),
+    ("period=1m", "period=1m&sortBy=combined"),
+    ("sortBy=reasoning", "period=latest&sortBy=reasoning"),
+    ("sortBy=speed", "period=latest&sortBy=speed"),
+    ("sortBy=price", "period=latest&sortBy=price"),
+    ("sortBy=coding", "period=latest&sortBy=coding"),
+    ("sortBy=7axis", "period=latest&sortBy=7axis"),
+    ("sortBy=tooling", "period=latest&sortBy=tooling"),
+    ("period=24h&sortBy=speed", "period=24h&sortBy=speed"),
+    ("sortBy=speed&period=24h", "period=24h&sortBy=speed"),
+    ("&period=24h&&sortBy=speed&", "period=24h&sortBy=speed"),
+    ("period=%32%34h", "period=24h&sortBy=combined"),
+    ("p%65riod=24h", "period=24h&sortBy=combined"),
+    ("%70%65%72%69%6f%64=24h", "period=24h&sortBy=combined"),
+    ("%70%65%72%69%6F%64=%32%34%68", "period=24h&sortBy=combined"),
+    ("period=%37%64", "period=7d&sortBy=combined"),
+    ("sort%42y=speed", "period=latest&sortBy=speed"),
+    ("sortBy=%37axis", "period=latest&sortBy=7axis"),
+    ("x=1&period=24h", "period=24h&sortBy=combined"),
+    ("period=24h&x=1", "period=24h&sortBy=combined"),
+    ("period=24h&PERIOD=7d", "period=24h&sortBy=combined"),
+    ("period=24h&period[]=7d", "period=24h&sortBy=combined"),
+    ("period[]=7d&period=24h", "period=24h&sortBy=combined"),
+    ("period=24h&sortby=price", "period=24h&sortBy=combined"),
 ];
+
+/// Queries of `/models` that are `invalid_period`.
+pub const BAD_PERIODS: &str = "
+    period= period period=7D period=24H period=LATEST period=Latest period=24 period=1M period=30d period=1d
+    period=24h%20 period=%2024h period=+7d period=7d+ period=%2B7d period=24h%09 period=24h;x
+    period=24h;sortBy=speed period=24h%26sortBy=speed period=latest%00 period=%00 period=%00latest period=24h%0a
+    period=24h%0d%0aX:1 period=%2532%2534h period=%zz period=% period=%2 period=24h% period=24%h period=%ff
+    period=%c0%b2%34h period=%u0032 period=24h,7d period=24h|7d period=null period=undefined period=[24h]
+    period=%2224h%22 period='24h' period=24h/ period=../24h period=%2e%2e period==24h period=24h=
+    period=%E2%80%8B24h period=%EF%BC%92%EF%BC%94h period=* period=24h? period=24h&period=24h
+    period=24h&period=latest period=latest&period=24h period=24h&p%65riod=24h period=24h&period period&period=24h
+    period=&period=24h period=24h&period= period=24h&x=1&period=7d period=24h&period=%zz period=%zz&period=24h
+    period=24h&sortBy=speed&period=24h period=x&sortBy=y sortBy=y&period=x sortBy=y&sortBy=y&period=x
+";
+
+/// Queries of `/models` that are `invalid_sort_by`.
+pub const BAD_SORTS: &str = "
+    sortBy= sortBy sortBy=Combined sortBy=SPEED sortBy=7Axis sortBy=7axis%20 sortBy=+speed sortBy=speed,price
+    sortBy=name sortBy=-speed sortBy=speed; sortBy=%zz sortBy=speed%00 sortBy=7 sortBy=axis
+    sortBy=speed&sortBy=speed sortBy=speed&sortBy=price sortBy=price&sort%42y=price period=24h&sortBy=x
+";
 
 /// Valid queries of `/incidents`: the upstream limit.
 #[rustfmt::skip]
@@ -184,47 +81,10 @@ pub const GOOD_LIMITS: [(&str, u8); 14] = [
 ];
 
 /// Queries of `/incidents` that are `invalid_limit`.
-#[rustfmt::skip]
-pub const BAD_LIMITS: [&str; 41] = [
-    "limit=",
-    "limit",
-    "limit=0",
-    "limit=-1",
-    "limit=-0",
-    "limit=05",
-    "limit=00",
-    "limit=007",
-    "limit=+5",
-    "limit=%2B5",
-    "limit=5.0",
-    "limit=5.",
-    "limit=.5",
-    "limit=101",
-    "limit=255",
-    "limit=256",
-    "limit=257",
-    "limit=65541",
-    "limit=4294967297",
-    "limit=18446744073709551617",
-    "limit=99999999999999999999999999",
-    "limit=1e1",
-    "limit=0x10",
-    "limit=1_0",
-    "limit=1,0",
-    "limit=5%20",
-    "limit=%205",
-    "limit=5%00",
-    "limit=5;",
-    "limit=five",
-    "limit=NaN",
-    "limit=all",
-    "limit=%zz",
-    "limit=5%",
-    "limit=%D9%A5",
-    "limit=%EF%BC%95",
-    "limit=%C2%B2",
-    "limit=5&limit=5",
-    "limit=5&limit=6",
-    "limit=5&l%69mit=5",
-    "limit=&limit=5",
-];
+pub const BAD_LIMITS: &str = "
+    limit= limit limit=0 limit=-1 limit=-0 limit=05 limit=00 limit=007 limit=+5 limit=%2B5 limit=5.0 limit=5.
+    limit=.5 limit=101 limit=255 limit=256 limit=257 limit=65541 limit=4294967297 limit=18446744073709551617
+    limit=99999999999999999999999999 limit=1e1 limit=0x10 limit=1_0 limit=1,0 limit=5%20 limit=%205 limit=5%00
+    limit=5; limit=five limit=NaN limit=all limit=%zz limit=5% limit=%D9%A5 limit=%EF%BC%95 limit=%C2%B2
+    limit=5&limit=5 limit=5&limit=6 limit=5&l%69mit=5 limit=&limit=5
+";

@@ -44,7 +44,7 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
     let none = || (None, None, String::new());
 
     for key in ["", "wrong"] {
-        let refused = world.get(models).key(key).send().await;
+        let refused = world.get_by(key, models).await;
         assert_eq!(
             (refused.status, named(&refused)),
             (401, sign_up()),
@@ -57,19 +57,15 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
                 .starts_with(if key.is_empty() { "Send " } else { "Check " })
         );
     }
-    let plan = world
-        .get("/api/v1/models?period=latest")
-        .key(&free.key)
-        .send()
-        .await;
+    let plan = world.get_as(&free, "/api/v1/models?period=latest").await;
     assert_eq!((plan.status, named(&plan)), (403, upgrade()));
-    assert_eq!(world.get(models).key(&free.key).send().await.status, 200);
-    assert_eq!(world.get(models).key(&pro.key).send().await.status, 200);
+    assert_eq!(world.get_as(&free, models).await.status, 200);
+    assert_eq!(world.get_as(&pro, models).await.status, 200);
     for (key, code) in [
         (&free.key, "quota_exceeded"),
         (&pro.key, "rate_limit_exceeded"),
     ] {
-        let limited = world.get(models).key(key).send().await;
+        let limited = world.get_by(key, models).await;
         assert_eq!(
             (limited.code().as_str(), named(&limited)),
             (code, upgrade())
@@ -82,7 +78,7 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
             "{code}"
         );
     }
-    let missing = world.get("/nothing").key(&pro.key).send().await;
+    let missing = world.get_as(&pro, "/nothing").await;
     assert_eq!((missing.status, named(&missing)), (404, none()));
     let problem = world
         .get("/nothing")
@@ -97,23 +93,14 @@ async fn the_link_of_a_refusal_is_before_that_of_the_deprecation() {
     let deprecated = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.deprecation_link = \"https://example.org/end\"";
     let world = World::with(&format!("{SETTINGS}\n{deprecated}"), good).await;
     let free = world.customer("free").await;
-    let refused = world
-        .get("/api/v1/models?period=latest")
-        .key(&free.key)
-        .send()
-        .await;
+    let refused = world.get_as(&free, "/api/v1/models?period=latest").await;
     let last = "<https://example.org/end>; rel=\"deprecation\"";
     assert_eq!(
         refused.header("link"),
         format!("<{PLANS}>; rel=\"payment\", {last}")
     );
     assert_eq!(
-        world
-            .get("/api/v1/models")
-            .key(&free.key)
-            .send()
-            .await
-            .header("link"),
+        world.get_as(&free, "/api/v1/models").await.header("link"),
         last
     );
 }
@@ -124,7 +111,7 @@ async fn without_such_addresses_a_refusal_names_none() {
     let free = world.customer("free").await;
     for target in ["/api/v1/models", "/api/v1/models?period=latest"] {
         for key in ["", &free.key] {
-            let response = world.get(target).key(key).send().await;
+            let response = world.get_by(key, target).await;
             if response.status != 200 {
                 assert_eq!(
                     named(&response),
@@ -144,10 +131,10 @@ async fn retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token()
     })
     .await;
     let wide = world.customer("pro").await;
-    let response = world.get("/api/v1/models").key(&wide.key).send().await;
+    let response = world.get_as(&wide, "/api/v1/models").await;
     assert_eq!(response.number("retry-after"), 7);
     let narrow = world.customer("free").await;
-    let response = world.get("/api/v1/models").key(&narrow.key).send().await;
+    let response = world.get_as(&narrow, "/api/v1/models").await;
     assert_eq!(
         (response.code().as_str(), response.number("retry-after")),
         ("upstream_unavailable", 60)

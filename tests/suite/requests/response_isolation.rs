@@ -67,7 +67,7 @@ fn upstream_target_of(endpoint: &Endpoint, path: &str, period: &str, sort_by: &s
 #[tokio::test]
 async fn isolation_different_requests_get_different_responses_and_equal_requests_share_one() {
     let world = World::with("", echo).await;
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     let mut seen = BTreeMap::new();
     let mut refused = 0;
     for customer in [world.paid().await, world.free().await, world.paid().await] {
@@ -135,10 +135,7 @@ async fn isolation_different_requests_get_different_responses_and_equal_requests
         upstream_targets.len(),
         "each document was fetched once"
     );
-    assert_eq!(
-        world.running.gateway().engine.documents.count(),
-        upstream_targets.len() as u64
-    );
+    assert_eq!(world.documents(), upstream_targets.len() as u64);
 }
 
 async fn customer_is_free(world: &World, customer: &Customer, connection: &mut Connection) -> bool {
@@ -254,7 +251,7 @@ async fn isolation_no_response_contains_data_of_another_key_under_any_fault() {
             }
         }
         let stored = ENDPOINTS.len() as u64 - 1;
-        assert_eq!(world.running.gateway().engine.documents.count(), stored);
+        assert_eq!(world.documents(), stored);
         // Under faults more is served stale, but nothing else is stored.
         world
             .backend
@@ -269,7 +266,7 @@ async fn isolation_no_response_contains_data_of_another_key_under_any_fault() {
                 );
             }
             world.settled().await;
-            let left = world.running.gateway().engine.documents.count();
+            let left = world.documents();
             assert!(left <= stored, "{left}");
         }
         assert_eq!(world.backend.count("/api/v1/me"), 0);

@@ -69,7 +69,7 @@ async fn one_unknown_model_a_second_is_fetched() {
         1,
         "the list of models is fetched too"
     );
-    assert_eq!(world.running.gateway().engine.documents.count(), 4);
+    assert_eq!(world.documents(), 4);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn unknown_models_are_answered_from_a_complete_list() {
         );
     }
     assert_eq!(calls(&world).await, before, "no upstream request was sent");
-    assert_eq!(world.running.gateway().engine.documents.count(), 1);
+    assert_eq!(world.documents(), 1);
 }
 
 #[tokio::test]

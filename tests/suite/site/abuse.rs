@@ -160,8 +160,7 @@ async fn tokens_cannot_be_guessed() {
 #[tokio::test]
 async fn a_session_that_an_attacker_planted_is_not_adopted() {
     let world = World::with_sign_up("").await;
-    let mut mallory = Browser::of(&world);
-    mallory.sign_in("mallory@example.org").await;
+    let mut mallory = Browser::signed_in(&world, "mallory@example.org").await;
     let planted = mallory.cookies["scoregate-session"].clone();
     let mut ann = Browser::of(&world);
     let token = ann.request_link("ann@example.org").await;
@@ -192,9 +191,8 @@ async fn a_session_that_an_attacker_planted_is_not_adopted() {
 #[tokio::test]
 async fn forms_of_other_sites_change_nothing() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let mut mallory = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;
     let own = ann.csrf();
@@ -230,7 +228,7 @@ async fn forms_of_other_sites_change_nothing() {
         }
         ann.fields.clear();
     }
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
     assert_eq!(ann.visit(&path).await, path);
     // Nor can another site sign a browser in, or have mail sent.
     let mut visitor = Browser::of(&world);
@@ -249,9 +247,8 @@ async fn forms_of_other_sites_change_nothing() {
 #[tokio::test]
 async fn applications_of_others_are_unknown() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let mut mallory = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;
     let digest = ann.hidden("key");
@@ -274,7 +271,7 @@ async fn applications_of_others_are_unknown() {
         }
     }
     assert_eq!(answers[0], answers[1]);
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
     // Nor is a key of another application revoked through an own one.
     let (own, _) = mallory.create("Own").await;
     mallory.visit(&own).await;
@@ -285,7 +282,7 @@ async fn applications_of_others_are_unknown() {
             .status,
         404
     );
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
 }
 
 #[tokio::test]
@@ -351,7 +348,7 @@ async fn a_form_of_a_foreign_origin_is_refused_although_the_host_is_equal() {
         let head = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body))).unwrap();
         let own_host = origin.trim_start_matches("http://");
         let head = head.replace(&host, &format!("Host: {own_host}"));
-        let mut connection = crate::client::Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(head.as_bytes()).await;
         assert_eq!(
             connection.read(false).await.unwrap().status,
@@ -380,7 +377,7 @@ async fn links_in_mail_do_not_depend_on_the_host_of_the_request() {
     let body = format!("email=ann%40example.org&csrf={csrf}");
     let head = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body))).unwrap();
     let head = head.replace(&format!("Host: {}", world.address()), "Host: evil.example");
-    let mut connection = crate::client::Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     connection.write(head.as_bytes()).await;
     assert_eq!(connection.read(false).await.unwrap().status, 200);
     let text = world.rows("SELECT text || html FROM mail_queue").join("\n");

@@ -220,6 +220,13 @@ impl<'w> Browser<'w> {
         self.submit("/account/confirm", &fields).await
     }
 
+    /// A browser that is signed in with this address.
+    pub async fn signed_in(world: &'w World, email: &str) -> Self {
+        let mut browser = Self::of(world);
+        browser.sign_in(email).await;
+        browser
+    }
+
     /// Signs up or in.
     pub(super) async fn sign_in(&mut self, email: &str) {
         let token = self.request_link(email).await;

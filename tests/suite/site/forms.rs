@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::browser::Browser;
-use crate::client::Connection;
 use crate::connections::http2::{self, http2_client::Http2Client};
 use crate::world::World;
 
@@ -35,7 +34,7 @@ async fn only_forms_of_eight_kib_are_accepted() {
         let request =
             String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body(200)))).unwrap();
         let request = request.replace("application/x-www-form-urlencoded", kind);
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(request.as_bytes()).await;
         assert_eq!(connection.read(false).await.unwrap().status, 415, "{kind}");
     }
@@ -44,7 +43,7 @@ async fn only_forms_of_eight_kib_are_accepted() {
 #[tokio::test]
 async fn a_form_that_does_not_arrive_is_answered_after_five_seconds() {
     let world = World::with_sign_up("").await;
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     let head = "POST /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
         Content-Length: 100\r\n\r\nemail=";
     connection.write(head.as_bytes()).await;
@@ -155,7 +154,7 @@ async fn no_request_follows_a_form_on_a_connection() {
     let hidden = "GET /account/sign-in HTTP/1.1\r\nHost: a\r\n\r\n";
     for body in [format!("csrf=1{hidden}"), hidden.to_owned()] {
         let request = ann.request("POST", "/account/sign-in", Some(&body));
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection
             .write(&[&request[..], hidden.as_bytes()].concat())
             .await;
@@ -196,23 +195,6 @@ async fn forms_work_over_http2() {
 }
 
 #[tokio::test]
-async fn head_over_http2_has_the_length_of_the_page_and_no_body() {
-    let world = World::with_sign_up("").await;
-    let client = world.http2_client().await;
-    let page = client
-        .request("GET", "/account/sign-in", &[])
-        .await
-        .unwrap();
-    let head = client
-        .request("HEAD", "/account/sign-in", &[])
-        .await
-        .unwrap();
-    assert_eq!((head.status, head.body.len()), (200, 0));
-    assert_eq!(head.number("content-length"), page.body.len() as u64);
-    assert_ne!(head.header("x-request-id"), page.header("x-request-id"));
-}
-
-#[tokio::test]
 async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
     let world = World::with_sign_up("").await;
     let client: Http2Client = world.http2_client().await;
@@ -248,19 +230,6 @@ async fn size_and_syntax_are_checked_before_the_path() {
 }
 
 #[tokio::test]
-async fn requests_of_the_api_with_a_body_are_refused_as_before() {
-    let world = World::with_sign_up("").await;
-    let key = world.customer("free").await.key;
-    let mut connection = Connection::open(world.address()).await;
-    let request = format!(
-        "POST /api/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Length: 2\r\n\r\n{{}}"
-    );
-    connection.write(request.as_bytes()).await;
-    let refused = connection.read(false).await.unwrap();
-    assert!(refused.status >= 400 && refused.closes());
-}
-
-#[tokio::test]
 async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
     let world = World::with_sign_up("").await;
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
@@ -275,7 +244,7 @@ async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
         for path in ["/account", "/account/sign-in", "/account/applications", "/"] {
             let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{form}{lengths}\r\n");
             for before in ["", next] {
-                let mut connection = Connection::open(world.address()).await;
+                let mut connection = world.connect().await;
                 connection
                     .write(format!("{before}{head}{chunked}").as_bytes())
                     .await;
@@ -298,7 +267,7 @@ async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
 async fn a_page_of_an_account_is_not_requested_with_a_body() {
     let world = World::with_sign_up("").await;
     for method in ["GET", "HEAD", "OPTIONS"] {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         let head = format!(
             "{method} /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
         );

@@ -23,8 +23,7 @@ fn is_injected(page: &str) -> bool {
 #[tokio::test]
 async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
     let world = World::with_sign_up("site.applications_per_account = 100").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     for text in HOSTILE {
         for field in ["name", "contact", "url"] {
             ann.visit("/account").await;
@@ -138,8 +137,7 @@ async fn texts_in_addresses_and_queries_are_escaped_or_refused() {
 #[tokio::test]
 async fn pages_forbid_everything_that_they_do_not_need() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     for target in [
         "/account",
         "/account/sign-in",

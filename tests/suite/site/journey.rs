@@ -5,7 +5,6 @@ use std::time::Duration;
 use scoregate::registry::{DescriptionChange, FieldChange};
 
 use super::browser::Browser;
-use crate::client::Connection;
 use crate::quotas::ledger_unreachable::Lock;
 use crate::world::World;
 
@@ -29,11 +28,7 @@ async fn paths_of_accounts_are_unknown_unless_people_can_sign_up() {
             "api_key_required",
             "{path}"
         );
-        assert_eq!(
-            world.get(path).key(&key).send().await.code(),
-            "not_found",
-            "{path}"
-        );
+        assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
     }
     let landing = world.get("/").send().await.body;
     assert!(!String::from_utf8(landing).unwrap().contains("/account"));
@@ -52,12 +47,9 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
     let (path, first) = ann.create("Dashboard").await;
     let shown_once = ann.page.clone();
     assert!(shown_once.contains("curl"));
+    assert_eq!(world.get_by(&first, "/api/v1/models").await.status, 200);
     assert_eq!(
-        world.get("/api/v1/models").key(&first).send().await.status,
-        200
-    );
-    assert_eq!(
-        world.get("/api/v1/me").key(&first).send().await.json()["data"][0]["tier"],
+        world.get_by(&first, "/api/v1/me").await.json()["data"][0]["tier"],
         "free"
     );
     ann.visit(&path).await;
@@ -72,35 +64,26 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
     let second = ann.key();
     assert_ne!(first, second);
     for key in [&first, &second] {
-        assert_eq!(world.get("/api/v1/me").key(key).send().await.status, 200);
+        assert_eq!(world.get_by(key, "/api/v1/me").await.status, 200);
     }
     world.pass(Duration::from_hours(1));
     assert_eq!(
-        world.get("/api/v1/me").key(&first).send().await.code(),
+        world.get_by(&first, "/api/v1/me").await.code(),
         "invalid_api_key"
     );
-    assert_eq!(
-        world.get("/api/v1/me").key(&second).send().await.status,
-        200
-    );
+    assert_eq!(world.get_by(&second, "/api/v1/me").await.status, 200);
 
     // Steps that cannot be undone need a recent session.
     ann.visit(&path).await;
     let revoke = format!("{path}/revoke");
     let digest = ann.hidden("key");
     assert_eq!(ann.submit(&revoke, &[("key", &digest)]).await.status, 403);
-    assert_eq!(
-        world.get("/api/v1/me").key(&second).send().await.status,
-        200
-    );
+    assert_eq!(world.get_by(&second, "/api/v1/me").await.status, 200);
     ann.sign_in("ann@example.org").await;
     ann.visit(&path).await;
     let revoked = ann.submit(&revoke, &[("key", &digest)]).await;
     assert_eq!(revoked.header("location"), format!("{path}?done=revoked"));
-    assert_eq!(
-        world.get("/api/v1/me").key(&second).send().await.status,
-        401
-    );
+    assert_eq!(world.get_by(&second, "/api/v1/me").await.status, 401);
 
     ann.visit(&path).await;
     ann.submit(
@@ -109,11 +92,11 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
     )
     .await;
     let third = ann.key();
-    assert_eq!(world.get("/api/v1/me").key(&third).send().await.status, 200);
+    assert_eq!(world.get_by(&third, "/api/v1/me").await.status, 200);
     ann.visit("/account").await;
     let deleted = ann.submit("/account/delete", &[("confirm", "yes")]).await;
     assert_eq!(deleted.header("location"), "/account/sign-in?done=deleted");
-    assert_eq!(world.get("/api/v1/me").key(&third).send().await.status, 401);
+    assert_eq!(world.get_by(&third, "/api/v1/me").await.status, 401);
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
 
     world
@@ -139,8 +122,7 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
 #[tokio::test]
 async fn an_owner_describes_and_closes_applications() {
     let world = World::with_sign_up("site.applications_per_account = 2").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;
     let fields = [
@@ -188,7 +170,7 @@ async fn an_owner_describes_and_closes_applications() {
         .submit(&format!("{path}/close"), &[("confirm", "yes")])
         .await;
     assert_eq!(closed.header("location"), "/account?done=closed");
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 401);
     assert_eq!(ann.open(&path).await.status, 404);
     ann.create("Three").await;
 }
@@ -196,8 +178,7 @@ async fn an_owner_describes_and_closes_applications() {
 #[tokio::test]
 async fn an_owner_cannot_change_the_columns_of_operators() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     ann.visit("/account").await;
     let entered = [("name", "One"), ("contact", "ann"), ("note", "trusted")];
     assert_eq!(
@@ -237,17 +218,10 @@ async fn an_owner_cannot_change_the_columns_of_operators() {
 #[tokio::test]
 async fn the_account_shows_use_and_requests_of_its_applications() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Dashboard").await;
-    assert_eq!(
-        world.get("/api/v1/models").key(&key).send().await.status,
-        200
-    );
-    assert_eq!(
-        world.get("/api/v1/models").key(&key).send().await.status,
-        429
-    );
+    assert_eq!(world.get_by(&key, "/api/v1/models").await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/models").await.status, 429);
     ann.visit("/account").await;
     assert!(
         ann.page.contains("1 of 10") && ann.page.contains("1 of 1"),
@@ -271,8 +245,7 @@ async fn the_account_shows_use_and_requests_of_its_applications() {
 #[tokio::test]
 async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
     let world = World::with_sign_up("site.applications_per_account = 2").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (_, first) = ann.create("One").await;
     let owner = world
         .rows("SELECT id FROM owners")
@@ -291,7 +264,7 @@ async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
     let (_, second) = ann.create("Two").await;
     for key in [first, second] {
         assert_eq!(
-            world.get("/api/v1/me").key(&key).send().await.json()["data"][0]["tier"],
+            world.get_by(&key, "/api/v1/me").await.json()["data"][0]["tier"],
             "pro"
         );
     }
@@ -300,22 +273,21 @@ async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
 #[tokio::test]
 async fn a_change_takes_effect_although_its_client_disconnects_before_it_is_stored() {
     let world = World::with_sign_up("site.tier = \"enterprise\"").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("One").await;
     ann.visit(&path).await;
     let body = format!("confirm=yes&csrf={}", ann.csrf());
     let lock = Lock::on(world.directory.path());
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     connection
         .write(&ann.request("POST", &format!("{path}/close"), Some(&body)))
         .await;
     connection.finish().await;
     assert!(connection.is_closed().await, "no response");
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
     drop(lock);
     let mut tries = 0;
-    while world.get("/api/v1/me").key(&key).send().await.status != 401 {
+    while world.get_by(&key, "/api/v1/me").await.status != 401 {
         tries += 1;
         assert!(tries < 900, "the key of a closed application works");
     }
@@ -325,8 +297,7 @@ async fn a_change_takes_effect_although_its_client_disconnects_before_it_is_stor
 #[tokio::test]
 async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, _) = ann.create("One").await;
     let add = format!("{path}/keys");
     let rotate = format!("{path}/rotate");
@@ -366,8 +337,7 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
 #[tokio::test]
 async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
     let world = World::with_sign_up("site.applications_per_account = 3").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let account = ann.page.clone();
     let (path, _) = ann.create("One").await;
     ann.page = account;

@@ -18,8 +18,7 @@ fn expiries(world: &World) -> Vec<String> {
 #[tokio::test]
 async fn a_key_that_is_added_changes_no_other() {
     let world = World::with_sign_up("admin.token = \"a-token-of-the-side-port\"").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, first) = ann.create("One").await;
     ann.visit(&path).await;
     assert_eq!(
@@ -33,7 +32,7 @@ async fn a_key_that_is_added_changes_no_other() {
     assert_eq!(expiries(&world), ["never", "never"]);
     world.pass(Duration::from_hours(24 * 30));
     for key in [&first, &second] {
-        assert_eq!(world.get("/api/v1/me").key(key).send().await.status, 200);
+        assert_eq!(world.get_by(key, "/api/v1/me").await.status, 200);
     }
     assert_eq!(
         world.rows("SELECT coalesce(name, '-') FROM keys ORDER BY created_at"),
@@ -72,8 +71,7 @@ async fn a_key_that_is_added_changes_no_other() {
 async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancelled_until_it_has_passed()
  {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, first) = ann.create("One").await;
     let rotate = format!("{path}/rotate");
     let keep = format!("{path}/keep");
@@ -108,7 +106,7 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     assert_eq!(kept.header("location"), format!("{path}?done=kept"));
     assert_eq!(expiries(&world), ["never", "never"]);
     world.pass(Duration::from_hours(2));
-    assert_eq!(world.get("/api/v1/me").key(&first).send().await.status, 200);
+    assert_eq!(world.get_by(&first, "/api/v1/me").await.status, 200);
 
     ann.visit(&path).await;
     ann.submit(&rotate, &[("overlap", "1h"), ("replace", "yes")])
@@ -118,7 +116,7 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     world.pass(Duration::from_hours(1));
     assert_eq!(ann.submit(&keep, &[("key", &digest)]).await.status, 422);
     assert!(ann.page.contains("cannot be kept"), "{}", ann.page);
-    assert_eq!(world.get("/api/v1/me").key(&first).send().await.status, 401);
+    assert_eq!(world.get_by(&first, "/api/v1/me").await.status, 401);
     // Nor does it bring back a revoked key, or reach a key of another application.
     ann.visit(&path).await;
     assert_eq!(ann.submit(&keep, &[("key", "00")]).await.status, 404);
@@ -133,8 +131,7 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
 #[tokio::test]
 async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, _) = ann.create("One").await;
     for (form, field, more) in [
         ("keys", "key_name", None),
@@ -200,8 +197,7 @@ async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_forms_sent_at_the_same_time_one_creates_a_key() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, _) = ann.create("One").await;
     for (form, fields, keys) in [
         ("keys", "", "2"),

@@ -118,7 +118,7 @@ async fn post(address: SocketAddr, body: &[u8], headers: &[(&str, &str)]) -> Res
 }
 
 async fn status_of(world: &World, key: &str) -> u16 {
-    world.get("/api/v1/me").key(key).send().await.status
+    world.get_by(key, "/api/v1/me").await.status
 }
 
 async fn counted(world: &World, result: &str) -> u32 {
@@ -134,8 +134,7 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
     let scanner = Scanner::new("one");
     let directory = tempfile::tempdir().unwrap();
     let world = scanner.gateway(directory.path(), "").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     let Customer { key: other, .. } = world.customer("pro").await;
     let unknown = KeyForm::new("sg_live", false).mint().unwrap();
@@ -236,8 +235,7 @@ async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
     let world = scanner
         .gateway(directory.path(), "leaks.action = \"expire\"\n")
         .await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     let expiry = || {
         world
@@ -363,7 +361,7 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
     let head = format!(
         "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: {signature}\r\nContent-Length: 9\r\n\r\n["
     );
-    let mut slow = Connection::open(world.address()).await;
+    let mut slow = world.connect().await;
     slow.write(head.as_bytes()).await;
     let mut reading = Box::pin(slow.read(false));
     let response = loop {
@@ -390,7 +388,7 @@ async fn no_body_is_awaited_after_a_head_that_cannot_be_valid() {
         ("one", &long),
         ("one", &signature.to_lowercase()),
     ] {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         let head = format!(
             "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: {identifier}\r\n{SIGNATURE}: {signature}\r\nContent-Length: 9\r\n\r\n["
         );
@@ -412,7 +410,7 @@ async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting
     let world = scanner.gateway(directory.path(), "").await;
     let send = async |world: &World, method: &str| {
         let request = format!("{method} {PATH} HTTP/1.1\r\nHost: x\r\n\r\n");
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         connection.write(request.as_bytes()).await;
         connection.read(method == "HEAD").await.unwrap()
     };

@@ -6,7 +6,6 @@ use scoregate::registry::FieldChange;
 use scoregate_base::keys::ApplicationId;
 
 use super::browser::Browser;
-use crate::client::Connection;
 use crate::world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -50,7 +49,7 @@ async fn statuses(world: &World, key: &str, requests: usize) -> Vec<u16> {
         "GET /api/v1/models HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\r\n",
         world.address()
     );
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     let mut statuses = Vec::new();
     for _ in 0..requests {
         connection.write(request.as_bytes()).await;
@@ -62,8 +61,7 @@ async fn statuses(world: &World, key: &str, requests: usize) -> Vec<u16> {
 #[tokio::test]
 async fn an_owner_gets_the_chosen_notices_and_no_others() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, _) = ann.create("Station").await;
     ann.visit("/account").await;
     assert!(
@@ -122,8 +120,7 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
         "{mail}"
     );
 
-    let mut other = Browser::of(&world);
-    other.sign_in("ann@example.org").await;
+    let mut other = Browser::signed_in(&world, "ann@example.org").await;
     assert!(newest(&world, "new_sign_in").starts_with("ann@example.org new_sign_in."));
     let before = notices(&world, "");
     assert_eq!(before.len(), 2, "{before:?}");
@@ -145,8 +142,7 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
 #[tokio::test]
 async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_request_a_second() {
     let world = World::with_sign_up("site.tier = \"pro\"\n").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     for _ in 0..130 {
         assert_eq!(statuses(&world, &key, 60).await, [200; 60]);
@@ -173,8 +169,7 @@ async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_requ
 #[tokio::test]
 async fn a_day_has_one_notice_of_its_first_refusal() {
     let world = World::with_sign_up("site.tier = \"pro\"\n").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     let id = id_of(&path);
     let registrar = &world.running.registrar;
@@ -208,8 +203,7 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
 #[tokio::test]
 async fn a_key_that_expires_has_a_notice_a_week_and_one_a_day_before_across_restarts() {
     let world = World::with_sign_up("site.tier = \"pro\"\n").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     let id = id_of(&path);
     let at = world.clock.now().wall.plus(8 * 24 * HOUR);

@@ -76,12 +76,11 @@ impl Browser<'_> {
 #[tokio::test]
 async fn an_application_closed_after_use_is_replaced_on_the_next_day() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("One").await;
     world.use_key(&key).await;
     ann.close(&path).await;
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 401);
     ann.is_refused_until_tomorrow().await;
     assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
     assert_eq!(
@@ -103,8 +102,7 @@ async fn an_application_closed_after_use_is_replaced_on_the_next_day() {
 #[tokio::test]
 async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("Ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "Ann@example.org").await;
     let (_, key) = ann.create("One").await;
     world.use_key(&key).await;
     ann.delete_account().await;
@@ -129,8 +127,7 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
         .unwrap();
     ann.sign_in("ann@example.org").await;
     ann.is_refused_until_tomorrow().await;
-    let mut bob = Browser::of(&world);
-    bob.sign_in("bob@example.org").await;
+    let mut bob = Browser::signed_in(&world, "bob@example.org").await;
     bob.create("Bob's").await;
 
     ann.gets_a_quota_tomorrow(&world).await;
@@ -139,8 +136,7 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
 #[tokio::test]
 async fn an_unused_application_is_replaced_and_its_account_starts_over_at_once() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, _) = ann.create("One").await;
     ann.close(&path).await;
     ann.create("Two").await;
@@ -153,8 +149,7 @@ async fn an_unused_application_is_replaced_and_its_account_starts_over_at_once()
 #[tokio::test]
 async fn an_application_closed_after_use_takes_the_place_of_one_until_the_next_day() {
     let world = World::with_sign_up("site.applications_per_account = 2").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("One").await;
     world.use_key(&key).await;
     ann.close(&path).await;

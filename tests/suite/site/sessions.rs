@@ -8,8 +8,7 @@ use crate::world::World;
 #[tokio::test]
 async fn a_session_is_stored_as_a_digest_and_ends_after_twelve_hours() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let token = ann.cookies["scoregate-session"].clone();
     let dump =
         world.rows("SELECT hex(digest) FROM owner_sessions UNION SELECT text FROM mail_queue");
@@ -26,9 +25,8 @@ async fn a_session_is_stored_as_a_digest_and_ends_after_twelve_hours() {
 #[tokio::test]
 async fn a_sign_out_ends_the_session_and_one_everywhere_ends_all() {
     let world = World::with_sign_up("").await;
-    let mut phone = Browser::of(&world);
+    let mut phone = Browser::signed_in(&world, "ann@example.org").await;
     let mut laptop = Browser::of(&world);
-    phone.sign_in("ann@example.org").await;
     laptop.sign_in("ann@example.org").await;
     let copied = laptop.cookies.clone();
     assert_eq!(
@@ -60,8 +58,7 @@ async fn a_sign_out_ends_the_session_and_one_everywhere_ends_all() {
 #[tokio::test]
 async fn steps_that_cannot_be_undone_need_a_recent_session() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (path, key) = ann.create("One").await;
     world.pass(Duration::from_mins(15));
     ann.visit(&path).await;
@@ -83,7 +80,7 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
             ann.page
         );
     }
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
     // The page has a form that sends a link.
     let links = || {
         world
@@ -119,9 +116,8 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
 #[tokio::test]
 async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_mailbox() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
+    let mut ann = Browser::signed_in(&world, "Ann+x@example.org").await;
     let mut mallory = Browser::of(&world);
-    ann.sign_in("Ann+x@example.org").await;
     let (path, key) = ann.create("One").await;
     mallory.sign_in("mallory@example.org").await;
     world.pass(Duration::from_mins(61));
@@ -169,7 +165,7 @@ async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_
     ann.visit(&path).await;
     ann.submit(&format!("{path}/revoke"), &[("key", &digest)])
         .await;
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 401);
     // They are limited too, and end with the session.
     for _ in 0..6 {
         ann.visit("/account").await;
@@ -194,8 +190,7 @@ async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_
 #[tokio::test]
 async fn signing_in_again_replaces_the_session() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let before = ann.cookies.clone();
     ann.visit("/account").await;
     let sent = ann

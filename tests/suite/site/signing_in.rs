@@ -203,8 +203,7 @@ async fn unusable_addresses_and_domains_are_refused_with_the_reason() {
 #[tokio::test]
 async fn a_suspended_account_cannot_sign_in_and_its_sessions_end() {
     let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
     let (_, key) = ann.create("One").await;
     let owner = world
         .rows("SELECT id FROM owners")
@@ -220,7 +219,7 @@ async fn a_suspended_account_cannot_sign_in_and_its_sessions_end() {
         .suspend("test", owner)
         .await
         .unwrap();
-    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 401);
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
     let token = ann.request_link("ann@example.org").await;
     assert_eq!(ann.use_link(&token).await.status, 403);

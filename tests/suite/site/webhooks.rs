@@ -222,8 +222,7 @@ async fn an_owner_behind_changing_addresses_makes_30_changes_a_minute() {
     }
     let expected = [[200; 30].as_slice(), &[429; 10]].concat();
     assert_eq!(statuses, expected);
-    let mut bob = Browser::of(&world);
-    bob.sign_in("bob@example.org").await;
+    let mut bob = Browser::signed_in(&world, "bob@example.org").await;
     bob.visit("/account").await;
     let added = bob.submit(PATH, &[("webhook_url", URL)]).await;
     assert_eq!(added.status, 200, "another owner is not affected");
@@ -236,8 +235,7 @@ async fn webhooks_belong_to_their_owner_and_exist_only_if_the_service_allows_the
     ann.submit(PATH, &[("webhook_url", URL)]).await;
     ann.visit("/account").await;
     let id = ann.hidden("webhook");
-    let mut bob = Browser::of(&world);
-    bob.sign_in("bob@example.org").await;
+    let mut bob = Browser::signed_in(&world, "bob@example.org").await;
     for step in ["rotate", "remove"] {
         bob.visit("/account").await;
         let fields = [("webhook", id.as_str()), ("rotated_at", ""), ("step", step)];

@@ -71,15 +71,7 @@ fn metrics_reference_equals_the_page_generated_from_the_table() {
 async fn metrics_reference_contains_every_scraped_metric() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
-    assert_eq!(
-        world
-            .get("/api/v1/models")
-            .key(&pro.key)
-            .send()
-            .await
-            .status,
-        200
-    );
+    assert_eq!(world.get_as(&pro, "/api/v1/models").await.status, 200);
     let text = world.scrape().await;
     let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names: BTreeSet<&str> = kinds.map(|line| line.split(' ').next().unwrap()).collect();

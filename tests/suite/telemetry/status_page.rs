@@ -87,11 +87,7 @@ async fn status_pages_are_unknown_paths_unless_they_are_switched_on() {
             "api_key_required",
             "{path}"
         );
-        assert_eq!(
-            world.get(path).key(&key).send().await.code(),
-            "not_found",
-            "{path}"
-        );
+        assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
     }
     for path in ["/", "/docs"] {
         let page = String::from_utf8(world.get(path).send().await.body).unwrap();

@@ -43,7 +43,7 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
             // One customer each, since a Free key has one request a minute.
             let customer = world.customer(tier).await;
             let path = endpoint.documented_path().replace("{id}", "atlas-4-large");
-            let response = world.get(&path).key(&customer.key).send().await;
+            let response = world.get_as(&customer, &path).await;
             assert_eq!(response.status, 200, "{tier} {path}");
             assert_eq!(
                 response.json()["count"],
@@ -153,25 +153,21 @@ async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
 async fn builtin_the_hourly_refresh_is_detected_and_an_unknown_model_is_not_found() {
     let world = World::built_in().await;
     let pro = world.customer("pro").await;
-    let before = world.get("/api/v1/models").key(&pro.key).send().await;
+    let before = world.get_as(&pro, "/api/v1/models").await;
     assert_eq!(before.json()["generated_at"], "2026-11-21T12:00:00Z");
-    let missing = world
-        .get("/api/v1/models/nobody")
-        .key(&pro.key)
-        .send()
-        .await;
+    let missing = world.get_as(&pro, "/api/v1/models/nobody").await;
     assert_eq!(
         (missing.status, missing.code().as_str()),
         (404, "model_not_found")
     );
 
     world.pass(std::time::Duration::from_secs(3_601));
-    let stale = world.get("/api/v1/models").key(&pro.key).send().await;
+    let stale = world.get_as(&pro, "/api/v1/models").await;
     assert!(stale.header("cache-status").ends_with("detail=stale"));
     assert_eq!(stale.header("etag"), before.header("etag"));
     // The refresh belongs to no request; later requests see it once it is stored.
     world.settled().await;
-    let after = world.get("/api/v1/models").key(&pro.key).send().await;
+    let after = world.get_as(&pro, "/api/v1/models").await;
     assert_eq!(after.json()["generated_at"], "2026-11-21T13:00:00Z");
     assert_ne!(after.header("etag"), before.header("etag"));
 }

@@ -339,5 +339,5 @@ async fn mapping_an_empty_history_is_data_for_a_known_model_and_a_404_for_others
         .get_as(&customer, "/api/v1/models/19/history?period=7d")
         .await;
     assert_eq!(unlisted.code(), "model_not_found");
-    assert_eq!(world.running.gateway().engine.documents.count(), 2);
+    assert_eq!(world.documents(), 2);
 }

@@ -284,7 +284,7 @@ async fn aliases_unscored_and_unknown_ids_of_a_mapped_backend_are_404_without_do
         world.get_as(&paid, "/api/v1/drift/18").await.code(),
         "model_not_found"
     );
-    assert_eq!(world.running.gateway().engine.documents.count(), 3);
+    assert_eq!(world.documents(), 3);
     assert_eq!(
         world
             .counted("scoregate_upstream_requests_total{result=\"invalid\"}")

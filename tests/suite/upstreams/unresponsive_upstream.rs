@@ -58,7 +58,7 @@ impl UnresponsiveUpstream {
         let world = World::with(settings, move |received| script.respond(received)).await;
         let mut load_clients = Vec::new();
         for (tier, documents, every) in plans() {
-            let connection = Connection::open(world.address()).await;
+            let connection = world.connect().await;
             load_clients.push(LoadClient {
                 customer: world.customer(tier).await,
                 connection,
@@ -104,7 +104,7 @@ impl UnresponsiveUpstream {
         let world = world.restarted_with_losses().await;
         let mut load_clients = Vec::new();
         for (customer, documents, every) in known {
-            let connection = Connection::open(world.address()).await;
+            let connection = world.connect().await;
             load_clients.push(LoadClient {
                 customer,
                 connection,

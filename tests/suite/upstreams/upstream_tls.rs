@@ -53,6 +53,21 @@ async fn failure(world: &World) -> Option<String> {
     )
 }
 
+/// Checks that a gateway with these settings cannot use the backend, and that the reason has these words.
+async fn refused(url: &str, backend: &Backend, settings: &str, words: &[&str]) {
+    let world = world(url, backend.clone(), settings).await;
+    let reason = failure(&world).await.expect("a failure");
+    for words in words {
+        assert!(reason.contains(words), "{words}: {reason}");
+    }
+}
+
+/// Checks that a gateway with these settings uses the backend.
+async fn accepted(url: &str, backend: &Backend, settings: &str) {
+    let world = world(url, backend.clone(), settings).await;
+    assert_eq!(failure(&world).await, None);
+}
+
 async fn tls_backend(authority: &BackendAuthority, handshake: Handshake) -> (Backend, TlsBackend) {
     authority.certify("backend", &["localhost"], 2040);
     let backend = Backend::start(good).await;
@@ -65,25 +80,16 @@ async fn a_backend_with_a_private_authority_needs_ca_file() {
     let authority = BackendAuthority::new();
     let (backend, tls) = tls_backend(&authority, Handshake::usual()).await;
     let url = tls.url("localhost");
-    let trusting = world(&url, backend.clone(), &authority.ca_setting()).await;
-    assert_eq!(failure(&trusting).await, None);
+    accepted(&url, &backend, &authority.ca_setting()).await;
     assert_eq!(
         tls.handshakes()[0].server_name.as_deref(),
         Some("localhost")
     );
 
-    let reason = failure(&world(&url, backend.clone(), "").await)
-        .await
-        .unwrap();
-    assert!(
-        reason.contains("UnknownIssuer") && reason.contains("set upstream.ca_file"),
-        "{reason}"
-    );
+    let words = ["UnknownIssuer", "set upstream.ca_file"];
+    refused(&url, &backend, "", &words).await;
     for other in [BackendAuthority::named("another"), BackendAuthority::new()] {
-        let reason = failure(&world(&url, backend.clone(), &other.ca_setting()).await)
-            .await
-            .unwrap();
-        assert!(reason.contains("set upstream.ca_file"), "{reason}");
+        refused(&url, &backend, &other.ca_setting(), &words[1..]).await;
     }
 }
 
@@ -99,28 +105,13 @@ async fn a_required_client_certificate_is_sent_and_its_absence_is_reported() {
         let url = tls.url("localhost");
         let ca = authority.ca_setting();
         let settings = format!("{ca}{}", authority.client_settings("gateway"));
-        assert_eq!(
-            failure(&world(&url, backend.clone(), &settings).await).await,
-            None
-        );
+        accepted(&url, &backend, &settings).await;
         assert!(tls.handshakes()[0].client_certificate.is_some());
 
-        let reason = failure(&world(&url, backend.clone(), &ca).await)
-            .await
-            .unwrap();
-        assert!(reason.contains("received fatal alert"), "{reason}");
-        assert!(
-            reason.contains("see upstream.client_certificate"),
-            "{reason}"
-        );
+        let words = ["see upstream.client_certificate", "received fatal alert"];
+        refused(&url, &backend, &ca, &words).await;
         let settings = format!("{ca}{}", stranger.client_settings("stranger"));
-        let reason = failure(&world(&url, backend, &settings).await)
-            .await
-            .unwrap();
-        assert!(
-            reason.contains("see upstream.client_certificate"),
-            "{reason}"
-        );
+        refused(&url, &backend, &settings, &words[..1]).await;
         assert_eq!(tls.handshakes().len(), 1);
     }
 }
@@ -133,19 +124,15 @@ async fn a_certificate_for_another_name_is_refused_unless_server_name_names_it()
     let tls = TlsBackend::start(&backend, &authority, "internal", Handshake::usual()).await;
     let url = tls.url("localhost");
     let ca = authority.ca_setting();
-    let reason = failure(&world(&url, backend.clone(), &ca).await)
-        .await
-        .unwrap();
-    for words in [
+    let words = [
         "\"localhost\"",
         "scores.internal",
         "backend.internal",
         "set upstream.server_name",
-    ] {
-        assert!(reason.contains(words), "{words}: {reason}");
-    }
+    ];
+    refused(&url, &backend, &ca, &words).await;
     let settings = format!("{ca}server_name = \"scores.internal\"");
-    assert_eq!(failure(&world(&url, backend, &settings).await).await, None);
+    accepted(&url, &backend, &settings).await;
     assert_eq!(
         tls.handshakes().last().unwrap().server_name.as_deref(),
         Some("scores.internal")
@@ -175,15 +162,9 @@ async fn a_backend_below_the_minimum_version_is_refused() {
     let (backend, tls) = tls_backend(&authority, Handshake::of_version_1_2()).await;
     let url = tls.url("localhost");
     let ca = authority.ca_setting();
-    assert_eq!(
-        failure(&world(&url, backend.clone(), &ca).await).await,
-        None
-    );
+    accepted(&url, &backend, &ca).await;
     let settings = format!("{ca}min_tls_version = \"1.3\"");
-    let reason = failure(&world(&url, backend, &settings).await)
-        .await
-        .unwrap();
-    assert!(reason.contains("see upstream.min_tls_version"), "{reason}");
+    refused(&url, &backend, &settings, &["see upstream.min_tls_version"]).await;
 }
 
 #[tokio::test]
@@ -199,10 +180,8 @@ async fn a_backend_without_tls_is_reported() {
             drop(tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await);
         }
     });
-    let reason = failure(&world(&url, backend, &authority.ca_setting()).await)
-        .await
-        .unwrap();
-    assert!(reason.contains("write http:// in upstream.url"), "{reason}");
+    let words = ["write http:// in upstream.url"];
+    refused(&url, &backend, &authority.ca_setting(), &words).await;
 }
 
 #[tokio::test]

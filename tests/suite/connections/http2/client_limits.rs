@@ -142,7 +142,7 @@ async fn connections_above_the_limit_of_an_application_are_closed_after_a_respon
     surplus.send(&requests(1, "/api/v1/models", &key)).await;
     while surplus.find(DATA).await.flags & END_STREAM == 0 {}
     assert_eq!(code(&surplus.find(GOAWAY).await.payload[4..]), 0);
-    let mut of_another = Connection::open(world.address()).await;
+    let mut of_another = world.connect().await;
     of_another.write(&get_models(&other)).await;
     assert!(
         !of_another.read(false).await.unwrap().closes(),
@@ -152,7 +152,7 @@ async fn connections_above_the_limit_of_an_application_are_closed_after_a_respon
     world
         .reaches("scoregate_connections_total{reason=\"done\"}", 1)
         .await;
-    let mut next = Connection::open(world.address()).await;
+    let mut next = world.connect().await;
     next.write(&get_models(&key)).await;
     assert!(!next.read(false).await.unwrap().closes());
 }
@@ -164,7 +164,7 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
     let key = world.customer_with("pro", own(1, 1_000)).await.key;
     let mut held = Vec::new();
     for _ in 0..3 {
-        let mut connection = Connection::open(world.address()).await;
+        let mut connection = world.connect().await;
         let request =
             format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         connection.write(request.as_bytes()).await;
@@ -233,8 +233,11 @@ async fn http2_after_a_burst_beyond_the_limit_every_response_that_has_begun_is_c
     }
 }
 
-/// A number of connections, fewer if the limit of open files is lower.
-fn at_most_open_files(connections: u32) -> u32 {
+/// The connections of an attack. At full size there are fewer if the limit of open files is lower.
+fn connections() -> u32 {
+    if !slow_clients::is_full() {
+        return 800;
+    }
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let files = limits
         .lines()
@@ -246,7 +249,7 @@ fn at_most_open_files(connections: u32) -> u32 {
         .unwrap()
         .parse()
         .unwrap_or(u32::MAX);
-    connections.min(soft.saturating_sub(1_000))
+    10_000.min(soft.saturating_sub(1_000))
 }
 
 /// An attack from ten addresses: each connection sends a hundred requests and reads frames, but opens no window. Ends after
@@ -298,18 +301,14 @@ async fn paid_caller(
 
 /// Memory of a program in an attack of this many connections with a key or without one: at most `allowed`, once the
 /// gateway has closed what it closes.
-async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed: u64) {
+async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
     let directory = TempDir::new().unwrap();
-    let (program, target) = program(directory.path(), 10_000, is_secure);
+    let (program, target) = program(directory.path(), 10_000, false);
     let state = directory.path().join("state");
     let [(_, free), (_, paid)] = ["free", "enterprise"].map(|tier| Keys(&state).create(tier));
     let over = Arc::new(AtomicUsize::new(0));
-    let caller = if is_secure {
-        None
-    } else {
-        let client = ProgramClient::to(target.address).await;
-        Some(tokio::spawn(paid_caller(client, paid, Arc::clone(&over))))
-    };
+    let client = ProgramClient::to(target.address).await;
+    let caller = tokio::spawn(paid_caller(client, paid, Arc::clone(&over)));
     let before = program.resident();
     let flight = if with_key {
         requests(100, "/api/v1/models", &free)
@@ -332,17 +331,13 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
         [program.resident(), program.most_resident()].map(|bytes| bytes.saturating_sub(before));
     over.store(1, Ordering::Relaxed);
     let shown = if with_key { "one Free key" } else { "no key" };
-    let transport = if is_secure { "TLS" } else { "TCP" };
     let [after_mb, peak_mb] = [after, peak].map(|bytes| bytes / MEGABYTE);
-    let mut row = format!(
-        "| {transport} | {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB |"
+    let (count, slowest) = caller.await.unwrap();
+    let row = format!(
+        "| {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB | {count} | {slowest:?} |"
     );
-    if let Some(caller) = caller {
-        let (count, slowest) = caller.await.unwrap();
-        row += &format!(" {count} | {slowest:?} |");
-        // The attack takes the processors of this machine too.
-        assert!(count > 10 && slowest < 10 * SECOND, "{row}");
-    }
+    // The attack takes the processors of this machine too.
+    assert!(count > 10 && slowest < 10 * SECOND, "{row}");
     println!("{row}");
     slow_clients::record(Part::Keys, row);
     assert!(after <= allowed, "{after} bytes of {allowed}");
@@ -357,18 +352,8 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_one_free_key_on_ten_addresses_takes_little_memory_and_paid_callers_are_served() {
-    let connections = if slow_clients::is_full() {
-        at_most_open_files(10_000)
-    } else {
-        800
-    };
     let allowed = if slow_clients::is_full() { 100 } else { 64 };
-    check_attack(true, false, connections, allowed * MEGABYTE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_one_free_key_over_tls_takes_little_memory() {
-    check_attack(true, true, 400, 64 * MEGABYTE).await;
+    check_attack(true, connections(), allowed * MEGABYTE).await;
 }
 
 /// An idle connection of an unoptimized build.
@@ -376,18 +361,9 @@ const IDLE: u64 = 24 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_clients_without_a_key_take_64_megabytes_beyond_their_idle_connections() {
-    let connections = if slow_clients::is_full() {
-        at_most_open_files(10_000)
-    } else {
-        800
-    };
-    check_attack(
-        false,
-        false,
-        connections,
-        64 * MEGABYTE + u64::from(connections) * IDLE,
-    )
-    .await;
+    let connections = connections();
+    let allowed = 64 * MEGABYTE + u64::from(connections) * IDLE;
+    check_attack(false, connections, allowed).await;
 }
 
 /// Memory of a TLS connection whose client reads nothing of a large page, in an unoptimized build.

@@ -151,20 +151,6 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
 }
 
 #[tokio::test]
-async fn http2_a_connection_that_sent_only_the_preface_is_idle() {
-    let world = World::new().await;
-    let mut connection = Wire::bare(world.address()).await;
-    connection.acknowledges = false;
-    connection.send(PREFACE).await;
-    connection.find(SETTINGS).await;
-    world.pass(60 * SECOND);
-    connection.find(GOAWAY).await;
-    world.pass(SECOND);
-    connection.rest().await;
-    assert_eq!(world.ended("idle_timeout").await, 1);
-}
-
-#[tokio::test]
 async fn http2_pings_keep_no_connection_alive() {
     let world = World::new().await;
     let mut connection = Wire::open(world.address()).await;
@@ -176,20 +162,6 @@ async fn http2_pings_keep_no_connection_alive() {
     world.pass(SECOND);
     connection.find(GOAWAY).await;
     connection.rest().await;
-}
-
-#[tokio::test]
-async fn http2_a_client_that_opens_no_stream_window_is_cut_off_at_the_write_timeout() {
-    let world = World::new().await;
-    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    connection.send(&request(1, &get("/docs", &[]))).await;
-    connection.find(HEADERS).await;
-    world.pass(WRITE_LESS_A_MOMENT);
-    connection.settled().await;
-    assert_eq!(world.ended("write_timeout").await, 0);
-    world.pass(MOMENT);
-    assert!(connection.rest().await.iter().all(|read| read.kind != DATA));
-    assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -257,23 +229,6 @@ async fn http2_a_client_that_opens_no_connection_window_is_cut_off_at_the_write_
     world.pass(MOMENT);
     connection.rest().await;
     assert_eq!((read, world.ended("write_timeout").await), (65_535, 1));
-}
-
-#[tokio::test]
-async fn http2_an_unfinished_head_is_cut_off_as_an_idle_connection() {
-    let world = World::new().await;
-    let mut connection = Wire::open(world.address()).await;
-    connection.acknowledges = false;
-    connection.settled().await;
-    let block = block(&get("/healthz", &[]));
-    connection
-        .send(&frame(HEADERS, END_STREAM, 1, &block[..10]))
-        .await;
-    world.pass(60 * SECOND);
-    connection.find(GOAWAY).await;
-    world.pass(SECOND);
-    connection.rest().await;
-    assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@
 mod client_limits;
 mod deadlines;
 mod floods;
-mod head_sizes;
 mod heads;
 pub mod http2_client;
 mod parity;
@@ -27,7 +26,6 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
-pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
@@ -38,7 +36,6 @@ pub const CONTINUATION: u8 = 9;
 pub const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
-pub const PADDED: u8 = 8;
 
 /// The default maximum frame payload.
 const LARGEST: usize = 16_384;

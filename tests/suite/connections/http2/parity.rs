@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
-
 use super::http2_client::Http2Client;
 use crate::client::Response;
 use crate::world::{World, good};
@@ -117,26 +115,6 @@ async fn http2_responses_equal_those_of_http_1_1() {
 }
 
 #[tokio::test]
-async fn http2_entitlement_errors_equal_those_of_http_1_1() {
-    let world = World::with(WIDE, good).await;
-    let key = world.customer("free").await.key;
-    let client = world.http2_client().await;
-    let target = "/api/v1/models?period=latest";
-    let response = world
-        .over(&client, "GET", target, &[("x-api-key", &key)])
-        .await;
-    let plain = world.get(target).header("X-API-Key", &key).send().await;
-    assert_eq!(
-        (response.status, response.code()),
-        (403, "latest_requires_plan".into())
-    );
-    assert_eq!(
-        (comparable_body(&response), comparable_headers(&response)),
-        (comparable_body(&plain), comparable_headers(&plain))
-    );
-}
-
-#[tokio::test]
 async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
@@ -152,7 +130,7 @@ async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     assert_eq!((response.status, remaining(response)), (200, day - 1));
     world.pass(std::time::Duration::from_mins(2));
     let client = world.http2_client().await;
-    let plain = world.get("/api/v1/models").key(&key).send().await;
+    let plain = world.get_by(&key, "/api/v1/models").await;
     assert_eq!((plain.status, remaining(plain)), (200, day - 2));
     // A free key has one request a minute across both protocols.
     let response = world
@@ -164,34 +142,6 @@ async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     );
     assert_eq!(response.header("x-ratelimit-resource"), "minute");
     assert!(!client.is_over());
-}
-
-#[tokio::test]
-async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
-    let world = World::with(WIDE, good).await;
-    let key = world.customer("enterprise").await.key;
-    let client = world.http2_client().await;
-    world.over(&client, "GET", "/healthz", &[]).await;
-    world.backend.hold();
-    let request = |number: usize| {
-        let world = &world;
-        let client = &client;
-        let key = &key;
-        async move {
-            let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
-            world
-                .over(client, "GET", &target, &[("x-api-key", key)])
-                .await
-                .status
-        }
-    };
-    let (response, ()) = tokio::join!(join_all((0..100).map(request)), async {
-        world.backend.has_received(2).await;
-        world.backend.open();
-    });
-    assert_eq!(response, [200; 100]);
-    assert_eq!(world.backend.received().len(), 100);
-    assert_eq!(world.counted("scoregate_connections").await, 1);
 }
 
 #[tokio::test]

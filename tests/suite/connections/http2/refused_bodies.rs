@@ -1,7 +1,6 @@
 //! What remains of a connection after the body of a request was refused.
 
 use super::{StreamOutcome, Wire, fields, opening};
-use crate::client::Connection;
 use crate::mcp::session::post;
 use crate::world::{World, good};
 
@@ -13,7 +12,7 @@ async fn http2_a_connection_whose_body_is_refused_ends_once_it_is_answered_and_w
     let mut others = Vec::new();
     while world.counted("scoregate_bodies_refused_total").await == 0 {
         for _ in 0..20 {
-            let mut connection = Connection::open(world.address()).await;
+            let mut connection = world.connect().await;
             connection.write(unfinished.as_bytes()).await;
             others.push(connection);
         }

@@ -2,7 +2,7 @@
 //! the load on the backend, compared with fixed times to live.
 //!
 //! It is the real program over real sockets with a simulated clock. All work of one second ends before the next, so
-//! the same seed gives the same table. Each run simulates half a day; `SCOREGATE_FULL=1` simulates the week. Latencies are
+//! the same seed gives the same table. Each run simulates four hours; `SCOREGATE_FULL=1` simulates the week. Latencies are
 //! not measured.
 
 mod rng;
@@ -34,7 +34,7 @@ struct Size {
 }
 
 const SMALL: Size = Size {
-    hours: 12,
+    hours: 4,
     customers: 1,
 };
 const FULL: Size = Size {
@@ -161,7 +161,7 @@ impl Simulation {
         let world = World::with(&settings, move |received| script.respond(received)).await;
         let mut customers = Vec::new();
         for _ in 0..size.customers {
-            customers.push((world.paid().await, Connection::open(world.address()).await));
+            customers.push((world.paid().await, world.connect().await));
         }
         let at_rest = Arc::strong_count(&world.running.gateway().engine.fetcher);
         Self {

@@ -246,6 +246,7 @@ async fn check_no_leak(format: &str) {
     keys.run(&["revoke", &application, "--key", &ours]).with(0);
     to_side_port(side, &canaries[0], &application).await;
     let ended = program.stop().with(0);
+    assert!(!ended.out.contains(TOKEN) && !ended.err.contains(TOKEN));
     for canary in &canaries {
         canary.is_not_in("the access log", ended.out.as_bytes());
         canary.is_not_in("the log", ended.err.as_bytes());

@@ -138,3 +138,32 @@ pub const CONNECTIONS: &[Row] = &[
     closes("a response", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n{INNER}", BARE),
     closes("a PROXY header from an untrusted peer", b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n{INNER}", BARE),
 ];
+
+/// The plain forms of what the other tables vary: bodies, lengths, codings and hosts.
+#[rustfmt::skip]
+pub const PLAIN: &[Row] = &[
+    closes("a body", b"{GET}Content-Length: 5\r\n\r\nhello", BAD),
+    closes("a body that is a request", b"{GET}Content-Length: 90\r\n\r\n{INNER}", BAD),
+    closes("a body that is part of a request", b"{GET}Content-Length: 5\r\n\r\n{INNER}", BAD),
+    closes("a body on a HEAD", b"HEAD /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\nContent-Length: 5\r\n\r\nhello", BAD),
+    closes("a body on an OPTIONS", b"OPTIONS / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", BAD),
+    closes("a body on a page", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", BAD),
+    closes("two different lengths, 0 first", b"{GET}Content-Length: 0\r\nContent-Length: 5\r\n\r\n{INNER}", BARE),
+    closes("no length", b"{GET}Content-Length:\r\n\r\n{INNER}", BARE),
+    closes("a length with a sign", b"{GET}Content-Length: +0\r\n\r\n{INNER}", BARE),
+    closes("a length beyond 64 bits", b"{GET}Content-Length: 18446744073709551616\r\n\r\n{INNER}", BARE),
+    closes("chunks", b"{GET}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", BAD),
+    closes("an unsupported coding before it", b"{GET}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", BAD),
+    closes("an unsupported coding after it", b"{GET}Transfer-Encoding: chunked, gzip\r\n\r\n{INNER}", BARE),
+    closes("identity alone", b"{GET}Transfer-Encoding: identity\r\n\r\n{INNER}", BARE),
+    closes("the coding over HTTP/1.0", b"GET /api/v1/models HTTP/1.0\r\nHost: a\r\nX-API-Key: {KEY}\r\nTransfer-Encoding: chunked\r\n\r\n{INNER}", BARE),
+    closes("a TLS handshake", b"\x16\x03\x01\x02\0\x01\0", BARE),
+    closes("no version", b"GET /api/v1/models\r\nHost: a\r\n\r\n{INNER}", BARE),
+    closes("no host", b"{LINE}X-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("an empty host", b"{LINE}Host:\r\nX-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("a list of hosts", b"{LINE}Host: a, b\r\nX-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("a user before the host", b"{LINE}Host: user@a\r\nX-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("a path after the host", b"{LINE}Host: a/x\r\nX-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("two different hosts", b"{LINE}Host: a\r\nHost: b\r\nX-API-Key: {KEY}\r\n\r\n{INNER}", BAD),
+    closes("two hosts over HTTP/1.0", b"GET /api/v1/models HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n{INNER}", BAD),
+];

@@ -22,7 +22,7 @@ use crate::raw::{After, is_codec_response};
 use row::{INDEX, MODELS, NO_BODY, Row, complete, expanded};
 use server::{TestServer, Wire};
 
-const TABLES: [&[Row]; 12] = [
+const TABLES: [&[Row]; 13] = [
     message_framing::LENGTHS,
     message_framing::CODINGS,
     message_framing::CONNECTIONS,
@@ -35,6 +35,7 @@ const TABLES: [&[Row]; 12] = [
     hosts::HOSTS,
     keys::KEYS,
     ignored_headers::IGNORED,
+    message_framing::PLAIN,
 ];
 
 /// A row without a response fails after this time.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::balances::own;
-use crate::client::Connection;
 use crate::ports::ReservedPort;
 use crate::world::{World, good};
 
@@ -32,7 +31,7 @@ async fn no_request_waits_for_a_collector_that_never_responds_and_lost_spans_are
     let (world, collector) = world(1).await;
     collector.always(CollectorAct::Hang);
     let customer = world.customer_with("pro", own(1_000_000, 1_000_000)).await;
-    let mut connection = Connection::open(world.address()).await;
+    let mut connection = world.connect().await;
     // The clock stands still: a request that waited for a timeout would not end.
     for _ in 0..REQUESTS {
         assert_eq!(
