@@ -16,7 +16,7 @@ pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
 }
 
 /// The value that a t variable exceeds with the probability `tail`, which is below one half.
-pub fn quantile(tail: f64, df: f64) -> f64 {
+pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
     let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
     let mut t = first_guess(tail, df, scale);
     // Two or three steps in practice; the range is only a limit.
