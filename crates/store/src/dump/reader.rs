@@ -66,9 +66,9 @@ impl DumpReader {
             }
             let text = self.next_text()?;
             let line: Map<String, Value> = json::read(&text).map_err(|bad| self.wrong(&bad))?;
-            let Some((name, content)) = line.into_iter().next() else {
-                return Err(self.wrong(&"it is empty"));
-            };
+            let is_one = line.len() == 1;
+            let first = line.into_iter().next().filter(|_| is_one);
+            let (name, content) = first.ok_or_else(|| self.wrong(&"it is not one row"))?;
             if name == END {
                 self.complete(content)?;
                 continue;

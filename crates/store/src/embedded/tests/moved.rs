@@ -111,6 +111,11 @@ fn a_row_that_does_not_fit_its_table_is_refused_although_the_checksum_is_right()
         ),
         (
             "{\"status_minutes\":",
+            "{\"colours\":{},\"status_minutes\":",
+            "it is not one row",
+        ),
+        (
+            "{\"status_minutes\":",
             "{\"colours\":",
             "the table colours is unknown",
         ),
