@@ -57,9 +57,18 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let limit = HeadLimit::default();
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
-        answer(request, peer, activity, &limit, context)
+        let (head, body) = request.into_parts();
+        // Decided before the codec reads on.
+        let may_continue =
+            !body.is_end_stream() && limit.body_follows(context.size_before_next(&head, &body));
+        let connection = BodyConnection {
+            peer,
+            trust: activity.trust(),
+            may_continue,
+        };
+        answer(head, body, connection, activity, &limit, context)
     });
     let ended = timer
         .run(serve_heads(
@@ -91,31 +100,25 @@ where
     }
 }
 
-/// Answers one request. Takes it whole: split by the caller, its head would be moved once more.
+/// Answers one request.
 async fn answer(
-    request: Request<Incoming>,
-    peer: Peer,
+    head: http::request::Parts,
+    body: Incoming,
+    connection: BodyConnection<'_>,
     activity: &ConnectionActivity,
     limit: &HeadLimit,
     context: &ConnectionContext,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
-        let connection = BodyConnection {
-            peer,
-            trust: activity.trust(),
-            may_continue,
-        };
         let before_waiting = &mut |_| {};
         let answer = service.answer(context, &head, body, connection, before_waiting);
         Box::pin(answer).await
     } else {
         let gateway = context.gateway.load();
         gateway
-            .handle(&head, has_body, peer, activity.trust())
+            .handle(&head, has_body, connection.peer, connection.trust)
             .await
     };
     let is_the_last = activity.response_complete();
