@@ -1,10 +1,11 @@
 """Section "Differences between models": ranks, comparisons, and the noise that models share."""
 
 import math
+from copy import copy
 
-from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
+from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_PEERS, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
                     ar_share, changed, correlation_of)
-from .numbers import increasing_root, mean, published_score, rounded, t_below, t_quantile
+from .numbers import increasing_root, mean, published_score, rounded, sample_variance, t_below, t_quantile
 from .runs import SORT_SCORES
 
 NEGLIGIBLE = 1e-18
@@ -74,17 +75,27 @@ class Difference:
         self.least, self.effects = max(ea.least, eb.least), (ea.effect - eb.effect) ** 2
         self.lowest = min(ea.freedom, eb.freedom)
         self.opposed = (math.sqrt(ea.variance) + math.sqrt(eb.variance)) ** 2
-        gain, variance, self.freedom = 0.0, ea.variance + eb.variance, self.lowest
+        gain, self.noise, self.freedom, self.rounds = 0.0, ea.variance + eb.variance, self.lowest, 0
         if (a.start, a.end, residuals[0].length) == (b.start, b.end, residuals[1].length):
             moved, n = shared_rounds(residuals, (a, b))
             if n and paired.is_known:
-                gain = moved
-                variance, self.freedom = paired.variance(n, a.end)
-        self.value, self.error = self.plain + gain, self.error_of(variance)
+                gain, self.rounds = moved, n
+                self.noise, self.freedom = paired.variance(n, a.end)
+        self.noise = max(self.noise, self.least)
+        self.value, self.error = self.plain + gain, self.error_of(self.noise)
         self.below, self.above = ea.below + eb.above, ea.above + eb.below
 
     def error_of(self, variance):
         return math.sqrt(max(variance, self.least) + self.effects)
+
+    def combined(self, usual):
+        """The same with the usual noise of the ranking."""
+        if usual is None or not self.rounds:
+            return self
+        found, (variance, freedom) = copy(self), usual
+        found.freedom = freedom + self.freedom
+        found.error = self.error_of((freedom * variance / self.rounds + self.freedom * self.noise) / found.freedom)
+        return found
 
     def bounds(self, tail):
         square = (t_quantile(self.freedom, tail) * self.error) ** 2
@@ -118,6 +129,16 @@ def shared_rounds(residuals, scores):
         known = [value for value in own if value is not None]
         moved.append(mean(shared) - mean(known) if score.rounds > len(both) else 0.0)
     return moved[0] - moved[1], min(len(both), *(score.rounds for score in scores))
+
+
+def usual_noise(differences):
+    """The variance of a round of the usual difference, and its degrees of freedom; None with too few."""
+    known = [one for one in differences if one is not None and one.rounds]
+    if len(known) < LEAST_PEERS:
+        return None
+    logarithms = [math.log(one.noise * one.rounds) + 1 / one.freedom for one in known]
+    excess = sample_variance(logarithms) - mean([2 / one.freedom for one in known])
+    return math.exp(mean(logarithms)), 2 / max(excess, 2 / MOST_FREEDOM)
 
 
 def below(z):
@@ -192,6 +213,8 @@ class Ranks:
         models = [model for model in listed if self.is_known(model, period, sort_by)]
         pairs = {(a, b): self.difference(models[a], models[b], period, sort_by)
                  for b in range(len(models)) for a in range(b)}
+        usual = usual_noise([pairs[at, at + 1] for at in range(len(models) - 1)])
+        pairs = {pair: one.combined(usual) for pair, one in pairs.items()}
         better, worse, tail = [0] * len(models), [0] * len(models), joint_tail(range(len(models)))
         sure = [pair for pair, one in pairs.items() if one.is_sure(tail)]
         while sure:

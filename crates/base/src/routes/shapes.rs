@@ -70,12 +70,12 @@ pub const RANKING: &[ItemField] = &[
     maybe(
         "rankLower",
         Integer,
-        "Best rank by this score that the data allows, with 95 % confidence.",
+        "Best rank by this score that the data allows, with 95 % confidence for all models together.",
     ),
     maybe(
         "rankUpper",
         Integer,
-        "Worst rank by this score that the data allows, with 95 % confidence.",
+        "Worst rank by this score that the data allows, with 95 % confidence for all models together.",
     ),
     maybe(
         "tiedWithNext",
@@ -251,7 +251,7 @@ pub const INDEX: &[ItemField] = &[
     maybe(
         "bestModel",
         Text,
-        "Identifier of the model with the highest score.",
+        "Identifier of the model whose score has the highest lower bound.",
     ),
     field(
         "history",
@@ -412,7 +412,7 @@ pub const RECOMMENDATION: &[ItemField] = &[
     maybe(
         "tied",
         Texts,
-        "Identifiers of the alternatives that may be as good; absent for `budget` and `fast`.",
+        "Identifiers of all other models that may be as good; absent for `budget` and `fast`.",
     ),
 ];
 

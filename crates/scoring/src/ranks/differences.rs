@@ -13,7 +13,7 @@ use crate::model_state::ModelState;
 use crate::noise::round_noise::ratio;
 use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
 use crate::score_noise::{EdgeReach, UncertainScore};
-use crate::statistics::Spread;
+use crate::statistics::{SampleSums, Spread};
 use crate::student::{self, TailQuantiles};
 
 /// A score that can be compared with those of other models.
@@ -46,6 +46,10 @@ pub(crate) struct ScoreDifference {
     spread: Spread,
     edge: EdgeReach,
 }
+
+/// The variance of a round of the usual difference of a ranking; its degrees of freedom are the more, the more alike they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UsualNoise(Spread);
 
 /// How sure it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +101,7 @@ impl<'a> ComparedScore<'a> {
     /// This score less another.
     pub(crate) fn less(&self, other: &Self) -> ScoreDifference {
         let noise = NoiseOfPair::default();
-        self.less_with(other, self.shared(other), &noise)
+        self.less_with(other, self.shared(other), &noise, None)
     }
 
     /// How sure it is that this score is above another, by the quantiles of all comparisons and of a single one. Most scores are so
@@ -108,6 +112,7 @@ impl<'a> ComparedScore<'a> {
         other: &Self,
         [all, single]: [&TailQuantiles; 2],
         noise: &NoiseOfPair<'a>,
+        usual: Option<UsualNoise>,
     ) -> Separation {
         let spreads = [self.spread, other.spread];
         let df = self.spread.df.min(other.spread.df);
@@ -122,24 +127,33 @@ impl<'a> ComparedScore<'a> {
             return Separation::Sure;
         }
         let shared = self.shared(other);
-        if let Some(SharedRounds { count, gain }) = shared {
-            let squares = self.squares(other, noise);
-            let least = self.residuals.least_variance(squares) * ratio(1, count);
-            let alone: f64 = spreads.iter().map(|spread| spread.variance).sum();
-            let least = Spread {
-                variance: least.min(alone),
-                df: method::NOISE_FREEDOM_MOST,
-            };
-            // Without a noise of the pair, the gain does not count.
-            if !self
-                .difference(other, gain.max(0.0), least)
-                .is_beyond(single)
-            {
-                return Separation::Unsure;
-            }
+        if shared.is_some_and(|shared| !self.may_exceed(other, shared, single, noise, usual)) {
+            return Separation::Unsure;
         }
-        self.less_with(other, shared, noise)
+        self.less_with(other, shared, noise, usual)
             .separation([all, single])
+    }
+
+    /// Whether it is above the other beyond the bound with the least noise that the pair may have in these rounds.
+    fn may_exceed(
+        &self,
+        other: &Self,
+        SharedRounds { count, gain }: SharedRounds,
+        single: &TailQuantiles,
+        noise: &NoiseOfPair<'a>,
+        usual: Option<UsualNoise>,
+    ) -> bool {
+        let squares = self.squares(other, noise);
+        let least = self.residuals.least_variance(squares) * ratio(1, count);
+        let alone = self.spread.variance + other.spread.variance;
+        let usual = usual.map_or(f64::INFINITY, |usual| usual.0.variance * ratio(1, count));
+        let least = Spread {
+            variance: least.min(alone).min(usual),
+            df: 2.0 * method::NOISE_FREEDOM_MOST,
+        };
+        // Without a noise of the pair, the gain does not count.
+        self.difference(other, gain.max(0.0), least)
+            .is_beyond(single)
     }
 
     /// The rounds that both have; `None` without any, or if the scores are of different hours.
@@ -195,12 +209,11 @@ impl<'a> ComparedScore<'a> {
         other: &Self,
         shared: Option<SharedRounds>,
         noise: &NoiseOfPair<'a>,
+        usual: Option<UsualNoise>,
     ) -> ScoreDifference {
-        let paired =
-            || PairedNoise::of(self.residuals, other.residuals, self.squares(other, noise));
         let of_pair = shared.and_then(|SharedRounds { count, gain }| {
-            let noise = noise.noise.get_or_init(paired).as_ref()?;
-            let spread = noise.of_mean_before(self.score.basis.range.to, count);
+            let own = self.noise_of_pair(other, count, noise)?;
+            let spread = usual.map_or(own, |usual| usual.combined(own, count));
             Some(self.difference(other, gain, spread))
         });
         of_pair.unwrap_or_else(|| {
@@ -209,6 +222,24 @@ impl<'a> ComparedScore<'a> {
                 df: self.spread.df.min(other.spread.df),
             };
             self.difference(other, 0.0, alone)
+        })
+    }
+
+    /// The noise of the mean difference in so many rounds that both have; `None` if they show none.
+    fn noise_of_pair(
+        &self,
+        other: &Self,
+        rounds: usize,
+        noise: &NoiseOfPair<'a>,
+    ) -> Option<Spread> {
+        let paired =
+            || PairedNoise::of(self.residuals, other.residuals, self.squares(other, noise));
+        let noise = noise.noise.get_or_init(paired).as_ref()?;
+        let spread = noise.of_mean_before(self.score.basis.range.to, rounds);
+        let least = self.score.basis.least.max(other.score.basis.least);
+        Some(Spread {
+            variance: spread.variance.max(least),
+            df: spread.df,
         })
     }
 
@@ -229,6 +260,40 @@ impl<'a> ComparedScore<'a> {
                 below: one.edge.below + other.edge.above,
                 above: one.edge.above + other.edge.below,
             },
+        }
+    }
+}
+
+impl UsualNoise {
+    /// That of these pairs of scores; `None` with too few.
+    pub(super) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
+        let noises = pairs.filter_map(|[one, other]| {
+            let count = one.shared(other)?.count;
+            let noise = one.noise_of_pair(other, count, &NoiseOfPair::default())?;
+            // A variance with these degrees of freedom is that much too small at its mean logarithm.
+            Some([
+                (noise.variance * ratio(count, 1)).ln() + 1.0 / noise.df,
+                2.0 / noise.df,
+            ])
+        });
+        let noises: Vec<[f64; 2]> = noises.collect();
+        let logarithms: SampleSums = noises.iter().map(|[logarithm, _]| *logarithm).collect();
+        let by_chance: SampleSums = noises.iter().map(|[_, variance]| *variance).collect();
+        let excess = logarithms.variance()? - by_chance.mean()?;
+        Some(Self(Spread {
+            variance: logarithms.mean()?.exp(),
+            df: 2.0 / excess.max(2.0 / method::NOISE_FREEDOM_MOST),
+        }))
+        .filter(|_| noises.len() >= method::PEERS_LEAST)
+    }
+
+    /// The noise of a pair in so many rounds, with that of the others.
+    fn combined(self, own: Spread, rounds: usize) -> Spread {
+        let df = self.0.df + own.df;
+        let usual = self.0.variance * ratio(1, rounds);
+        Spread {
+            variance: (self.0.df * usual + own.df * own.variance) / df,
+            df,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use scoregate_base::routes::Period;
 
-use super::differences::{ComparedScore, NoiseOfPair, Separation};
+use super::differences::{ComparedScore, NoiseOfPair, Separation, UsualNoise};
 use super::joint_tail::joint_tail;
 use super::parallel;
 use crate::measure::Measure;
@@ -25,6 +25,7 @@ struct Ranking<'a> {
     listed: usize,
     /// For all comparisons together, and for a single one.
     quantiles: [TailQuantiles; 2],
+    usual: Option<UsualNoise>,
     open: Vec<OpenPair>,
 }
 
@@ -77,35 +78,44 @@ fn rank_bounds(models: &[ModelState], measure: Measure) -> [Vec<Option<RankBound
     rankings.map(Ranking::bounds)
 }
 
+impl<'a> RankedScore<'a> {
+    /// The score of a model; `None` if its uncertainty is unknown, or if it has too few rounds.
+    fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
+        let score = ComparedScore::of(model, period, measure)?;
+        let published = model.over(period).published(measure)?.score;
+        let ranked = Self {
+            published,
+            score,
+            above: 0,
+            below: 0,
+        };
+        (!ranked.score.has_few_rounds()).then_some(ranked)
+    }
+}
+
 impl<'a> Ranking<'a> {
     fn of(models: &'a [ModelState], period: Period, measure: Measure) -> Self {
-        let published = |model: &ModelState| Some(model.over(period).published(measure)?.score);
-        let ranked = |model: &'a ModelState| {
-            let score = ComparedScore::of(model, period, measure)?;
-            Some(RankedScore {
-                published: published(model)?,
-                score,
-                above: 0,
-                below: 0,
-            })
-            .filter(|ranked| !ranked.score.has_few_rounds())
-        };
-        let scores: Vec<Option<RankedScore<'a>>> = models.iter().map(ranked).collect();
-        let known = |index: &usize| scores.get(*index).is_some_and(Option::is_some);
-        let mut order: Vec<usize> = (0..scores.len()).filter(known).collect();
-        let merit = |index: usize| Some(scores.get(index)?.as_ref()?.published);
-        // Published scores are no negative zeros, and without one a model is not in the order.
-        order.sort_by_key(|index| merit(*index).map(|score| Reverse(score.to_bits())));
-        let earlier: Vec<usize> = (0..order.len()).collect();
+        let is_listed = |model: &&ModelState| model.over(period).published(measure).is_some();
+        let scores: Vec<Option<RankedScore<'a>>> = models
+            .iter()
+            .map(|model| RankedScore::of(model, period, measure))
+            .collect();
+        let mut known: Vec<(usize, &RankedScore<'a>)> = (0..)
+            .zip(&scores)
+            .filter_map(|(index, score)| Some((index, score.as_ref()?)))
+            .collect();
+        // Published scores are no negative zeros.
+        known.sort_by_key(|(_, score)| Reverse(score.published.to_bits()));
+        let neighbours = known.iter().zip(known.iter().skip(1));
+        let usual = UsualNoise::of(neighbours.map(|(one, next)| [&one.1.score, &next.1.score]));
+        let earlier: Vec<usize> = (0..known.len()).collect();
         let tails = [joint_tail(&earlier), method::INTERVAL_TAIL];
         Self {
+            order: known.into_iter().map(|(index, _)| index).collect(),
             scores,
-            order,
-            listed: models
-                .iter()
-                .filter(|model| published(model).is_some())
-                .count(),
+            listed: models.iter().filter(is_listed).count(),
             quantiles: tails.map(TailQuantiles::of),
+            usual,
             open: Vec::new(),
         }
     }
@@ -124,7 +134,9 @@ impl<'a> Ranking<'a> {
             [second, first]
         };
         let quantiles = self.quantiles.each_ref();
-        let separation = better.score.separation(&worse.score, quantiles, noise);
+        let separation = better
+            .score
+            .separation(&worse.score, quantiles, noise, self.usual);
         let [better, worse] = if is_first { [one, other] } else { [other, one] };
         match separation {
             Separation::Sure => self.separate(better, worse),
