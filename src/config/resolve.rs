@@ -182,6 +182,35 @@ mod tests {
     }
 
     #[test]
+    fn a_month_is_a_number_of_requests_with_a_day_on_which_it_begins() {
+        let found = |setting: &str| {
+            problems(&format!(
+                "upstream = \"built-in\"\n[tiers.gold]\nminute = 1\nday = 2\npaid = true\n{setting}"
+            ))
+        };
+        assert_eq!(found("month = 3\nmonth_anchor = 31"), Vec::<String>::new());
+        for (setting, path, remedy) in [
+            ("month = 0", "tiers.gold.month:", "an integer from 1"),
+            (
+                "month = 3\nmonth_anchor = 32",
+                "tiers.gold.month_anchor:",
+                "1 to 31",
+            ),
+            (
+                "month_anchor = 15",
+                "tiers.gold.month_anchor:",
+                "set month too",
+            ),
+        ] {
+            let lines = found(setting);
+            let is_named = lines
+                .iter()
+                .any(|line| line.starts_with(path) && line.contains(remedy));
+            assert!(is_named && lines.len() == 1, "{setting}: {lines:#?}");
+        }
+    }
+
+    #[test]
     fn a_configuration_without_an_upstream_is_rejected() {
         assert!(
             problems("")

@@ -5,9 +5,11 @@ use scoregate_base::routes::EndpointTable;
 use super::settings::SETTINGS;
 
 /// Settings in a table of `tiers`.
-const TIER_SETTINGS: [&str; 8] = [
+const TIER_SETTINGS: [&str; 10] = [
     "minute",
     "day",
+    "month",
+    "month_anchor",
     "paid",
     "periods",
     "history",

@@ -19,7 +19,13 @@ pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
         minute,
         "",
     );
-    format!("<dl class=\"quotas\">\n{today}{last_minute}</dl>\n")
+    let month = usage.month.map(|month| {
+        let until = format!("Resets at {}.", time(month.ends_at));
+        let label = format!("Requests by {name} this month");
+        quota("This month", &label, (month.used, month.limit), &until)
+    });
+    let month = month.unwrap_or_default();
+    format!("<dl class=\"quotas\">\n{today}{month}{last_minute}</dl>\n")
 }
 
 fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> String {

@@ -90,6 +90,19 @@ pub struct CurrentUsage {
     pub minute_used: u32,
     /// The limit of a minute.
     pub minute_limit: u32,
+    /// The month, if it is limited and its use is known.
+    pub month: Option<MonthUsage>,
+}
+
+/// The use of an application in its month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonthUsage {
+    /// Requests charged.
+    pub used: u32,
+    /// The quota.
+    pub limit: u32,
+    /// When it ends.
+    pub ends_at: Wall,
 }
 
 /// An application in the list of an account.
