@@ -185,7 +185,9 @@ impl Account {
         let hit = match rule {
             LimitRule::Minute => minute,
             LimitRule::Day => day,
-            LimitRule::Guard | LimitRule::Month => state.limit_status(rule, limits, now),
+            LimitRule::Guard | LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
+                state.limit_status(rule, limits, now)
+            }
         };
         [minute, day, hit]
     }

@@ -12,7 +12,7 @@ use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteShare, NodeTotals, Period, ReturnedUnits, ShareTokens, WindowUnits,
+    Limits, MinuteShare, NodeTotals, ReturnedUnits, Scope, ShareTokens, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -159,9 +159,11 @@ impl AccountState {
             }
         };
         self.balance = balance;
-        // Other gateways may have returned units since the last lease, so a refusal by the quota is not final.
+        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a refusal by
+        // the quota is not final.
+        let is_shared = spent.is_some_and(|window| window.row().scope == Scope::Owner);
         let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
-            && gateways.is_some()
+            && (gateways.is_some() || is_shared)
             && balance.day.may_gain(limits.day)
             && ledger == LeaseAvailability::Reachable;
         if may_gain && asks(self.returned_units(), now.mono) {
@@ -411,14 +413,14 @@ impl AccountState {
 
     /// Status of one rule.
     pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        match rule.row().period {
-            Period::Minute => match self.known_share() {
+        match rule {
+            LimitRule::Minute => match self.known_share() {
                 Some(share) => self.balance.shared_minute_status(share, limits, now),
                 None => self.balance.minute_status(limits, now),
             },
-            Period::Guard => self.balance.guard_status(limits, now),
-            Period::Day => self.balance.day_status(limits, now),
-            Period::Month => {
+            LimitRule::Guard => self.balance.guard_status(limits, now),
+            LimitRule::Day => self.balance.day_status(limits, now),
+            LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
                 let windows = self.window_statuses(limits, now);
                 let found = windows.into_iter().find(|status| status.rule == rule);
                 // A rule that refuses is known.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{CalendarQuota, LimitRule, Limits};
+use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, Scope};
 use scoregate_base::plans::{Rights, Tier, TierIndex};
 use scoregate_store::{AssumedTerms, NoticeTier, OwnLimits, notice_kinds};
 
@@ -145,10 +145,15 @@ impl Terms {
         }
     }
 
-    /// The `RateLimit-Policy` header of a day, with the windows that contain it. Their lengths differ.
-    pub(crate) fn policy_on(&self, day: Day) -> HeaderValue {
+    /// The `RateLimit-Policy` header of a day, with the windows that contain it. Their lengths differ. Limits of owners are in
+    /// force only if their status is `known`.
+    pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
         let mut policy = self.policy.as_bytes().to_vec();
         for CalendarQuota { window, quota } in self.limits.calendar.around(day) {
+            let is_known = known.iter().any(|status| status.rule == window.rule);
+            if window.rule.row().scope == Scope::Owner && !is_known {
+                continue;
+            }
             let name = window.rule.name();
             let part = format!(", \"{name}\";q={quota};w={}", window.seconds());
             policy.extend(part.into_bytes());

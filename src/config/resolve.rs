@@ -199,7 +199,7 @@ mod tests {
             (
                 "month_anchor = 15",
                 "tiers.gold.month_anchor:",
-                "set month too",
+                "set month or owner_month too",
             ),
         ] {
             let lines = found(setting);

@@ -5,11 +5,13 @@ use scoregate_base::routes::EndpointTable;
 use super::settings::SETTINGS;
 
 /// Settings in a table of `tiers`.
-const TIER_SETTINGS: [&str; 10] = [
+const TIER_SETTINGS: [&str; 12] = [
     "minute",
     "day",
     "month",
     "month_anchor",
+    "owner_day",
+    "owner_month",
     "paid",
     "periods",
     "history",

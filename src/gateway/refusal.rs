@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::accounts::{KeyFault, Shortage};
-use scoregate_base::limits::{LimitRule, LimitStatus, Period};
+use scoregate_base::limits::{LimitRule, LimitStatus, Period, Scope};
 use scoregate_base::plans::{PeriodSet, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param};
@@ -275,12 +275,15 @@ impl Refusal {
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
             Self::PlanRequired(gap) => gap.message(tiers),
             Self::KeyMissing(misplaced) => misplaced.message(),
-            Self::Limited(rule) => match rule.row().period {
-                Period::Day => quota_is_spent(limit_status, "daily"),
-                Period::Month => quota_is_spent(limit_status, "monthly"),
-                Period::Minute => used_up(limit_status, " request"),
-                Period::Guard => used_up(limit_status, " refused request"),
-            },
+            Self::Limited(rule) => {
+                let row = rule.row();
+                match row.period {
+                    Period::Day => quota_is_spent(limit_status, "daily", row.scope),
+                    Period::Month => quota_is_spent(limit_status, "monthly", row.scope),
+                    Period::Minute => used_up(limit_status, " request"),
+                    Period::Guard => used_up(limit_status, " refused request"),
+                }
+            }
             Self::TooManyRefusals => used_up(limit_status, " refused request"),
             Self::TooManyPages { retry_after } => {
                 let wait = whole_seconds(*retry_after);
@@ -368,7 +371,11 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
 }
 
 /// Concatenated for the same reason.
-fn quota_is_spent(limit_status: &LimitStatus, period: &str) -> String {
+fn quota_is_spent(limit_status: &LimitStatus, period: &str, scope: Scope) -> String {
+    let whose = match scope {
+        Scope::Application => "",
+        Scope::Owner => " for all applications of the account",
+    };
     [
         "Wait until ",
         &limit_status.reset.rfc3339(),
@@ -378,6 +385,7 @@ fn quota_is_spent(limit_status: &LimitStatus, period: &str) -> String {
         itoa::Buffer::new().format(limit_status.limit),
         " request",
         plural(limit_status.limit),
+        whose,
         " is spent.",
     ]
     .concat()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accounts::Account;
-use crate::pages::account::{CurrentUsage, MonthUsage};
+use crate::pages::account::{CurrentUsage, WindowUsage};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
 use scoregate_base::limits::LimitRule;
@@ -429,14 +429,14 @@ impl Registrar {
             day_ends_at: day.reset,
             minute_used: minute.limit.saturating_sub(minute.remaining),
             minute_limit: minute.limit,
-            month: windows
-                .iter()
-                .find(|status| status.rule == LimitRule::Month)
-                .map(|status| MonthUsage {
+            windows: LimitRule::WINDOWS.map(|rule| {
+                let status = windows.iter().find(|status| status.rule == rule)?;
+                Some(WindowUsage {
                     used: status.limit - status.remaining,
                     limit: status.limit,
                     ends_at: status.reset,
-                }),
+                })
+            }),
         })
     }
 

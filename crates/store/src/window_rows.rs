@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use crate::{LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{
-    CalendarQuota, LimitRule, NodeTotals, Window, WindowTotals, WindowUnits,
+    CalendarQuota, LimitRule, NodeTotals, Scope, Window, WindowTotals, WindowUnits,
 };
 
 /// Identifies a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WindowKey {
-    /// The application.
+    /// The application, or its owner.
     pub(crate) scope: String,
     /// The name of the limit.
     pub(crate) kind: String,
@@ -87,14 +87,18 @@ impl LedgerExchangeReply {
 }
 
 impl WindowKey {
-    /// The row of a window of an application.
-    pub(crate) fn new(report: &LedgerReport, window: &Window) -> Self {
-        Self {
-            scope: report.application.to_string(),
+    /// The row of a window of an application with this owner. `None` for a window of owners if it has none.
+    pub(crate) fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
+        let scope = match window.rule.row().scope {
+            Scope::Application => report.application.to_string(),
+            Scope::Owner => owner?.to_owned(),
+        };
+        Some(Self {
+            scope,
             kind: window.rule.name().into(),
             start: window.start,
             end: window.end,
-        }
+        })
     }
 }
 
@@ -113,11 +117,12 @@ impl WindowRows {
         self.rows.contains_key(key)
     }
 
-    /// Applies a report of a node, for whose day this many units are granted. A report under outdated terms is granted
-    /// nothing.
+    /// Applies a report of a node about an application with this owner, for whose day this many units are granted. A report
+    /// under outdated terms is granted nothing.
     pub(crate) fn apply(
         &mut self,
         report: &LedgerReport,
+        owner: Option<&str>,
         is_outdated: bool,
         granted: u64,
         node: NodeTotals,
@@ -127,7 +132,7 @@ impl WindowRows {
             granted,
             quota: Some(quota),
         }];
-        let mut rows = self.containing(report);
+        let mut rows = self.containing(report, owner);
         totals.extend(rows.iter().map(|(key, row)| WindowTotals {
             granted: row.granted,
             quota: limiting(report, key).map(|limit| limit.quota),
@@ -152,17 +157,15 @@ impl WindowRows {
     }
 
     /// The rows in which units of a report's day count.
-    fn containing(&mut self, report: &LedgerReport) -> Vec<(&WindowKey, &mut WindowRow)> {
-        let scope = report.application.to_string();
-        let first = WindowKey {
-            scope: scope.clone(),
-            kind: String::new(),
-            start: Day::default(),
-            end: Day::default(),
-        };
+    fn containing(
+        &mut self,
+        report: &LedgerReport,
+        owner: Option<&str>,
+    ) -> Vec<(&WindowKey, &mut WindowRow)> {
+        let application = report.application.to_string();
         self.rows
-            .range_mut(first..)
-            .take_while(|(key, _)| key.scope == scope)
+            .iter_mut()
+            .filter(|(key, _)| key.scope == application || Some(key.scope.as_str()) == owner)
             .filter(|(key, _)| key.start <= report.day && report.day < key.end)
             .collect()
     }

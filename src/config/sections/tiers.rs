@@ -104,8 +104,10 @@ impl TierTable<'_, '_> {
         }
         if anchor.is_some() && limits.is_empty() {
             let path = format!("tiers.{}.month_anchor", self.name);
-            self.reading
-                .reject(&path, "set month too: without it no limit has months");
+            self.reading.reject(
+                &path,
+                "set month or owner_month too: without them no limit has months",
+            );
         }
         limits
     }

@@ -101,8 +101,10 @@ impl LimitHeaders {
         if hit.is_some() {
             reported = reported.as_hit(at.started, at.now);
         }
+        let windows = account.window_statuses(limits, at.now);
+        let policy = terms.policy_on(at.now.wall.day(), &windows);
         let mut statuses = vec![minute, day];
-        statuses.extend(account.window_statuses(limits, at.now));
+        statuses.extend(windows);
         for status in &mut statuses {
             if hit == Some(status.rule) {
                 *status = reported;
@@ -111,7 +113,7 @@ impl LimitHeaders {
         Self {
             reported,
             next_token: minute.wait,
-            scope: LimitScope::Windows(statuses, terms.policy_on(at.now.wall.day())),
+            scope: LimitScope::Windows(statuses, policy),
         }
     }
 
@@ -179,6 +181,8 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
         LimitRule::Day => values.text("\"day\";r="),
         LimitRule::Guard => values.text("\"guard\";r="),
         LimitRule::Month => values.text("\"month\";r="),
+        LimitRule::OwnerDay => values.text("\"owner_day\";r="),
+        LimitRule::OwnerMonth => values.text("\"owner_month\";r="),
     };
     values
         .number(limit_status.remaining)

@@ -2,6 +2,7 @@
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::DayEvidence;
+use scoregate_base::limits::LimitRule;
 use scoregate_store::{
     Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
 };
@@ -90,13 +91,13 @@ pub struct CurrentUsage {
     pub minute_used: u32,
     /// The limit of a minute.
     pub minute_limit: u32,
-    /// The month, if it is limited and its use is known.
-    pub month: Option<MonthUsage>,
+    /// The other calendar limits in force whose use is known, in the order of `LimitRule::WINDOWS`.
+    pub windows: [Option<WindowUsage>; LimitRule::WINDOWS.len()],
 }
 
-/// The use of an application in its month.
+/// The use of a calendar limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MonthUsage {
+pub struct WindowUsage {
     /// Requests charged.
     pub used: u32,
     /// The quota.

@@ -60,6 +60,27 @@ pub(in crate::pages) fn page(config: &PagesConfig) -> String {
     })
 }
 
+/// The rules of windows that some tier has.
+fn windows(config: &PagesConfig) -> String {
+    let has = |rule: LimitRule| {
+        let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
+        limits.any(|calendar| calendar.quota(rule).is_some())
+    };
+    let mut rules = String::new();
+    if has(LimitRule::Month) {
+        rules.push_str(MONTH);
+    }
+    if has(LimitRule::OwnerDay) || has(LimitRule::OwnerMonth) {
+        rules.push_str(OWNER);
+    }
+    rules
+}
+
+/// The rule of windows of an account.
+const OWNER: &str = "<dt>Account</dt><dd>On some tiers all applications of an account together also have a number of \\
+responses with data a day or a month. Used up: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \\
+<code>owner_day</code> or <code>owner_month</code>.</dd>\n";
+
 /// The rule of months.
 const MONTH: &str = "<dt>Month</dt><dd>On some tiers also a number of responses with data a month. A response counts in the day and \
 in the month. <a href=\"#endpoint-me\"><code>/me</code></a> shows when your month ends. Used up: \
@@ -76,8 +97,7 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
         "tiers" => tiers(config),
-        "month" if has_months(config) => MONTH.into(),
-        "month" => String::new(),
+        "windows" => windows(config),
         "sample" => {
             let answer = config.sample(Route::Models.endpoint());
             code_block("Response of /models", &sample::pretty(&answer))

@@ -12,6 +12,10 @@ words! {
         Day = "day",
         /// Requests per calendar month: exact.
         Month = "month",
+        /// Requests to all applications of an owner per UTC day: exact.
+        OwnerDay = "owner_day",
+        /// The same per calendar month: exact.
+        OwnerMonth = "owner_month",
         /// Refused requests per minute: a token bucket.
         Guard = "guard",
     }
@@ -50,7 +54,7 @@ pub struct LimitRow {
 
 impl LimitRule {
     /// The calendar limits besides the day. They are absent unless set, and their windows have rows of their own in the ledger.
-    pub const WINDOWS: [Self; 1] = [Self::Month];
+    pub const WINDOWS: [Self; 3] = [Self::Month, Self::OwnerDay, Self::OwnerMonth];
 
     /// The table. Whatever differs between limits follows from their rows.
     pub const fn row(self) -> LimitRow {
@@ -58,6 +62,8 @@ impl LimitRule {
             Self::Minute => LimitRow::new(Scope::Application, Period::Minute),
             Self::Day => LimitRow::new(Scope::Application, Period::Day),
             Self::Month => LimitRow::new(Scope::Application, Period::Month),
+            Self::OwnerDay => LimitRow::new(Scope::Owner, Period::Day),
+            Self::OwnerMonth => LimitRow::new(Scope::Owner, Period::Month),
             Self::Guard => LimitRow::new(Scope::Application, Period::Guard),
         }
     }

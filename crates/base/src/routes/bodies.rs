@@ -140,7 +140,14 @@ pub const TIER: &str = "tier";
 pub const LIMIT: &[ItemField] = &[
     field(
         "name",
-        Words(&["day", "minute", "month", "guard"]),
+        Words(&[
+            "day",
+            "minute",
+            "month",
+            "owner_day",
+            "owner_month",
+            "guard",
+        ]),
         "Name of the limit.",
     ),
     field("quota", Integer, "Allowed requests."),

@@ -11,8 +11,8 @@ const APPLICATION: &[ItemField] = &[
 const ALLOWANCE: &[ItemField] = &[
     field(
         "name",
-        Words(&["minute", "day", "month"]),
-        "Name of the limit. Some tiers have no `month`.",
+        Words(&["minute", "day", "month", "owner_day", "owner_month"]),
+        "Name of the limit. Of the others than `minute` and `day`, tiers have some or none.",
     ),
     field("limit", Integer, "Allowed requests per window."),
     field("window_seconds", Integer, "Window in seconds."),

@@ -77,6 +77,7 @@ macro_rules! run_with {
             units_of_yesterday_are_returned_to_the_month
             leases_of_two_days_at_once_never_exceed_the_month
             days_of_one_exchange_share_their_month
+            applications_of_an_owner_share_its_windows
             shares_of_grace_have_one_holder_until_they_are_returned
             a_share_of_grace_is_continued_by_the_next_process_only
             claims_of_grace_made_at_once_get_shares_of_their_own

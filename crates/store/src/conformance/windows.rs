@@ -166,3 +166,39 @@ pub(crate) async fn days_of_one_exchange_share_their_month(store: &dyn Store) {
         .collect();
     assert_eq!(units, [8, 2]);
 }
+
+pub(crate) async fn applications_of_an_owner_share_its_windows(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let one = store.change(owned(owner, 3)).await.unwrap().id;
+    let other = store.change(owned(owner, 3)).await.unwrap().id;
+    let alone = created(store).await;
+    let ask = async |application, number, node| {
+        let request = MonthRequest {
+            month: None,
+            ..asks(application, number, 8, 0)
+        };
+        let limit = |(rule, quota)| CalendarQuota {
+            window: Window::around(request.day, rule, 1).unwrap(),
+            quota,
+        };
+        let limits = [(LimitRule::OwnerDay, 12), (LimitRule::OwnerMonth, 15)].map(limit);
+        let report = LedgerReport {
+            windows: limits.to_vec(),
+            ..request.report(NodeTotals::default(), 8, 10)
+        };
+        sent(store, node, request.day, report).await
+    };
+    assert_eq!(ask(one, 20, 1).await, (8, Some(8)));
+    assert_eq!(ask(other, 20, 1).await, (4, Some(12)), "of the owner's day");
+    assert_eq!(ask(alone, 20, 1).await, (8, None), "without an owner");
+    assert_eq!(ask(one, 21, 1).await, (3, Some(3)), "of the owner's month");
+    store
+        .change(changing(other, ChangeKind::Close))
+        .await
+        .unwrap();
+    assert_eq!(
+        ask(one, 21, 2).await,
+        (0, Some(3)),
+        "a closed one leaves its units"
+    );
+}

@@ -21,7 +21,10 @@ const PRUNED_AT_ONCE: u32 = 8;
 /// The units of a window before its first report. A day that was closed after a restore has no true number.
 const SUM_OF_DAYS: &str = "
 SELECT coalesce(sum(granted), 0) FROM ledger_days
-WHERE application = ?1 AND day >= ?2 AND day < ?3 AND granted BETWEEN 0 AND 4294967294";
+WHERE (application = ?1 OR application IN (SELECT application FROM owned_applications WHERE owner = ?1))
+  AND day >= ?2 AND day < ?3 AND granted BETWEEN 0 AND 4294967294";
+
+const OWNER: &str = "SELECT owner FROM owned_applications WHERE application = ?1";
 
 /// Applies the reports of a node. The clock of this machine is the node's.
 pub(super) fn exchange(
@@ -67,9 +70,11 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
     }
     let granted = found.unwrap_or_default().granted;
     let totals = node_totals(connection, &day, &id, node)?;
-    let mut rows = window_rows(connection, report, &day, &id)?;
+    let owner: Option<(String,)> = find(connection, OWNER, [&id])?;
+    let owner = owner.as_ref().map(|(owner,)| owner.as_str());
+    let mut rows = window_rows(connection, report, &day, owner)?;
     // The limits in a report are in force: this process makes all changes of terms.
-    let applied = rows.apply(report, false, granted, totals);
+    let applied = rows.apply(report, owner, false, granted, totals);
     // Units granted beyond a closed day must not make its record unreadable.
     let total = applied.granted.min(u32::MAX.into());
     if (total, applied.node) != (granted, totals) || found.is_none() {
@@ -100,18 +105,20 @@ fn window_rows(
     connection: &Connection,
     report: &LedgerReport,
     day: &str,
-    id: &str,
+    owner: Option<&str>,
 ) -> FileResult<WindowRows> {
+    let id = report.application.to_string();
     let mut statement = connection.prepare_cached(
-        "SELECT kind, starts, ends, granted FROM ledger_windows WHERE scope = ?1 AND starts <= ?2 AND ends > ?2",
+        "SELECT kind, starts, ends, granted, scope FROM ledger_windows
+         WHERE scope IN (?1, ?3) AND starts <= ?2 AND ends > ?2",
     )?;
-    let mut found = statement.query([id, day])?;
+    let mut found = statement.query(params![id, day, owner])?;
     let mut rows = WindowRows::default();
     while let Some(row) = found.next()? {
         let [starts, ends]: [String; 2] = [row.get(1)?, row.get(2)?];
         let bad = || StoreFault::Record(format!("ledger_windows of {id}: {starts} to {ends}"));
         let key = WindowKey {
-            scope: id.into(),
+            scope: row.get(4)?,
             kind: row.get(0)?,
             start: Day::parse(&starts).ok_or_else(bad)?,
             end: Day::parse(&ends).ok_or_else(bad)?,
@@ -120,9 +127,11 @@ fn window_rows(
         rows.insert(key, u64::try_from(granted).map_err(|_| bad())?, false);
     }
     for limit in &report.windows {
-        let key = WindowKey::new(report, &limit.window);
+        let Some(key) = WindowKey::new(report, owner, &limit.window) else {
+            continue;
+        };
         if !rows.contains(&key) {
-            let days = params![id, written(key.start)?, written(key.end)?];
+            let days = params![key.scope, written(key.start)?, written(key.end)?];
             let (granted,): (i64,) = one(connection, SUM_OF_DAYS, days)?;
             rows.insert(key, u64::try_from(granted).unwrap_or(0), true);
         }

@@ -83,7 +83,7 @@ CREATE TABLE {schema}.ledger_nodes ( -- totals of one gateway process; each only
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE {schema}.ledger_windows ( -- the same for windows of several days; exists once a limit counts them
-    scope   text COLLATE "C" NOT NULL, -- the application
+    scope   text COLLATE "C" NOT NULL, -- the application or the owner
     kind    text COLLATE "C" NOT NULL, -- the limit, such as month
     starts  date   NOT NULL,
     ends    date   NOT NULL, -- the first day after it

@@ -265,13 +265,13 @@ fn use_is_shown_against_the_limits() {
         ],
     );
     assert!(!html.contains("used up") && !html.contains("month"));
-    let month = MonthUsage {
+    let month = WindowUsage {
         used: 41,
         limit: 20_000,
         ends_at: NOON.day().end(),
     };
     let usage = CurrentUsage {
-        month: Some(month),
+        windows: [Some(month), None, Some(month)],
         ..Shown::usage(0, 0)
     };
     let html = shown.application_with(Some(usage), None);

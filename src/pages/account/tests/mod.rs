@@ -245,7 +245,7 @@ impl Shown {
             day_ends_at: NOON.day().end(),
             minute_used,
             minute_limit: 10,
-            month: None,
+            windows: [None; 3],
         }
     }
 

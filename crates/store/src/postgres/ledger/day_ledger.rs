@@ -40,7 +40,7 @@ ORDER BY day, application FOR UPDATE";
 /// A statement of its own: one that waits for a lock reads other rows as they were before the wait. Tables that were replaced
 /// by a dump while the connection was open return no day, so the reply is an error.
 const READ: &str = "
-SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, d.granted AS total,
+SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, o.owner, d.granted AS total,
        coalesce(n.granted, 0) AS granted, coalesce(n.returned, 0) AS returned,
        r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
            AS is_outdated
@@ -48,6 +48,7 @@ FROM unnest($2::text[]::date[], $3::text[], $4::text[], $5::int8[], $6::int8[]) 
     AS r (day, application, tier, own_minute, own_day, position)
 CROSS JOIN {schema}.calendar c
 LEFT JOIN {schema}.applications a ON a.id = r.application
+LEFT JOIN {schema}.owned_applications o ON o.application = r.application
 LEFT JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
 LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
 ORDER BY r.position";
@@ -189,9 +190,10 @@ fn decide(
         granted: row.small_number("granted")?,
         returned: row.small_number("returned")?,
     };
+    let owner: Option<&str> = row.try_get("owner")?;
     let is_outdated = row.try_get("is_outdated")?;
     let total = u64::try_from(total).unwrap_or(0);
-    let applied = windows.apply(report, is_outdated, total, node);
+    let applied = windows.apply(report, owner, is_outdated, total, node);
     if (applied.granted, applied.node) != (total, node) {
         changed.push(report, applied.granted, applied.node);
     }

@@ -7,13 +7,18 @@ use crate::LedgerReport;
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::window_rows::{WindowKey, WindowRows};
 use scoregate_base::clock::Day;
+use scoregate_base::limits::{CalendarQuota, Scope};
 
 /// Creates missing rows of the windows that reports name. They are counted once the days are locked.
 const OPEN: &str = "
 INSERT INTO {schema}.ledger_windows (scope, kind, starts, ends)
-SELECT DISTINCT a.id, r.kind, r.starts, r.ends
-FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[]) AS r (scope, kind, starts, ends)
-JOIN {schema}.applications a ON a.id = r.scope
+SELECT DISTINCT s.scope, r.kind, r.starts, r.ends
+FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[], $5::int8[])
+    AS r (application, kind, starts, ends, of_owner)
+JOIN {schema}.applications a ON a.id = r.application
+LEFT JOIN {schema}.owned_applications o ON o.application = a.id
+CROSS JOIN LATERAL (SELECT CASE WHEN r.of_owner = 1 THEN o.owner ELSE a.id END AS scope) s
+WHERE s.scope IS NOT NULL
 ORDER BY 1, 2, 3, 4
 ON CONFLICT DO NOTHING";
 
@@ -22,7 +27,8 @@ ON CONFLICT DO NOTHING";
 const LOCK: &str = "
 SELECT w.scope, w.kind, w.starts::text AS starts, w.ends::text AS ends, w.granted
 FROM unnest($1::text[]::date[], $2::text[]) AS r (day, application)
-JOIN {schema}.ledger_windows w ON w.scope = r.application AND w.starts <= r.day AND w.ends > r.day
+LEFT JOIN {schema}.owned_applications o ON o.application = r.application
+JOIN {schema}.ledger_windows w ON w.scope IN (r.application, o.owner) AND w.starts <= r.day AND w.ends > r.day
 ORDER BY w.scope, w.kind, w.starts, w.ends FOR UPDATE OF w";
 
 /// The units of windows before their first report, from their days. A day that was closed after a restore has no true
@@ -33,7 +39,9 @@ FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[]) WITH
     AS r (scope, kind, starts, ends, position)
 LEFT JOIN LATERAL (
     SELECT l.granted FROM generate_series(r.starts, r.ends - 1, interval '1 day') AS g (day)
-    JOIN {schema}.ledger_days l ON (l.day, l.application) = (g.day::date, r.scope) AND l.granted < 4294967295
+    CROSS JOIN (SELECT r.scope AS id
+                UNION ALL SELECT application FROM {schema}.owned_applications WHERE owner = r.scope) a
+    JOIN {schema}.ledger_days l ON (l.day, l.application) = (g.day::date, a.id) AND l.granted < 4294967295
 ) d ON true
 GROUP BY r.position ORDER BY r.position";
 
@@ -54,13 +62,7 @@ pub(crate) struct LockedWindows {
 }
 
 impl KeyColumns {
-    fn push(&mut self, key: &WindowKey) {
-        let texts = [
-            key.scope.clone(),
-            key.kind.clone(),
-            key.start.to_string(),
-            key.end.to_string(),
-        ];
+    fn push(&mut self, texts: [String; 4]) {
         for (column, text) in self.0.iter_mut().zip(texts) {
             column.push(text);
         }
@@ -81,16 +83,23 @@ pub(crate) async fn lock(
     keys: &[&dyn Parameter],
 ) -> SqlResult<LockedWindows> {
     let mut named = KeyColumns::default();
-    let mut is_named = false;
+    let mut of_owner = Vec::new();
     for report in reports {
-        for limit in &report.windows {
-            named.push(&WindowKey::new(report, &limit.window));
-            is_named = true;
+        for CalendarQuota { window, .. } in &report.windows {
+            named.push([
+                report.application.to_string(),
+                window.rule.name().into(),
+                window.start.to_string(),
+                window.end.to_string(),
+            ]);
+            of_owner.push(i64::from(window.rule.row().scope == Scope::Owner));
         }
     }
+    let mut open = named.parameters();
+    open.push(&of_owner);
     let opening = async {
-        if is_named {
-            client.query(OPEN, &named.parameters()).await?;
+        if !of_owner.is_empty() {
+            client.query(OPEN, &open).await?;
         }
         Ok(())
     };
@@ -108,6 +117,15 @@ pub(crate) async fn lock(
     })
 }
 
+fn texts(key: &WindowKey) -> [String; 4] {
+    [
+        key.scope.clone(),
+        key.kind.clone(),
+        key.start.to_string(),
+        key.end.to_string(),
+    ]
+}
+
 /// Counts the rows that are new.
 pub(crate) async fn count_new(
     client: SchemaClient<'_>,
@@ -119,7 +137,7 @@ pub(crate) async fn count_new(
     }
     let mut keys = KeyColumns::default();
     for key in &new {
-        keys.push(key);
+        keys.push(texts(key));
     }
     let sums = client.query(COUNT, &keys.parameters()).await?;
     for (key, sum) in new.into_iter().zip(sums) {
@@ -134,7 +152,7 @@ pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> SqlRes
     let mut keys = KeyColumns::default();
     let mut units = Vec::new();
     for (key, granted) in rows.changed() {
-        keys.push(key);
+        keys.push(texts(key));
         units.push(granted.cast_signed());
     }
     if units.is_empty() {
