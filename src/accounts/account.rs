@@ -9,9 +9,9 @@ use parking_lot::{Mutex, MutexGuard};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
-    AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeTotals,
+    AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeReport, NodeTotals,
 };
-use scoregate_store::StoredApplication;
+use scoregate_store::{LedgerReport, StoredApplication};
 
 use crate::accounts::account_state::AccountState;
 use crate::accounts::terms::Terms;
@@ -152,6 +152,15 @@ impl Account {
         self.state().day().on(today).used()
     }
 
+    /// The report that returns the units of a day that has ended, by its balance without them.
+    pub(crate) fn returned(&self, ended: DayBalance) -> LedgerReport {
+        let totals = NodeReport {
+            known: ended.totals(),
+            ..NodeReport::default()
+        };
+        LedgerReport::of_units(self.id, ended.day(), totals)
+    }
+
     /// Whether it used a unit of this day through this process.
     pub(crate) fn is_used_on(&self, day: Day) -> bool {
         let current = self.state().day();
@@ -176,9 +185,19 @@ impl Account {
         let hit = match rule {
             LimitRule::Minute => minute,
             LimitRule::Day => day,
-            LimitRule::Guard => state.limit_status(rule, limits, now),
+            LimitRule::Guard | LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
+                state.limit_status(rule, limits, now)
+            }
         };
         [minute, day, hit]
+    }
+
+    /// Status of the windows of several days, of those whose balance is known: all in use since the start of the process.
+    pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
+        if limits.calendar.is_empty() {
+            return Vec::new();
+        }
+        self.state().window_statuses(limits, now)
     }
 }
 

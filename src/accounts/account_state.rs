@@ -7,12 +7,14 @@ use tokio::sync::watch;
 
 use crate::accounts::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
 use crate::accounts::unrecorded_requests::{CountedRequest, UnrecordedRequests};
+use crate::accounts::window_state::WindowState;
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteShare, ReturnedUnits, ShareTokens,
+    Limits, MinuteShare, NodeTotals, ReturnedUnits, Scope, ShareTokens, WindowUnits,
 };
+use scoregate_store::LedgerReport;
 
 /// The state that requests change.
 #[derive(Clone, Debug)]
@@ -59,6 +61,8 @@ struct LeaseState {
     requests: UnrecordedRequests,
     /// The balance of a day that has not begun here.
     ahead: Option<BalanceAhead>,
+    /// Windows of several days.
+    windows: WindowState,
 }
 
 /// The balance of a day that was leased before it began, with the limits under which it was leased.
@@ -138,23 +142,97 @@ impl AccountState {
         asks: fn(&mut ReturnedUnits, Mono) -> bool,
     ) -> AdmissionVerdict {
         self.open_day(now.wall.day(), limits);
+        let spent = self.spent_window(limits, now);
+        let without_units;
+        let in_force = if spent.is_some() {
+            // A unit is taken in all windows or in none, so none of the day is left either.
+            without_units = Limits { day: 0, ..*limits };
+            &without_units
+        } else {
+            limits
+        };
         let balance = self.balance;
         let (balance, verdict) = match gateways {
-            None => balance.admit(limits, now, conditional, ledger),
+            None => balance.admit(in_force, now, conditional, ledger),
             Some(gateways) => {
-                balance.admit_with_share(self.share(), gateways, limits, now, conditional, ledger)
+                balance.admit_with_share(self.share(), gateways, in_force, now, conditional, ledger)
             }
         };
         self.balance = balance;
-        // Other gateways may have returned units since the last lease, so a refusal by the day is not final.
+        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a refusal by
+        // the quota is not final.
+        let is_shared = spent.is_some_and(|window| window.row().scope == Scope::Owner);
         let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
-            && gateways.is_some()
+            && (gateways.is_some() || is_shared)
             && balance.day.may_gain(limits.day)
             && ledger == LeaseAvailability::Reachable;
         if may_gain && asks(self.returned_units(), now.mono) {
             return AdmissionVerdict::LeaseFirst;
         }
-        verdict
+        match (verdict, spent) {
+            (AdmissionVerdict::Refused(LimitRule::Day), Some(window)) => {
+                AdmissionVerdict::Refused(window)
+            }
+            (AdmissionVerdict::RevalidateOnly(_), Some(window)) => {
+                AdmissionVerdict::RevalidateOnly(window)
+            }
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// The window without a unit that resets last, if any. A unit that is leased is left in all windows.
+    fn spent_window(&self, limits: &Limits, now: Now) -> Option<LimitRule> {
+        if limits.calendar.is_empty() {
+            return None;
+        }
+        self.window_statuses(limits, now)
+            .into_iter()
+            .filter(|status| status.remaining == 0)
+            .max_by_key(|status| status.reset)
+            .map(|status| status.rule)
+    }
+
+    /// Status of the windows in force, of those whose balance is known.
+    pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
+        let windows = self.windows();
+        windows.map_or_else(Vec::new, |windows| {
+            windows.statuses(self.day(), limits, now)
+        })
+    }
+
+    /// Whether the ledger has stated the windows in force.
+    pub(crate) fn knows_windows(&self) -> bool {
+        self.windows().is_some_and(WindowState::is_known)
+    }
+
+    /// Units that the ledger may still grant in all windows, as far as known.
+    pub(crate) fn unleased_in_windows(&self, limits: &Limits) -> u32 {
+        let windows = self.windows();
+        windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
+    }
+
+    /// Applies the reply to a report, in which this process has these totals of the report's day.
+    pub(crate) fn apply_to_windows(
+        &mut self,
+        report: &LedgerReport,
+        node: NodeTotals,
+        granted: u64,
+        windows: &[WindowUnits],
+    ) {
+        let day = self.day();
+        if let Some(lease) = &mut self.lease {
+            lease.windows.apply(report, day, node, windows);
+            lease.windows.apply_ended(report, node, granted);
+        }
+    }
+
+    /// The balance of yesterday without the units that are to be returned, if there are any.
+    pub(crate) fn ended_day(&self) -> Option<DayBalance> {
+        self.windows().and_then(WindowState::ended)
+    }
+
+    fn windows(&self) -> Option<&WindowState> {
+        self.lease.as_ref().map(|lease| &lease.windows)
     }
 
     /// Decides on a request whose response is ready, and settles it. A 304 or a refusal costs no unit.
@@ -206,6 +284,11 @@ impl AccountState {
     /// the next report returns them.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
+            if !limits.calendar.is_empty() {
+                let ended = self.day();
+                let lease = self.lease.get_or_insert_default();
+                lease.windows.end_day(ended, today, limits);
+            }
             let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
             let day = match ahead.filter(|ahead| ahead.day.day() == today) {
                 Some(BalanceAhead { leased_under, day }) if leased_under == *limits => day,
@@ -330,9 +413,19 @@ impl AccountState {
 
     /// Status of one rule.
     pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        match self.known_share().filter(|_| rule == LimitRule::Minute) {
-            Some(share) => self.balance.shared_minute_status(share, limits, now),
-            None => self.balance.limit_status(rule, limits, now),
+        match rule {
+            LimitRule::Minute => match self.known_share() {
+                Some(share) => self.balance.shared_minute_status(share, limits, now),
+                None => self.balance.minute_status(limits, now),
+            },
+            LimitRule::Guard => self.balance.guard_status(limits, now),
+            LimitRule::Day => self.balance.day_status(limits, now),
+            LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
+                let windows = self.window_statuses(limits, now);
+                let found = windows.into_iter().find(|status| status.rule == rule);
+                // A rule that refuses is known.
+                found.unwrap_or_else(|| self.balance.day_status(limits, now))
+            }
         }
     }
 
@@ -363,6 +456,7 @@ impl AccountState {
                 && lease.minute.is_none()
                 && lease.requests.is_unused()
                 && lease.ahead.is_none()
+                && lease.windows.is_unused()
         };
         // There may be a million accounts, so an account that is not in use keeps no lease state.
         self.lease.take_if(is_unused);

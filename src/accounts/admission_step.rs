@@ -78,8 +78,8 @@ impl AdmissionStep {
                 day,
                 supply: UnitSupply::Grace,
             },
-            AdmissionVerdict::RevalidateOnly => {
-                AdmissionEnd::Revalidate(Shortage::Limit(LimitRule::Day))
+            AdmissionVerdict::RevalidateOnly(rule) => {
+                AdmissionEnd::Revalidate(Shortage::Limit(rule))
             }
             AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(Shortage::Units),
             // The share of the minute may be used up and not the limit.

@@ -371,6 +371,9 @@ fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerRe
     {
         reports.push(LedgerReport::of_units(account.id, ahead.day(), totals));
     }
+    if let Some(ended) = state.ended_day() {
+        reports.push(account.returned(ended));
+    }
     let before = state.day();
     let (day, released) = before.release();
     state.set_day(day);

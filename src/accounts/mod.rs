@@ -19,6 +19,7 @@ mod tests_of_account_state;
 mod tests_of_key_directory;
 mod unrecorded_requests;
 mod usage_counts;
+mod window_state;
 
 pub use account::Account;
 pub(crate) use account_state::{AccountState, Charge, LeaseCall, charged_day};

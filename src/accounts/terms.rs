@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use scoregate_base::limits::{LimitRule, Limits};
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, Scope};
 use scoregate_base::plans::{Rights, Tier, TierIndex};
 use scoregate_store::{AssumedTerms, NoticeTier, OwnLimits, notice_kinds};
 
@@ -22,7 +23,7 @@ pub struct Terms {
     pub rights: Rights,
     /// How many requests it may make.
     pub limits: Limits,
-    /// The `RateLimit-Policy` header.
+    /// The `RateLimit-Policy` header of minute and day.
     pub policy: HeaderValue,
 }
 
@@ -35,12 +36,14 @@ pub struct TermsByTier {
 impl TermsByTier {
     /// The terms of these tiers with this guard limit.
     pub fn new(tiers: &[Tier], guard: u32) -> Self {
+        tiers.iter().for_each(warn_of_small_windows);
         let make = |(index, tier): (usize, &Tier)| {
             let limits = Limits {
                 minute: tier.limits.minute,
                 day: tier.limits.day,
                 guard,
                 grace: grace(tier.rights, tier.limits.day),
+                calendar: tier.limits.calendar,
             };
             let own = OwnLimits::default();
             Arc::new(Terms::new(
@@ -68,6 +71,7 @@ impl TermsByTier {
             day,
             guard: common.limits.guard,
             grace: grace(common.rights, day),
+            calendar: common.limits.calendar,
         };
         Some(Arc::new(Terms::new(
             common.tier,
@@ -94,6 +98,20 @@ impl TermsByTier {
     }
 }
 
+/// Reports windows with a smaller quota than the day, which may be a mistake.
+fn warn_of_small_windows(tier: &Tier) {
+    for rule in LimitRule::WINDOWS {
+        let quota = tier.limits.calendar.quota(rule);
+        if quota.is_some_and(|quota| quota < tier.limits.day) {
+            tracing::warn!(
+                tier = tier.name,
+                limit = rule.name(),
+                "the quota is smaller than that of the day, which no application of the tier can use up"
+            );
+        }
+    }
+}
+
 /// Units that may be delivered without a lease while the ledger is unreachable: one hundredth of the daily quota of a
 /// paid tier. With several gateways on one ledger, each would get its share.
 fn grace(rights: Rights, day: u32) -> u32 {
@@ -108,13 +126,12 @@ impl Terms {
         rights: Rights,
         limits: Limits,
     ) -> Self {
-        let part = |rule: LimitRule, quota: u32| {
-            format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds())
-        };
         let policy = format!(
-            "{}, {}",
-            part(LimitRule::Minute, limits.minute),
-            part(LimitRule::Day, limits.day)
+            "\"{}\";q={};w=60, \"{}\";q={};w=86400",
+            LimitRule::Minute.name(),
+            limits.minute,
+            LimitRule::Day.name(),
+            limits.day
         );
         let policy =
             HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
@@ -126,6 +143,22 @@ impl Terms {
             limits,
             policy,
         }
+    }
+
+    /// The `RateLimit-Policy` header of a day, with the windows that contain it. Their lengths differ. Limits of owners are in
+    /// force only if their status is `known`.
+    pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
+        let mut policy = self.policy.as_bytes().to_vec();
+        for CalendarQuota { window, quota } in self.limits.calendar.around(day) {
+            let is_known = known.iter().any(|status| status.rule == window.rule);
+            if window.rule.row().scope == Scope::Owner && !is_known {
+                continue;
+            }
+            let name = window.rule.name();
+            let part = format!(", \"{name}\";q={quota};w={}", window.seconds());
+            policy.extend(part.into_bytes());
+        }
+        HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII")
     }
 
     /// The terms that its reports to the ledger assume.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, Limits,
+    AccountBalance, AdmissionVerdict, CalendarLimits, LeaseAvailability, LimitRule, Limits,
 };
 
 use crate::accounts::account_state::{AccountState, Charge};
@@ -16,6 +16,7 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
         day: 10,
         guard: 60,
         grace: 0,
+        calendar: CalendarLimits::NONE,
     };
     let now = Now::default();
     let gateways = NonZeroU32::new(2);
@@ -42,6 +43,7 @@ fn unchanged_responses_alone_lease_no_units_ahead() {
         day: 10_000,
         guard: 60,
         grace: 0,
+        calendar: CalendarLimits::NONE,
     };
     let now = Now::default();
     let day = now.wall.day();

@@ -11,6 +11,10 @@ const NAMED_TABLES: [(&str, &[&str]); 4] = [
         &[
             "minute",
             "day",
+            "month",
+            "month_anchor",
+            "owner_day",
+            "owner_month",
             "paid",
             "periods",
             "history",

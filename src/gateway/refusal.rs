@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::accounts::{KeyFault, Shortage};
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::limits::{LimitRule, LimitStatus, Period, Scope};
 use scoregate_base::plans::{PeriodSet, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param};
@@ -161,10 +161,12 @@ impl Refusal {
             Self::NotFound                   => RefusalTraits::new(ErrorCode::NotFound,            Responsibility::Caller,   true,  false),
             Self::BadParam(bad, _)           => RefusalTraits::new(bad.param.code(),          Responsibility::Caller,   true,  false),
             Self::PlanRequired(gap)          => RefusalTraits::new(gap.code(),                Responsibility::Caller,   true,  false),
-            Self::Limited(LimitRule::Day)         => RefusalTraits::new(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
-            Self::Limited(LimitRule::Minute)      => RefusalTraits::new(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
-            Self::Limited(LimitRule::Guard)
-            | Self::TooManyRefusals          => RefusalTraits::new(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
+            Self::Limited(rule)              => match rule.row().period {
+                Period::Day | Period::Month  => RefusalTraits::new(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
+                Period::Minute               => RefusalTraits::new(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
+                Period::Guard                => Self::TooManyRefusals.traits(),
+            },
+            Self::TooManyRefusals            => RefusalTraits::new(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
             Self::TooManyPages { .. }        => RefusalTraits::new(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, false),
             Self::ModelNotFound
             | Self::ModelUnlisted { .. }     => RefusalTraits::new(ErrorCode::ModelNotFound,       Responsibility::Caller,   false, false),
@@ -273,11 +275,16 @@ impl Refusal {
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
             Self::PlanRequired(gap) => gap.message(tiers),
             Self::KeyMissing(misplaced) => misplaced.message(),
-            Self::Limited(LimitRule::Day) => day_is_spent(limit_status),
-            Self::Limited(LimitRule::Minute) => used_up(limit_status, " request"),
-            Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
-                used_up(limit_status, " refused request")
+            Self::Limited(rule) => {
+                let row = rule.row();
+                match row.period {
+                    Period::Day => quota_is_spent(limit_status, "daily", row.scope),
+                    Period::Month => quota_is_spent(limit_status, "monthly", row.scope),
+                    Period::Minute => used_up(limit_status, " request"),
+                    Period::Guard => used_up(limit_status, " refused request"),
+                }
             }
+            Self::TooManyRefusals => used_up(limit_status, " refused request"),
             Self::TooManyPages { retry_after } => {
                 let wait = whole_seconds(*retry_after);
                 format!(
@@ -364,14 +371,21 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
 }
 
 /// Concatenated for the same reason.
-fn day_is_spent(limit_status: &LimitStatus) -> String {
+fn quota_is_spent(limit_status: &LimitStatus, period: &str, scope: Scope) -> String {
+    let whose = match scope {
+        Scope::Application => "",
+        Scope::Owner => " for all applications of the account",
+    };
     [
         "Wait until ",
         &limit_status.reset.rfc3339(),
-        ". The daily quota of ",
+        ". The ",
+        period,
+        " quota of ",
         itoa::Buffer::new().format(limit_status.limit),
         " request",
         plural(limit_status.limit),
+        whose,
         " is spent.",
     ]
     .concat()

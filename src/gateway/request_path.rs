@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
 use super::request::peer::Peer;
-use super::request::progress::{RequestProgress, Waiting};
+use super::request::progress::{Identification, RequestProgress, Waiting};
 use super::request_services::Gateway;
 use super::response::reply::Reply;
 use super::response::response_context::ResponseContext;
@@ -24,6 +24,7 @@ use super::stages::admit::{Admission, admit};
 use super::stages::fetch::{fetch, revalidate};
 use super::stages::find_page::{find_page, within_page_bytes};
 use super::stages::guard::guarded;
+use super::stages::me::me;
 use super::stages::parse::{ReceivedRequest, parse};
 use super::stages::respond::respond;
 
@@ -113,10 +114,15 @@ impl Gateway {
             return Ok(Waiting::continues(parsed, None));
         }
         match self.identify(&parsed, trust, x)? {
-            RequestProgress::Done(me) => Ok(RequestProgress::Done(me)),
-            RequestProgress::Continues(identified) => {
-                self.charge_ready(parsed, identified, trust, x)
+            Identification::Me(caller) => {
+                let caller = x.caller.insert(caller);
+                if !caller.knows_windows() {
+                    return Ok(Waiting::continues(parsed, None));
+                }
+                let usage = me(self, parsed.credentials.prefix(), caller, x.started);
+                usage.map(RequestProgress::Done)
             }
+            Identification::Document(identified) => self.charge_ready(parsed, identified, trust, x),
         }
     }
 

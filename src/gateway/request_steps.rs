@@ -9,7 +9,7 @@ use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
-use super::request::progress::{Identified, RequestProgress, Waiting};
+use super::request::progress::{Identification, Identified, RequestProgress, Waiting};
 use super::request_services::Gateway;
 use super::response::reply::{DocumentReply, Reply, document_use};
 use super::stages::admit::Admission;
@@ -22,14 +22,14 @@ use super::stages::resolve::{Lookup, ResolvedTarget, Wanted, entitle, resolve};
 use super::stages::settle::settle;
 
 impl Gateway {
-    /// Authenticates the caller and finds what it asks for. Answers `/me`. Inlined for the same reason as `resolve`.
+    /// Authenticates the caller and finds what it asks for. Inlined for the same reason as `resolve`.
     #[inline]
     pub(super) fn identify(
         &self,
         parsed: &ParsedRequest<'_>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<RequestProgress<Identified>, Refusal> {
+    ) -> Result<Identification, Refusal> {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
         if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
@@ -42,7 +42,7 @@ impl Gateway {
         match resolve(self, parsed, caller.rights, x.started.mono, lookup) {
             Ok(Wanted::Document(target, found)) => {
                 x.subject = RequestSubject::Endpoint(target.key.route);
-                Ok(RequestProgress::Continues(Identified {
+                Ok(Identification::Document(Identified {
                     caller,
                     target,
                     found,
@@ -50,8 +50,7 @@ impl Gateway {
             }
             Ok(Wanted::Me) => {
                 x.subject = RequestSubject::Endpoint(Route::Me);
-                let caller = x.caller.insert(caller);
-                me(self, parsed.credentials.prefix(), caller, x.started).map(RequestProgress::Done)
+                Ok(Identification::Me(caller))
             }
             Err(refusal) => {
                 x.caller = Some(caller);
@@ -64,7 +63,7 @@ impl Gateway {
         }
     }
 
-    /// The same for a request that waits, with current keys.
+    /// The same for a request that waits, with current keys. Answers `/me`.
     pub(super) async fn identify_later(
         &self,
         waiting: Option<Identified>,
@@ -75,8 +74,38 @@ impl Gateway {
         if let Some(identified) = waiting {
             return Ok(RequestProgress::Continues(identified));
         }
-        self.ensure_fresh_keys(x.started).await?;
-        self.identify(parsed, trust, x)
+        // A caller who is known by then waits for its own usage.
+        let caller = if let Some(caller) = x.caller.take() {
+            caller
+        } else {
+            self.ensure_fresh_keys(x.started).await?;
+            match self.identify(parsed, trust, x)? {
+                Identification::Document(identified) => {
+                    return Ok(RequestProgress::Continues(identified));
+                }
+                Identification::Me(caller) => caller,
+            }
+        };
+        self.usage(parsed, caller, x)
+            .await
+            .map(RequestProgress::Done)
+    }
+
+    /// The caller's own usage, once the ledger has stated that of windows of several days.
+    async fn usage(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        caller: Caller,
+        x: &mut Exchange<'_>,
+    ) -> Result<Reply, Refusal> {
+        if !caller.knows_windows() {
+            let stated = self.leases.lease(&caller.account).await;
+            if stated.is_err() {
+                tracing::debug!(application = %caller.account.id, "usage without the ledger lacks longer windows");
+            }
+        }
+        let caller = x.caller.insert(caller);
+        me(self, parsed.credentials.prefix(), caller, x.started)
     }
 
     /// Charges and answers a request whose document is ready. Any other request has to wait.

@@ -90,7 +90,7 @@ impl SingleLedger {
         Ok(LedgerExchangeReply {
             today,
             outcomes,
-            minutes: Vec::new(),
+            ..LedgerExchangeReply::default()
         })
     }
 

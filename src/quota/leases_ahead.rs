@@ -23,8 +23,10 @@ const TO: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 256;
 
 impl Leases {
-    /// Leases tomorrow's first units for applications that were used today and are due. Called every few seconds.
+    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due. Called
+    /// every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
+        self.return_yesterday();
         let now = self.calls.clock.now().wall;
         let today = now.day();
         let left = now.day().end().since(now);
@@ -59,6 +61,7 @@ impl Leases {
             let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day);
             let units = LedgerReport::of_units(account.id, tomorrow, totals);
             LedgerReport {
+                windows: limits.calendar.around(tomorrow).collect(),
                 terms: Some(terms.assumed()),
                 ..units
             }
@@ -149,6 +152,7 @@ mod tests {
                 Ok(LedgerExchangeReply {
                     today,
                     outcomes,
+                    windows: Vec::new(),
                     minutes,
                 })
             })

@@ -32,6 +32,11 @@ impl LeasingAccounts {
         accounts.iter().map(unspent).map(u64::from).sum()
     }
 
+    /// The accounts.
+    pub(crate) fn all(&self) -> Vec<Arc<Account>> {
+        self.accounts.lock().clone()
+    }
+
     /// Removes those that were used neither today nor yesterday. One of yesterday may have units that were leased before
     /// midnight.
     fn clean(&self, today: Day) {

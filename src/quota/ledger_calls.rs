@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::instruments::{Instruments, StoreWork, UnitUse};
 use scoregate_base::clock::{Clock, Day, Mono, Now};
+use scoregate_base::limits::WindowUnits;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, StoreResult,
 };
@@ -171,13 +172,17 @@ impl LedgerCalls {
         self.instruments
             .units(UnitUse::Returned, before.leased() - day.leased());
         state.set_day(day);
-        let totals = day.report(limits.day);
+        let totals = day
+            .report(limits.day)
+            .within(day.owed(), state.unleased_in_windows(&limits));
+        let windows = limits.calendar.around(day.day()).collect();
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
         let terms = Some(terms.assumed());
         LedgerReport {
             application: account.id,
             day: day.day(),
             totals,
+            windows,
             minute,
             terms,
         }
@@ -315,8 +320,9 @@ impl LedgerCalls {
                         self.clock.now().mono,
                     );
                 }
+                let windows = reply.windows.first().map_or(&[][..], Vec::as_slice);
                 reply.outcomes.first().map_or(ReportEnd::Failed, |outcome| {
-                    self.apply(account, report, reply.today, *outcome)
+                    self.apply(account, report, reply.today, *outcome, windows)
                 })
             }
             Err(error) => {
@@ -332,6 +338,7 @@ impl LedgerCalls {
         report: &LedgerReport,
         today: Day,
         outcome: ReportOutcome,
+        windows: &[WindowUnits],
     ) -> ReportEnd {
         let mut state = account.state();
         match outcome {
@@ -343,9 +350,10 @@ impl LedgerCalls {
                 let before = state.day();
                 let after = before.apply(report.day, node, granted);
                 state.set_day(after);
+                state.apply_to_windows(report, node, granted, windows);
                 drop(state);
                 // The account has begun another day during the call, so these units can no longer be spent.
-                let is_late = after.day() != report.day;
+                let is_late = after.day() != report.day && report.totals.quota > 0;
                 let units = if is_late {
                     node.held()
                 } else {

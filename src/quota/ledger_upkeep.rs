@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::accounts::KeyDirectory;
 use crate::instruments::UnitUse;
 use crate::quota::shared_minutes::SharedMinutes;
+use scoregate_base::limits::DayBalance;
 use scoregate_store::LedgerReport;
 
 use crate::quota::leases::Leases;
@@ -25,6 +26,34 @@ impl Leases {
         if !self.is_unreachable() {
             self.return_outdated(key_directory);
             self.return_shares().await;
+        }
+    }
+
+    /// Returns units of yesterday that were not spent, if longer windows contain the day.
+    pub(crate) fn return_yesterday(&self) {
+        if self.is_unreachable() {
+            return;
+        }
+        let today = self.calls.clock.now().wall.day();
+        for account in self.calls.leasing.all() {
+            let limits = account.terms().limits;
+            if limits.calendar.is_empty() {
+                continue;
+            }
+            let mut state = account.state();
+            // Opened only for units that were not spent: an account without them is not in use.
+            if state.day().without_idle() != state.day() {
+                state.open_day(today, &limits);
+            }
+            let is_due = |ended: &DayBalance| ended.day().next() == today && state.call().is_none();
+            let ended = state.ended_day().filter(is_due);
+            if let Some(ended) = ended {
+                let report = LedgerReport {
+                    windows: limits.calendar.around(ended.day()).collect(),
+                    ..account.returned(ended)
+                };
+                self.calls.begin(&account, state, report);
+            }
         }
     }
 

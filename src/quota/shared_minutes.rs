@@ -152,6 +152,7 @@ impl SharedMinutes {
             application: account.id,
             day: day.day(),
             totals,
+            windows: Vec::new(),
             minute,
             terms,
         }

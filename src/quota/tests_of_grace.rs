@@ -94,7 +94,7 @@ impl Ledger for ShareLedger {
             LedgerExchangeReply {
                 today,
                 outcomes: outcomes.collect(),
-                minutes: Vec::new(),
+                ..LedgerExchangeReply::default()
             }
         })
     }

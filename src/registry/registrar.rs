@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accounts::Account;
-use crate::pages::account::CurrentUsage;
+use crate::pages::account::{CurrentUsage, WindowUsage};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
 use scoregate_base::limits::LimitRule;
@@ -422,12 +422,21 @@ impl Registrar {
         };
         let terms = account.terms();
         let [minute, day, _] = account.limit_statuses(LimitRule::Day, &terms.limits, now);
+        let windows = account.window_statuses(&terms.limits, now);
         Some(CurrentUsage {
             day_used: day.limit - day.remaining,
             day_limit: day.limit,
             day_ends_at: day.reset,
             minute_used: minute.limit.saturating_sub(minute.remaining),
             minute_limit: minute.limit,
+            windows: LimitRule::WINDOWS.map(|rule| {
+                let status = windows.iter().find(|status| status.rule == rule)?;
+                Some(WindowUsage {
+                    used: status.limit - status.remaining,
+                    limit: status.limit,
+                    ends_at: status.reset,
+                })
+            }),
         })
     }
 

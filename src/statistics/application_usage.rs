@@ -118,8 +118,10 @@ impl ApplicationUse {
             tier: terms.tier_name.to_string(),
             limits: account
                 .limit_statuses(LimitRule::Guard, &terms.limits, now)
+                .into_iter()
+                .chain(account.window_statuses(&terms.limits, now))
                 .map(allowance)
-                .into(),
+                .collect(),
             requests,
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
-    GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
+    CalendarQuota, GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
+    WindowUnits,
 };
 
 use super::{OwnLimits, StoreFuture};
@@ -68,10 +69,13 @@ pub struct AssumedTerms {
 pub struct LedgerReport {
     /// The application.
     pub application: ApplicationId,
-    /// The day: today or tomorrow.
+    /// The day: today or tomorrow. Or yesterday, if the report only returns: units that were not spent before midnight count
+    /// in no window any more.
     pub day: Day,
     /// Known and requested totals of the node.
     pub totals: NodeReport,
+    /// The windows in force that contain the day, besides the day itself. Their quotas limit what is granted.
+    pub windows: Vec<CalendarQuota>,
     /// Its share of the minute, if nodes share minutes and this one is to change.
     pub minute: Option<MinuteReport>,
     /// If given, an engine with several gateways grants nothing unless these terms are in force.
@@ -79,12 +83,19 @@ pub struct LedgerReport {
 }
 
 impl LedgerReport {
-    /// A report about units only, whatever the terms.
+    /// Whether the ledger applies it on this day.
+    pub(crate) fn is_open(&self, today: Day) -> bool {
+        let only_returns = self.totals.quota == 0;
+        self.day == today || self.day == today.next() || (only_returns && self.day.next() == today)
+    }
+
+    /// A report about units of the day only, whatever the terms.
     pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
         Self {
             application,
             day,
             totals,
+            windows: Vec::new(),
             minute: None,
             terms: None,
         }
@@ -98,6 +109,8 @@ pub struct LedgerExchangeReply {
     pub today: Day,
     /// The outcomes, in the order of the reports.
     pub outcomes: Vec<ReportOutcome>,
+    /// The windows that the reports named, in the order of the reports. Empty if there are none.
+    pub windows: Vec<Vec<WindowUnits>>,
     /// The shares of minutes, in the order of the reports. Empty if there are none.
     pub minutes: Vec<Option<MinuteGrant>>,
 }
@@ -114,7 +127,7 @@ pub enum ReportOutcome {
         /// Other terms are in force than the report assumed: what it requested was not granted.
         has_outdated_terms: bool,
     },
-    /// The day is neither today nor tomorrow. Nothing was changed.
+    /// The day is neither today nor tomorrow, nor the report one that only returns units of yesterday. Nothing was changed.
     Closed,
     /// The application does not exist.
     UnknownApplication,

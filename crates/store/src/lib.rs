@@ -39,6 +39,7 @@ mod status;
 mod store_error;
 mod store_health;
 mod stored;
+mod window_rows;
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::LimitRule;
+use scoregate_base::limits::{LimitRule, Period};
 use scoregate_base::words;
 
 use super::StoreFuture;
@@ -47,11 +47,11 @@ words! {
 impl RequestOutcome {
     /// The outcome of a request that a limit refused.
     pub const fn of_limit(rule: LimitRule) -> Self {
-        match rule {
-            LimitRule::Minute => Self::RateLimited,
-            LimitRule::Day => Self::QuotaExceeded,
+        match rule.row().period {
+            Period::Minute => Self::RateLimited,
+            Period::Day | Period::Month => Self::QuotaExceeded,
             // Waiting does not help: the caller has to correct the requests that were refused before.
-            LimitRule::Guard => Self::ClientError,
+            Period::Guard => Self::ClientError,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Reads `[tiers.NAME]`.
 
+use std::ops::RangeInclusive;
+
 use toml::Value;
 
+use scoregate_base::limits::{CalendarLimits, LimitRule};
 use scoregate_base::plans::{
     DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers,
 };
@@ -14,6 +17,8 @@ use crate::config::table_reader::{TableReader, list};
 const MOST_TIERS: usize = 8;
 const NAME: &str =
     "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
+const UNITS: &str = "write an integer from 1 to 1000000000";
+const ANCHOR: &str = "write the day of the month on which months begin, 1 to 31; a shorter month begins on its last day";
 const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and some period must remain";
 const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: some of its periods must remain";
 const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and at most four different sets of fields are possible in all tiers, of which all fields and none are two. The reserved fields are";
@@ -62,6 +67,7 @@ impl TierTable<'_, '_> {
         let limits = TierLimits {
             minute: self.limit("minute"),
             day: self.limit("day"),
+            calendar: self.calendar(),
         };
         let remedy =
             "write true or false: whether the tier has access to `latest` and to reserved fields";
@@ -79,13 +85,24 @@ impl TierTable<'_, '_> {
     }
 
     fn limit(&mut self, setting: &str) -> u32 {
-        let read = |value: &Value| {
-            u32::try_from(value.as_integer()?)
-                .ok()
-                .filter(|number| (1..=1_000_000_000).contains(number))
-        };
-        let remedy = "write an integer from 1 to 1000000000";
-        self.table.needed(setting, remedy, read).unwrap_or(1)
+        self.table.needed(setting, UNITS, units).unwrap_or(1)
+    }
+
+    /// The calendar limits besides the day.
+    fn calendar(&mut self) -> CalendarLimits {
+        let read = |value: &Value| u8::try_from(number_within(value, 1..=31)?).ok();
+        let anchor = self.table.optional("month_anchor", ANCHOR, read);
+        let mut limits = CalendarLimits::with_anchor(anchor.unwrap_or(1));
+        for rule in LimitRule::WINDOWS {
+            if let Some(quota) = self.table.optional(rule.name(), UNITS, units) {
+                limits = limits.with(rule, quota);
+            }
+        }
+        if anchor.is_some() && limits.is_empty() {
+            let remedy = "set month or owner_month too: without them no limit has months";
+            self.table.problem("month_anchor", remedy);
+        }
+        limits
     }
 
     fn narrowed(&mut self, mut rights: Rights, sets: &mut FieldSets) -> Rights {
@@ -133,4 +150,13 @@ impl TierTable<'_, '_> {
             .optional("fields", format!("{FIELDS} {reserved:?}"), seen);
         fields.map_or(rights, |fields| rights.with_fields(fields))
     }
+}
+
+fn units(value: &Value) -> Option<u32> {
+    number_within(value, 1..=1_000_000_000)
+}
+
+fn number_within(value: &Value, bounds: RangeInclusive<u32>) -> Option<u32> {
+    let number = u32::try_from(value.as_integer()?).ok()?;
+    bounds.contains(&number).then_some(number)
 }

@@ -15,6 +15,15 @@ pub(crate) enum RequestProgress<S> {
     Continues(S),
 }
 
+/// The subject of a request of a known caller.
+#[derive(Debug)]
+pub(crate) enum Identification {
+    /// Its own limits and usage.
+    Me(Caller),
+    /// A document.
+    Document(Identified),
+}
+
 /// A request of a known caller for a document.
 #[derive(Debug)]
 pub(crate) struct Identified {
@@ -28,7 +37,7 @@ pub(crate) struct Identified {
 #[derive(Debug)]
 pub(crate) struct Waiting<'r> {
     pub(crate) parsed: ParsedRequest<'r>,
-    /// `None` if changes of keys have to be read first.
+    /// `None` if changes of keys have to be read first, or for the caller's own usage.
     pub(crate) identified: Option<Identified>,
 }
 

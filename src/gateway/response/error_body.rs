@@ -111,7 +111,7 @@ fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
             ",\"remaining\":",
             itoa::Buffer::new().format(status.remaining),
             ",\"window_seconds\":",
-            itoa::Buffer::new().format(status.rule.window_seconds()),
+            itoa::Buffer::new().format(status.window_seconds),
             ",\"reset_at\":\"",
             &status.reset.rfc3339(),
             "\",\"retry_after\":",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::accounts::{Account, Terms};
 use crate::gateway::Refusal;
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
@@ -35,6 +36,8 @@ pub(crate) struct LimitHeaders {
 enum LimitScope {
     /// An application: status of its minute and its day, and its policy header.
     Application([LimitStatus; 2], HeaderValue),
+    /// An application with other calendar limits: status of all its limits, shortest first, and its policy header.
+    Windows(Vec<LimitStatus>, HeaderValue),
     /// An address: status of its guard.
     Address,
 }
@@ -57,6 +60,9 @@ impl LimitHeaders {
         };
         // The current terms and not a copy of the caller's: the headers describe the time of sending.
         let terms = caller.account.terms();
+        if !terms.limits.calendar.is_empty() {
+            return Self::with_windows(&caller.account, &terms, hit, at);
+        }
         if let Some([minute, day]) = charged_statuses(answered, at) {
             return Self {
                 reported: *day,
@@ -69,16 +75,45 @@ impl LimitHeaders {
         let [mut minute, mut day, mut reported] = statuses;
         if let Some(rule) = hit {
             reported = reported.as_hit(at.started, at.now);
-            match rule {
-                LimitRule::Minute => minute = reported,
-                LimitRule::Day => day = reported,
-                LimitRule::Guard => {}
+            for status in [&mut minute, &mut day] {
+                if status.rule == rule {
+                    *status = reported;
+                }
             }
         }
         Self {
             reported,
             next_token: minute.wait,
             scope: LimitScope::Application([minute, day], terms.policy.clone()),
+        }
+    }
+
+    /// The headers of an application with other calendar limits.
+    fn with_windows(
+        account: &Account,
+        terms: &Terms,
+        hit: Option<LimitRule>,
+        at: &ResponseContext<'_>,
+    ) -> Self {
+        let rule = hit.unwrap_or(LimitRule::Day);
+        let limits = &terms.limits;
+        let [minute, day, mut reported] = account.limit_statuses(rule, limits, at.now);
+        if hit.is_some() {
+            reported = reported.as_hit(at.started, at.now);
+        }
+        let windows = account.window_statuses(limits, at.now);
+        let policy = terms.policy_on(at.now.wall.day(), &windows);
+        let mut statuses = vec![minute, day];
+        statuses.extend(windows);
+        for status in &mut statuses {
+            if hit == Some(status.rule) {
+                *status = reported;
+            }
+        }
+        Self {
+            reported,
+            next_token: minute.wait,
+            scope: LimitScope::Windows(statuses, policy),
         }
     }
 
@@ -96,17 +131,21 @@ impl LimitHeaders {
             HeaderField::Reset,
             NumberField::Plain.value(self.reported.reset.seconds()),
         );
-        match self.reported.rule {
-            LimitRule::Day => head.keep(HeaderField::Resource),
-            rule @ (LimitRule::Minute | LimitRule::Guard) => {
-                head.put(HeaderField::Resource, HeaderValue::from_static(rule.name()));
-            }
+        if self.reported.rule == LimitRule::Day {
+            head.keep(HeaderField::Resource);
+        } else {
+            let name = self.reported.rule.name();
+            head.put(HeaderField::Resource, HeaderValue::from_static(name));
         }
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {
                 part(values, &minute);
                 part(values.text(", "), &day);
                 head.put(HeaderField::Standing, values.value());
+                policy
+            }
+            LimitScope::Windows(statuses, policy) => {
+                head.put(HeaderField::Standing, standing(&statuses));
                 policy
             }
             LimitScope::Address => {
@@ -137,15 +176,34 @@ fn charged_statuses<'a>(
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
 fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
-    let seconds =
-        limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
     match limit_status.rule {
         LimitRule::Minute => values.text("\"minute\";r="),
         LimitRule::Day => values.text("\"day\";r="),
         LimitRule::Guard => values.text("\"guard\";r="),
+        LimitRule::Month => values.text("\"month\";r="),
+        LimitRule::OwnerDay => values.text("\"owner_day\";r="),
+        LimitRule::OwnerMonth => values.text("\"owner_month\";r="),
     };
     values
         .number(limit_status.remaining)
         .text(";t=")
-        .number(seconds);
+        .number(seconds_until_full(limit_status));
+}
+
+/// The parts of all limits as one value, which may be longer than the writer holds.
+fn standing(statuses: &[LimitStatus]) -> HeaderValue {
+    let part = |status: &LimitStatus| {
+        let seconds = seconds_until_full(status);
+        format!(
+            "\"{}\";r={};t={seconds}",
+            status.rule.name(),
+            status.remaining
+        )
+    };
+    let parts: Vec<String> = statuses.iter().map(part).collect();
+    HeaderValue::try_from(parts.join(", ")).expect("rule names and numbers are visible ASCII")
+}
+
+fn seconds_until_full(limit_status: &LimitStatus) -> u64 {
+    limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0)
 }

@@ -67,10 +67,7 @@ impl RemedyLinks {
             return self.sign_up.as_ref();
         }
         let lacks_a_plan = status == StatusCode::FORBIDDEN
-            || matches!(
-                refusal,
-                Refusal::Limited(LimitRule::Day | LimitRule::Minute)
-            );
+            || matches!(refusal, Refusal::Limited(rule) if *rule != LimitRule::Guard);
         self.upgrade.as_ref().filter(|_| lacks_a_plan)
     }
 }

@@ -78,6 +78,11 @@ impl Caller {
         }
     }
 
+    /// Whether the use of all calendar limits is known.
+    pub(crate) fn knows_windows(&self) -> bool {
+        self.limits.calendar.is_empty() || self.account.state().knows_windows()
+    }
+
     /// The priority of its fetches.
     pub(crate) fn fetch_priority<'t>(
         &self,

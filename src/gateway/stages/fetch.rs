@@ -111,6 +111,7 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
 
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
 pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+    // Without a document the reason for the lack of a unit is the answer: see `settle`.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,

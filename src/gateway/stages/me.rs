@@ -28,7 +28,7 @@ struct MeItem<'a> {
     application: MeApplication<'a>,
     key_prefix: &'a str,
     tier: &'a str,
-    limits: [MeAllowance; 2],
+    limits: Vec<MeAllowance>,
     key_expires_at: Option<String>,
     next_refresh_at: Option<String>,
     suggested_poll_seconds: u64,
@@ -67,6 +67,7 @@ pub(crate) fn me(
     let [minute, day, _] = caller
         .account
         .limit_statuses(LimitRule::Day, &terms.limits, now);
+    let windows = caller.account.window_statuses(&terms.limits, now);
     let next_refresh = gateway.engine.documents.next_refresh(now.wall);
     let item = MeItem {
         application: MeApplication {
@@ -75,10 +76,17 @@ pub(crate) fn me(
         },
         key_prefix,
         tier: &terms.tier_name,
-        limits: [allowance(&minute), allowance(&day)],
+        limits: [minute, day]
+            .iter()
+            .chain(&windows)
+            .map(allowance)
+            .collect(),
         key_expires_at: caller.expires_at.map(Wall::rfc3339),
         next_refresh_at: next_refresh.map(Wall::rfc3339),
-        suggested_poll_seconds: poll_seconds(&minute, &day, gateway.notice.cadence_seconds),
+        suggested_poll_seconds: poll_seconds(
+            [minute, day].iter().chain(&windows),
+            gateway.notice.cadence_seconds,
+        ),
         advice: gateway.recorders.requests.advice(&caller.account, now.wall),
     };
     let envelope = MeEnvelope {
@@ -99,17 +107,18 @@ fn allowance(limit_status: &LimitStatus) -> MeAllowance {
     MeAllowance {
         name: limit_status.rule.name(),
         limit: limit_status.limit,
-        window_seconds: limit_status.rule.window_seconds(),
+        window_seconds: limit_status.window_seconds,
         used: limit_status.limit - limit_status.remaining,
         remaining: limit_status.remaining,
         reset_at: limit_status.reset.rfc3339(),
     }
 }
 
-/// Recommended polling interval. Once per refresh keeps a client current; a key with a smaller daily quota polls as
-/// often as its quota allows.
-fn poll_seconds(minute: &LimitStatus, day: &LimitStatus, cadence: u64) -> u64 {
-    let by_day = 86_400_u64.div_ceil(u64::from(day.limit.max(1)));
-    let by_minute = 60_u64.div_ceil(u64::from(minute.limit.max(1)));
-    cadence.max(by_day).max(by_minute)
+/// Recommended polling interval. Once per refresh keeps a client current; a key with a smaller quota polls as often as its
+/// quota allows.
+fn poll_seconds<'s>(statuses: impl Iterator<Item = &'s LimitStatus>, cadence: u64) -> u64 {
+    statuses.fold(cadence, |longest, status| {
+        let window = u64::from(status.window_seconds);
+        longest.max(window.div_ceil(u64::from(status.limit.max(1))))
+    })
 }

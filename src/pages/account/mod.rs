@@ -27,7 +27,7 @@ pub use keys::{KEY_NAME, NEW_NAME, OVERLAP, REPLACE};
 pub use link_mail::link_mail_html;
 pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, KeyFields, LinkForm,
-    ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,
+    ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn, WindowUsage,
 };
 pub use webhooks::{ROTATED_AT, WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL, last_rotation};
 

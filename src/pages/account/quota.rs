@@ -1,8 +1,9 @@
 //! The use of an application at present, as text and as meters.
 
-use super::CurrentUsage;
 use super::frame::bdi;
+use super::{CurrentUsage, WindowUsage};
 use crate::pages::html::{capitalized, escape, grouped, time};
+use scoregate_base::limits::{LimitRule, Period, Scope};
 
 /// The use of the application with this name.
 pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
@@ -19,7 +20,33 @@ pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
         minute,
         "",
     );
-    format!("<dl class=\"quotas\">\n{today}{last_minute}</dl>\n")
+    let windows: String = LimitRule::WINDOWS
+        .into_iter()
+        .zip(usage.windows)
+        .filter_map(|(rule, usage)| Some(window(rule, name, usage?)))
+        .collect();
+    format!("<dl class=\"quotas\">\n{today}{windows}{last_minute}</dl>\n")
+}
+
+/// The use of a calendar limit besides the day.
+fn window(rule: LimitRule, name: &str, usage: WindowUsage) -> String {
+    let row = rule.row();
+    let when = match row.period {
+        Period::Day => "today",
+        Period::Month => "this month",
+        Period::Minute | Period::Guard => "this minute",
+    };
+    let whose = match row.scope {
+        Scope::Application => name,
+        Scope::Owner => "all applications",
+    };
+    let term = match row.scope {
+        Scope::Application => capitalized(when),
+        Scope::Owner => format!("All applications {when}"),
+    };
+    let until = format!("Resets at {}.", time(usage.ends_at));
+    let label = format!("Requests by {whose} {when}");
+    quota(&term, &label, (usage.used, usage.limit), &until)
 }
 
 fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> String {

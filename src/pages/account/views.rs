@@ -2,6 +2,7 @@
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::DayEvidence;
+use scoregate_base::limits::LimitRule;
 use scoregate_store::{
     Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
 };
@@ -90,6 +91,19 @@ pub struct CurrentUsage {
     pub minute_used: u32,
     /// The limit of a minute.
     pub minute_limit: u32,
+    /// The other calendar limits in force whose use is known, in the order of `LimitRule::WINDOWS`.
+    pub windows: [Option<WindowUsage>; LimitRule::WINDOWS.len()],
+}
+
+/// The use of a calendar limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowUsage {
+    /// Requests charged.
+    pub used: u32,
+    /// The quota.
+    pub limit: u32,
+    /// When it ends.
+    pub ends_at: Wall,
 }
 
 /// An application in the list of an account.

@@ -1,5 +1,6 @@
 //! The landing page and the docs page.
 
+use scoregate_base::limits::LimitRule;
 use scoregate_base::plans::{DEEP, Rights, Tier};
 use scoregate_base::routes::prices::PRICES;
 use scoregate_base::routes::{API_BASE, Period, Route};
@@ -59,6 +60,32 @@ pub(in crate::pages) fn page(config: &PagesConfig) -> String {
     })
 }
 
+/// The rules of windows that some tier has.
+fn windows(config: &PagesConfig) -> String {
+    let has = |rule: LimitRule| {
+        let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
+        limits.any(|calendar| calendar.quota(rule).is_some())
+    };
+    let mut rules = String::new();
+    if has(LimitRule::Month) {
+        rules.push_str(MONTH);
+    }
+    if has(LimitRule::OwnerDay) || has(LimitRule::OwnerMonth) {
+        rules.push_str(OWNER);
+    }
+    rules
+}
+
+/// The rule of windows of an account.
+const OWNER: &str = "<dt>Account</dt><dd>On some tiers all applications of an account together also have a number of \\
+responses with data a day or a month. Used up: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \\
+<code>owner_day</code> or <code>owner_month</code>.</dd>\n";
+
+/// The rule of months.
+const MONTH: &str = "<dt>Month</dt><dd>On some tiers also a number of responses with data a month. A response counts in the day and \
+in the month. <a href=\"#endpoint-me\"><code>/me</code></a> shows when your month ends. Used up: \
+<a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit <code>month</code>.</dd>\n";
+
 /// Values used by both pages.
 fn common(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
@@ -70,6 +97,7 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
         "tiers" => tiers(config),
+        "windows" => windows(config),
         "sample" => {
             let answer = config.sample(Route::Models.endpoint());
             code_block("Response of /models", &sample::pretty(&answer))
@@ -328,23 +356,38 @@ fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     programs.iter().map(program).collect()
 }
 
+/// Whether a tier has a limit of months.
+fn has_months(config: &PagesConfig) -> bool {
+    let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
+    limits.any(|calendar| calendar.quota(LimitRule::Month).is_some())
+}
+
 fn tiers(config: &PagesConfig) -> String {
+    let has_months = has_months(config);
     let rows = config.tiers.iter().map(|tier| {
-        vec![
+        let mut cells = vec![
             escape(&capitalized(&tier.name)),
             grouped(tier.limits.day),
             grouped(tier.limits.minute),
             rights(tier, config),
             escape(&how_obtained(tier, config.sign_up)),
-        ]
+        ];
+        if has_months {
+            let month = tier.limits.calendar.quota(LimitRule::Month);
+            cells.insert(1, month.map_or_else(|| "no limit".into(), grouped));
+        }
+        cells
     });
-    let heads = [
+    let mut heads = vec![
         "Tier",
         "Requests a day",
         "Requests a minute",
         "Periods and endpoints",
         "Availability",
     ];
+    if has_months {
+        heads.insert(1, "Requests a month");
+    }
     card_table("Tiers", &heads, rows)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::pages::html::grouped;
 use crate::pages::{PagesConfig, SiteLinks, default_terms};
+use scoregate_base::limits::CalendarLimits;
 use scoregate_base::plans::{Rights, Tier, TierLimits};
 use scoregate_base::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
 
@@ -87,7 +88,11 @@ fn fields_of_a_mapped_endpoint_are_those_that_the_mapping_lists() {
 #[test]
 fn text_from_the_settings_is_escaped() {
     let evil = "<script>\"'&{{license}}";
-    let limits = TierLimits { minute: 1, day: 2 };
+    let limits = TierLimits {
+        minute: 1,
+        day: 2,
+        calendar: CalendarLimits::NONE,
+    };
     let config = PagesConfig {
         service: evil.into(),
         license: evil.into(),

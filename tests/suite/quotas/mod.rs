@@ -6,6 +6,7 @@ mod leases;
 pub mod ledger_unreachable;
 mod limits;
 mod limits_until;
+mod months;
 mod request_costs;
 mod request_totals;
 mod usage;

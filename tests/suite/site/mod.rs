@@ -9,6 +9,7 @@ mod journey;
 mod keys;
 pub mod leaked_keys;
 mod notices;
+mod owner_windows;
 mod second_quotas;
 mod sessions;
 mod signing_in;

@@ -235,6 +235,41 @@ impl Day {
         Self(self.0 + 1)
     }
 
+    /// The first day of the month that contains this day, and that of the next one. Months begin on the day `anchor`, or on
+    /// the last day of a shorter month.
+    pub fn month(self, anchor: u8) -> [Self; 2] {
+        let date = self.date();
+        let begins = |month: Date| {
+            let day = i8::try_from(anchor).unwrap_or(i8::MAX);
+            let first = month.first_of_month();
+            let within = first.with().day(day.clamp(1, first.days_in_month()));
+            within.build().unwrap_or(first)
+        };
+        let following = |month: Date| {
+            let next = month.last_of_month().tomorrow();
+            next.map_or(Date::MAX, begins)
+        };
+        let this = begins(date);
+        let bounds = if date < this {
+            let before = date.first_of_month().yesterday().unwrap_or(Date::MIN);
+            [begins(before), this]
+        } else {
+            [this, following(date)]
+        };
+        bounds.map(Self::from_date)
+    }
+
+    fn date(self) -> Date {
+        let days = SignedDuration::from_hours(i64::from(self.0) * 24);
+        EPOCH.checked_add(days).unwrap_or(Date::MAX)
+    }
+
+    /// The day of a date; the first one for dates before it.
+    fn from_date(date: Date) -> Self {
+        let days = EPOCH.until(date).map_or(0, |span| span.get_days());
+        Self(u32::try_from(days).unwrap_or(0))
+    }
+
     /// The instant at which this day begins.
     pub const fn start(self) -> Wall {
         Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
@@ -248,8 +283,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let days = SignedDuration::from_hours(i64::from(self.0) * 24);
-        write!(f, "{}", EPOCH.checked_add(days).unwrap_or(Date::MAX))
+        write!(f, "{}", self.date())
     }
 }
 
@@ -340,6 +374,53 @@ mod tests {
             assert_eq!(Day::parse(text), None, "{text}");
         }
         assert_eq!(Day::from_number(u32::MAX).to_string(), "9999-12-31");
+    }
+
+    fn month(day: &str, anchor: u8) -> [String; 2] {
+        Day::parse(day)
+            .unwrap()
+            .month(anchor)
+            .map(|day| day.to_string())
+    }
+
+    #[test]
+    fn a_month_begins_on_its_anchor_or_on_the_last_day_of_a_shorter_month() {
+        for (day, anchor, expected) in [
+            ("2026-11-21", 1, ["2026-11-01", "2026-12-01"]),
+            ("2026-11-01", 1, ["2026-11-01", "2026-12-01"]),
+            ("2026-11-30", 1, ["2026-11-01", "2026-12-01"]),
+            ("2026-12-31", 1, ["2026-12-01", "2027-01-01"]),
+            ("2026-11-14", 15, ["2026-10-15", "2026-11-15"]),
+            ("2026-11-15", 15, ["2026-11-15", "2026-12-15"]),
+            ("2027-01-14", 15, ["2026-12-15", "2027-01-15"]),
+            ("2026-02-27", 31, ["2026-01-31", "2026-02-28"]),
+            ("2026-02-28", 31, ["2026-02-28", "2026-03-31"]),
+            ("2028-02-28", 31, ["2028-01-31", "2028-02-29"]),
+            ("2028-02-29", 30, ["2028-02-29", "2028-03-30"]),
+            ("1970-01-05", 15, ["1970-01-01", "1970-01-15"]),
+        ] {
+            assert_eq!(month(day, anchor), expected, "{day} from {anchor}");
+        }
+        assert_eq!(month("9999-12-31", 1)[0], "9999-12-01");
+    }
+
+    #[test]
+    fn every_day_is_in_exactly_one_month_of_each_anchor() {
+        for anchor in 1..=31 {
+            let mut day = Day::parse("2026-01-01").unwrap();
+            let mut expected = day.month(anchor);
+            // A whole cycle of leap years.
+            for _ in 0..4 * 366 {
+                let [first, next] = day.month(anchor);
+                if day == expected[1] {
+                    assert_eq!(first, day, "{anchor}");
+                    expected = [first, next];
+                }
+                assert_eq!([first, next], expected, "{day} from {anchor}");
+                assert!((28..=32).contains(&(next.number() - first.number())));
+                day = day.next();
+            }
+        }
     }
 
     #[test]

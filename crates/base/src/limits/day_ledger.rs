@@ -1,4 +1,5 @@
-//! The rules of the ledger: units of one application's day, granted to nodes and returned by them.
+//! The rules of the ledger: units of one application's day, granted to nodes and returned by them. They count in all
+//! windows that contain the day: in the day itself, and in those of the other calendar limits.
 //!
 //! A node is one process, from its start to its end. All of its numbers are totals of the day that only grow, and every
 //! report carries the totals that the node knows and the totals that it wants. So a report that is repeated, delayed or
@@ -6,14 +7,16 @@
 //!
 //! 1. A node spends at most `granted − returned` as it knows them, and returns a unit only after deciding never to
 //!    spend it.
-//! 2. After every commit, the day's total is the sum of `granted − returned` of all nodes, and never above the largest
-//!    quota of the day.
+//! 2. After every commit, the total of a window is the sum of `granted − returned` of all nodes on its days, and never above
+//!    the largest quota of the window.
 //! 3. So all nodes together spend at most that quota. No clock, no failure detection and no reclaiming is involved.
+//! 4. A grant fits into every window. So a unit is taken in all of them or in none.
 //!
 //! A ledger that lost commits, after a failover or a restore, learns the totals again from the reports: it takes the
 //! larger of its own and the reported ones.
 //!
-//! Pure. An engine locks the day's total, applies one report, and commits both rows in one transaction.
+//! Pure. An engine locks the totals of all windows, in the same order in all transactions, applies reports, and commits all
+//! rows in one transaction.
 
 /// Totals of one node for an application's day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +34,15 @@ pub struct DayTotals {
     pub granted: u64,
 }
 
+/// Totals of all nodes for a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowTotals {
+    /// Units granted and not returned.
+    pub granted: u64,
+    /// The quota in force; `None` if the window is counted only.
+    pub quota: Option<u32>,
+}
+
 /// Known and requested totals of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeReport {
@@ -40,6 +52,20 @@ pub struct NodeReport {
     pub granted: u32,
     /// The quota in force. Grants never raise the day's total above it.
     pub quota: u32,
+}
+
+impl NodeReport {
+    /// The report of a node that `owes` units, if this many units may still be granted in other windows: beyond what it owes
+    /// it leases at most a quarter of them, and at least one.
+    #[must_use]
+    pub fn within(self, owes: u32, unleased: u32) -> Self {
+        let most = owes.saturating_add((unleased / 4).max(1));
+        let granted = self.known.granted.saturating_add(most);
+        Self {
+            granted: self.granted.min(granted),
+            ..self
+        }
+    }
 }
 
 impl NodeTotals {
@@ -56,28 +82,54 @@ impl NodeTotals {
     pub fn held(self) -> u32 {
         self.granted.saturating_sub(self.returned)
     }
-}
 
-impl DayTotals {
-    /// Applies a report to these totals and to those of its node.
+    /// Applies a report of this node to its totals, and to those of the windows that contain its day.
     #[must_use]
-    pub fn apply(self, node: NodeTotals, report: &NodeReport) -> (Self, NodeTotals) {
-        let known = node.merged(report.known);
-        let total = self.replace(node, known);
-        let unleased = u64::from(report.quota).saturating_sub(total.granted);
-        let granted = NodeTotals {
+    pub fn apply(self, report: &NodeReport, windows: &mut [WindowTotals]) -> Self {
+        let known = self.merged(report.known);
+        let mut unleased = u64::MAX;
+        for window in windows.iter_mut() {
+            window.replace(self, known);
+            unleased = unleased.min(window.unleased());
+        }
+        let granted = Self {
             granted: raised(known.granted, report.granted, unleased),
             ..known
         };
-        (total.replace(known, granted), granted)
+        for window in windows {
+            window.replace(known, granted);
+        }
+        granted
+    }
+}
+
+impl DayTotals {
+    /// Applies a report to these totals and to those of its node, if there are no other windows.
+    #[must_use]
+    pub fn apply(self, node: NodeTotals, report: &NodeReport) -> (Self, NodeTotals) {
+        let day = WindowTotals {
+            granted: self.granted,
+            quota: Some(report.quota),
+        };
+        let mut windows = [day];
+        let node = node.apply(report, &mut windows);
+        let [WindowTotals { granted, .. }] = windows;
+        (Self { granted }, node)
+    }
+}
+
+impl WindowTotals {
+    /// Units that may still be granted.
+    fn unleased(self) -> u64 {
+        self.quota.map_or(u64::MAX, |quota| {
+            u64::from(quota).saturating_sub(self.granted)
+        })
     }
 
-    /// The totals with one node's `before` replaced by `after`.
-    fn replace(self, before: NodeTotals, after: NodeTotals) -> Self {
+    /// Replaces one node's `before` by `after`.
+    fn replace(&mut self, before: NodeTotals, after: NodeTotals) {
         let others = self.granted.saturating_sub(before.held().into());
-        Self {
-            granted: others.saturating_add(after.held().into()),
-        }
+        self.granted = others.saturating_add(after.held().into());
     }
 }
 
@@ -135,6 +187,41 @@ mod tests {
             ..asks(first, 9)
         };
         assert_eq!(total.apply(first, &lower), (total, first));
+    }
+
+    fn limited(granted: u64, quota: u32) -> WindowTotals {
+        WindowTotals {
+            granted,
+            quota: Some(quota),
+        }
+    }
+
+    #[test]
+    fn a_grant_fits_into_every_window_and_a_return_leaves_all() {
+        let nothing = NodeTotals::default();
+        let counted = WindowTotals {
+            granted: 70,
+            quota: None,
+        };
+        let mut windows = [limited(0, 10), limited(96, 100), counted];
+        let node = nothing.apply(&asks(nothing, 8), &mut windows);
+        assert_eq!(node.granted, 4);
+        assert_eq!(windows.map(|window| window.granted), [4, 100, 74]);
+        let returned = NodeTotals {
+            returned: 3,
+            ..node
+        };
+        let node = node.apply(&asks(returned, 0), &mut windows);
+        assert_eq!((node, node.held()), (returned, 1));
+        assert_eq!(windows.map(|window| window.granted), [1, 97, 71]);
+    }
+
+    #[test]
+    fn with_one_window_used_up_nothing_is_granted_in_any() {
+        let nothing = NodeTotals::default();
+        let mut windows = [limited(0, 10), limited(100, 100), limited(7, 50)];
+        assert_eq!(nothing.apply(&asks(nothing, 8), &mut windows), nothing);
+        assert_eq!(windows.map(|window| window.granted), [0, 100, 7]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::clock::{Day, Mono, Now};
 use super::bucket::TokenBucket;
 use super::lease::DayBalance;
 use super::minute_share::ShareTokens;
-use super::rule::{LimitRule, LimitStatus, Limits};
+use super::rule::{LimitStatus, Limits};
+use super::table::LimitRule;
 
 /// All balances of one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,8 @@ pub enum AdmissionVerdict {
         /// Whether to lease more units now.
         runs_low: bool,
     },
-    /// A token is taken and no unit is left: the request may only revalidate the caller's copy.
-    RevalidateOnly,
+    /// A token is taken and this rule leaves no unit: the request may only revalidate the caller's copy.
+    RevalidateOnly(LimitRule),
     /// A token is taken; no unit, ledger unreachable, no grace left: the request may only revalidate the caller's copy.
     RevalidateWithoutUnits,
     /// Nothing is taken: this rule is exhausted.
@@ -117,9 +118,10 @@ impl AccountBalance {
             };
             return (untouched, AdmissionVerdict::Refused(rule));
         };
+        let taken = Self { minute, ..before };
         if day_is_spent {
             return if conditional {
-                (Self { minute, ..before }, AdmissionVerdict::RevalidateOnly)
+                (taken, AdmissionVerdict::RevalidateOnly(LimitRule::Day))
             } else {
                 (untouched, AdmissionVerdict::Refused(LimitRule::Day))
             };
@@ -127,11 +129,7 @@ impl AccountBalance {
         if let Some(day) = before.day.hold(limits.day) {
             let runs_low = day.runs_low(limits.day);
             return (
-                Self {
-                    minute,
-                    day,
-                    ..before
-                },
+                Self { day, ..taken },
                 AdmissionVerdict::Admitted {
                     day: day.day(),
                     runs_low,
@@ -143,20 +141,13 @@ impl AccountBalance {
             LeaseAvailability::Unreachable { grace, .. } => {
                 match before.day.hold_on_grace(limits.day, grace) {
                     Some(day) => (
-                        Self {
-                            minute,
-                            day,
-                            ..before
-                        },
+                        Self { day, ..taken },
                         AdmissionVerdict::OnGrace { day: day.day() },
                     ),
                     None if before.day.may_owe(limits.day, grace) => {
                         (untouched, AdmissionVerdict::ReserveFirst)
                     }
-                    None if conditional => (
-                        Self { minute, ..before },
-                        AdmissionVerdict::RevalidateWithoutUnits,
-                    ),
+                    None if conditional => (taken, AdmissionVerdict::RevalidateWithoutUnits),
                     None => (untouched, AdmissionVerdict::NoUnits),
                 }
             }
@@ -195,34 +186,37 @@ impl AccountBalance {
             .map(|guard| Self { guard, ..self })
     }
 
-    /// Status of one rule.
-    pub fn limit_status(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        match rule {
-            LimitRule::Minute => {
-                let minute = self
-                    .minute
-                    .rebase(self.minute_capacity, limits.minute, now.mono);
-                bucket_status(rule, minute, limits.minute, now)
-            }
-            LimitRule::Guard => bucket_status(rule, self.guard, limits.guard, now),
-            LimitRule::Day => {
-                let day = self.day.on(now.wall.day());
-                let remaining = day.remaining(limits.day);
-                let reset = day.day().end();
-                let wait = if remaining == 0 {
-                    reset.since(now.wall)
-                } else {
-                    Duration::ZERO
-                };
-                LimitStatus {
-                    rule,
-                    limit: limits.day,
-                    remaining,
-                    reset,
-                    full_in: reset.since(now.wall),
-                    wait,
-                }
-            }
+    /// Status of the minute.
+    pub fn minute_status(self, limits: &Limits, now: Now) -> LimitStatus {
+        let minute = self
+            .minute
+            .rebase(self.minute_capacity, limits.minute, now.mono);
+        bucket_status(LimitRule::Minute, minute, limits.minute, now)
+    }
+
+    /// Status of the guard.
+    pub fn guard_status(self, limits: &Limits, now: Now) -> LimitStatus {
+        bucket_status(LimitRule::Guard, self.guard, limits.guard, now)
+    }
+
+    /// Status of the day.
+    pub fn day_status(self, limits: &Limits, now: Now) -> LimitStatus {
+        let day = self.day.on(now.wall.day());
+        let remaining = day.remaining(limits.day);
+        let reset = day.day().end();
+        let wait = if remaining == 0 {
+            reset.since(now.wall)
+        } else {
+            Duration::ZERO
+        };
+        LimitStatus {
+            rule: LimitRule::Day,
+            limit: limits.day,
+            window_seconds: 86_400,
+            remaining,
+            reset,
+            full_in: reset.since(now.wall),
+            wait,
         }
     }
 
@@ -247,6 +241,7 @@ pub(super) fn bucket_status(
     LimitStatus {
         rule,
         limit,
+        window_seconds: 60,
         remaining: level.tokens,
         reset,
         full_in: level.full_in,
@@ -265,18 +260,21 @@ impl LimitStatus {
 mod tests {
     use super::*;
     use crate::clock::Wall;
+    use crate::limits::window::CalendarLimits;
 
     const FREE: Limits = Limits {
         minute: 1,
         day: 10,
         guard: 60,
         grace: 0,
+        calendar: CalendarLimits::NONE,
     };
     const PRO: Limits = Limits {
         minute: 60,
         day: 10_000,
         guard: 60,
         grace: 100,
+        calendar: CalendarLimits::NONE,
     };
 
     fn noon() -> Now {
@@ -311,17 +309,12 @@ mod tests {
         );
         let (revalidating, verdict) = empty.admit(&PRO, noon(), true, unreachable);
         assert_eq!(verdict, AdmissionVerdict::RevalidateWithoutUnits);
-        assert_eq!(
-            revalidating
-                .limit_status(LimitRule::Minute, &PRO, noon())
-                .remaining,
-            59
-        );
+        assert_eq!(revalidating.minute_status(&PRO, noon()).remaining, 59);
         assert_eq!(revalidating.day, empty.day);
         let spent = opened(&PRO, 10_000);
         assert_eq!(
             spent.admit(&PRO, noon(), true, unreachable).1,
-            AdmissionVerdict::RevalidateOnly
+            AdmissionVerdict::RevalidateOnly(LimitRule::Day)
         );
     }
 
@@ -343,15 +336,8 @@ mod tests {
                 runs_low: false
             }
         );
-        assert_eq!(
-            held.limit_status(LimitRule::Minute, &FREE, noon())
-                .remaining,
-            0
-        );
-        assert_eq!(
-            held.limit_status(LimitRule::Day, &FREE, noon()).remaining,
-            9
-        );
+        assert_eq!(held.minute_status(&FREE, noon()).remaining, 0);
+        assert_eq!(held.day_status(&FREE, noon()).remaining, 9);
         assert_eq!(
             held.admit(&FREE, noon(), false, LeaseAvailability::Reachable)
                 .1,
@@ -369,7 +355,7 @@ mod tests {
             AdmissionVerdict::Refused(LimitRule::Day)
         );
         let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Reachable);
-        assert_eq!(verdict, AdmissionVerdict::RevalidateOnly);
+        assert_eq!(verdict, AdmissionVerdict::RevalidateOnly(LimitRule::Day));
         assert_eq!(
             looking
                 .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
@@ -381,7 +367,7 @@ mod tests {
                 .give_back_token()
                 .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
                 .1,
-            AdmissionVerdict::RevalidateOnly
+            AdmissionVerdict::RevalidateOnly(LimitRule::Day)
         );
     }
 
@@ -389,12 +375,7 @@ mod tests {
     fn a_new_day_opens_with_the_whole_quota_and_resets_once() {
         let spent = opened(&FREE, 10);
         let tomorrow = after(noon(), 12 * 3600);
-        assert_eq!(
-            spent
-                .limit_status(LimitRule::Day, &FREE, tomorrow)
-                .remaining,
-            10
-        );
+        assert_eq!(spent.day_status(&FREE, tomorrow).remaining, 10);
         assert_eq!(
             spent
                 .admit(&FREE, tomorrow, false, LeaseAvailability::Reachable)
@@ -402,14 +383,11 @@ mod tests {
             AdmissionVerdict::LeaseFirst
         );
         assert_eq!(
-            spent
-                .limit_status(LimitRule::Day, &FREE, noon())
-                .reset
-                .rfc3339(),
+            spent.day_status(&FREE, noon()).reset.rfc3339(),
             "2026-11-22T00:00:00Z"
         );
         assert_eq!(
-            spent.limit_status(LimitRule::Day, &FREE, noon()).wait,
+            spent.day_status(&FREE, noon()).wait,
             Duration::from_hours(12)
         );
     }
@@ -421,14 +399,8 @@ mod tests {
             ..opened(&FREE, 0)
         };
         let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
-        assert_eq!(
-            used.limit_status(LimitRule::Minute, &PRO, noon()).remaining,
-            59
-        );
-        assert_eq!(
-            used.limit_status(LimitRule::Day, &PRO, noon()).remaining,
-            9_999
-        );
+        assert_eq!(used.minute_status(&PRO, noon()).remaining, 59);
+        assert_eq!(used.day_status(&PRO, noon()).remaining, 9_999);
     }
 
     #[test]
@@ -442,30 +414,25 @@ mod tests {
         }
         let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
-        assert_eq!(
-            detour
-                .limit_status(LimitRule::Minute, &PRO, noon())
-                .remaining,
-            19
-        );
+        assert_eq!(detour.minute_status(&PRO, noon()).remaining, 19);
     }
 
     #[test]
     fn refused_request_reports_zero_remaining_after_later_returns() {
         let nearly_spent = opened(&FREE, 9);
         let status = nearly_spent
-            .limit_status(LimitRule::Day, &FREE, noon())
+            .day_status(&FREE, noon())
             .as_hit(noon(), noon());
         assert_eq!(
             (status.remaining, status.wait),
             (0, Duration::from_hours(12))
         );
         let full = opened(&PRO, 0)
-            .limit_status(LimitRule::Minute, &PRO, noon())
+            .minute_status(&PRO, noon())
             .as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
         let status = opened(&FREE, 10)
-            .limit_status(LimitRule::Day, &FREE, midnight)
+            .day_status(&FREE, midnight)
             .as_hit(noon(), midnight);
         assert_eq!(
             (status.remaining, status.reset, status.wait),
@@ -478,7 +445,7 @@ mod tests {
             mono: noon().mono.plus(by),
         };
         let status = opened(&FREE, 10)
-            .limit_status(LimitRule::Day, &FREE, last_second)
+            .day_status(&FREE, last_second)
             .as_hit(last_second, last_second);
         assert_eq!(
             (status.reset, status.wait),
@@ -518,12 +485,7 @@ mod tests {
             AdmissionVerdict::NoUnits,
         ];
         assert_eq!(status, expected);
-        assert_eq!(
-            balance
-                .limit_status(LimitRule::Minute, &PRO, noon())
-                .remaining,
-            57
-        );
+        assert_eq!(balance.minute_status(&PRO, noon()).remaining, 57);
         assert_eq!(
             balance
                 .admit(&PRO, noon(), false, LeaseAvailability::Reachable)
@@ -567,7 +529,7 @@ mod tests {
             balance = balance.take_guard(&PRO, noon()).unwrap();
         }
         assert_eq!(balance.take_guard(&PRO, noon()), None);
-        let limit_status = balance.limit_status(LimitRule::Guard, &PRO, noon());
+        let limit_status = balance.guard_status(&PRO, noon());
         assert_eq!(
             (limit_status.remaining, limit_status.wait),
             (0, Duration::from_secs(1))

@@ -312,7 +312,7 @@ impl DayBalance {
         self.held == 0 && self.spent == 0 && !self.is_leased()
     }
 
-    fn in_use(self) -> u32 {
+    pub(super) fn in_use(self) -> u32 {
         self.spent.saturating_add(self.held)
     }
 

@@ -17,6 +17,7 @@ use super::minute_pool::MinutePool;
 use super::minute_report::{MinuteGrant, MinuteReport};
 use super::minute_share::{MinuteShare, ShareTokens};
 use super::rule::Limits;
+use super::window::CalendarLimits;
 
 const CASES: u32 = 5_000;
 const GATEWAYS: usize = 3;
@@ -158,6 +159,7 @@ impl SharedMinute {
             day: if minute < 5 { 10 } else { 10_000 },
             guard: 60,
             grace: 0,
+            calendar: CalendarLimits::NONE,
         };
         let mut built = Self {
             rules,

@@ -1,8 +1,7 @@
 //! Limits, balances and `now` in, a verdict out.
 //!
-//! Nothing here waits, locks or knows a caller, and only `NetworkLimit` keeps a state. Three rules: the minute (a token bucket that pays for work),
-//! the day (units of a UTC day, leased from a ledger, that pay for delivered data) and the guard (a token bucket that
-//! pays for refusals). Balances are kept in `accounts`; units come from `store`.
+//! Nothing here waits, locks or knows a caller, and only `NetworkLimit` keeps a state. The limits are in `table`: the minute (a token bucket that pays for work), the day (units of a UTC day, leased from a ledger, that pay for
+//! delivered data) and the guard (a token bucket that pays for refusals). Balances are kept in `accounts`; units come from `store`.
 
 mod bucket;
 mod day_ledger;
@@ -27,11 +26,16 @@ mod rule;
 #[cfg(test)]
 mod schedules;
 mod share_admission;
+mod table;
 #[cfg(test)]
 mod terms_schedules;
+mod window;
+mod window_balance;
+#[cfg(test)]
+mod window_schedules;
 
 pub use bucket::{BucketLevel, TokenBucket};
-pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
+pub use day_ledger::{DayTotals, NodeReport, NodeTotals, WindowTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 pub use grace_share::{GraceClaim, GraceHolder, GraceShare};
 pub use lease::{DayBalance, largest_lease};
@@ -41,4 +45,7 @@ pub use minute_report::{MinuteGrant, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};
 pub use network_limit::{NetworkBlock, NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;
-pub use rule::{LimitRule, LimitStatus, Limits};
+pub use rule::{LimitStatus, Limits};
+pub use table::{LimitRow, LimitRule, Period, Scope};
+pub use window::{CalendarLimits, CalendarQuota, Window, WindowUnits};
+pub use window_balance::WindowBalance;

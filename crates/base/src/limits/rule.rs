@@ -1,22 +1,11 @@
-//! The three rules, and the status of a balance under a rule.
+//! The limits of an application, and the status of a balance under one of them.
 
 use std::time::Duration;
 
 use crate::clock::{Now, Wall};
-use crate::words;
 
-words! {
-    /// A rule that can refuse a request.
-    #[derive(Hash)]
-    pub enum LimitRule: name {
-        /// Requests per minute: a token bucket.
-        Minute = "minute",
-        /// Requests per UTC day: exact.
-        Day = "day",
-        /// Refused requests per minute: a token bucket.
-        Guard = "guard",
-    }
-}
+use super::table::{LimitRule, Period};
+use super::window::CalendarLimits;
 
 /// The limits of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +18,8 @@ pub struct Limits {
     pub guard: u32,
     /// Units of a day that may be delivered without a lease while the ledger is unreachable.
     pub grace: u32,
+    /// The other calendar limits.
+    pub calendar: CalendarLimits,
 }
 
 /// The status of a rule at one moment.
@@ -38,6 +29,8 @@ pub struct LimitStatus {
     pub rule: LimitRule,
     /// Its total allowance.
     pub limit: u32,
+    /// The length of its window.
+    pub window_seconds: u32,
     /// Its remaining allowance.
     pub remaining: u32,
     /// When the allowance is full again. In the future whenever nothing is left.
@@ -50,23 +43,25 @@ pub struct LimitStatus {
 
 impl LimitStatus {
     /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
-    /// was `decided`. The reset of the minute is the time of the next token. That of the day is a midnight; if it has passed
-    /// since, the request may be repeated without a wait.
+    /// was `decided`. The reset of the minute is the time of the next token. That of a calendar limit is a midnight; if it has
+    /// passed since, the request may be repeated without a wait.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = || now.wall.plus(Duration::from_secs(1)).rounded_up();
-        let reset = match self.rule {
-            LimitRule::Day => {
-                let decided_end = decided.wall.day().end();
-                if now.wall >= decided_end {
-                    decided_end
+        let period = self.rule.row().period;
+        let reset = match period {
+            Period::Day | Period::Month => {
+                let window = Duration::from_secs(self.window_seconds.into());
+                let start = self.reset.minus(window);
+                if decided.wall < start && start <= now.wall {
+                    start
                 } else {
                     self.reset
                 }
             }
-            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon()),
-            LimitRule::Guard => self.reset.max(soon()),
+            Period::Minute => now.wall.plus(self.wait).rounded_up().max(soon()),
+            Period::Guard => self.reset.max(soon()),
         };
-        let wait = if self.rule == LimitRule::Day {
+        let wait = if period.is_calendar() {
             reset.since(now.wall)
         } else {
             self.wait
@@ -77,16 +72,6 @@ impl LimitStatus {
             full_in: reset.since(now.wall),
             wait,
             ..self
-        }
-    }
-}
-
-impl LimitRule {
-    /// The length of its window.
-    pub const fn window_seconds(self) -> u32 {
-        match self {
-            Self::Minute | Self::Guard => 60,
-            Self::Day => 86_400,
         }
     }
 }

@@ -149,6 +149,7 @@ impl ScheduleWorld {
             day: 300,
             guard: 60,
             grace: 3,
+            calendar: CalendarLimits::NONE,
         };
         let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
@@ -251,7 +252,7 @@ impl ScheduleWorld {
                     let (total, _) = self.balance.day.to_reserve(self.grace());
                     self.balance.day = day.reserve(day.day(), total);
                 }
-                AdmissionVerdict::RevalidateOnly
+                AdmissionVerdict::RevalidateOnly(_)
                 | AdmissionVerdict::RevalidateWithoutUnits
                 | AdmissionVerdict::Refused(_)
                 | AdmissionVerdict::NoUnits

@@ -6,7 +6,8 @@ use crate::clock::Now;
 
 use super::decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 use super::minute_share::MinuteShare;
-use super::rule::{LimitRule, LimitStatus, Limits};
+use super::rule::{LimitStatus, Limits};
+use super::table::LimitRule;
 
 impl AccountBalance {
     /// Decides on a request with the tokens of `share`, one of `gateways`.
@@ -38,8 +39,7 @@ impl AccountBalance {
                 let may_owe =
                     without_ledger.is_some_and(|(grace, _)| after.day.may_owe(limits.day, grace));
                 if minute > 0 && (may_deliver || may_owe) {
-                    let own =
-                        after.limit_status(LimitRule::Minute, &Limits { minute, ..*limits }, now);
+                    let own = after.minute_status(&Limits { minute, ..*limits }, now);
                     AdmissionVerdict::NoToken { wait: own.wait }
                 } else {
                     AdmissionVerdict::NoUnits
@@ -60,7 +60,7 @@ impl AccountBalance {
                 let runs_low = runs_low || share.runs_low(after.share_tokens(), limits, now.mono);
                 AdmissionVerdict::Admitted { day, runs_low }
             }
-            AdmissionVerdict::RevalidateOnly
+            AdmissionVerdict::RevalidateOnly(_)
             | AdmissionVerdict::RevalidateWithoutUnits
             | AdmissionVerdict::OnGrace { .. } => {
                 share.used(limits.minute, now.mono);
@@ -82,7 +82,7 @@ impl AccountBalance {
         now: Now,
     ) -> LimitStatus {
         let minute = share.capacity(limits.minute, now.mono, share.is_fallback());
-        let own = self.limit_status(LimitRule::Minute, &Limits { minute, ..*limits }, now);
+        let own = self.minute_status(&Limits { minute, ..*limits }, now);
         let (elsewhere, full_in) = share.elsewhere(limits.minute, now.mono);
         let full_in = own.full_in.max(full_in);
         LimitStatus {
@@ -103,6 +103,7 @@ mod tests {
     use crate::limits::minute_pool::MinutePool;
     use crate::limits::minute_report::MinuteGrant;
     use crate::limits::minute_share::ShareTokens;
+    use crate::limits::window::CalendarLimits;
     use std::time::Duration;
 
     const PRO: Limits = Limits {
@@ -110,6 +111,7 @@ mod tests {
         day: 10_000,
         guard: 60,
         grace: 100,
+        calendar: CalendarLimits::NONE,
     };
     const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
@@ -186,7 +188,7 @@ mod tests {
         let spent = shared(spent, &mut share);
         assert_eq!(
             decide(spent, &mut share, true),
-            AdmissionVerdict::RevalidateOnly
+            AdmissionVerdict::RevalidateOnly(LimitRule::Day)
         );
     }
 

@@ -1,6 +1,7 @@
 //! A gateway's share, in exchanges with a pool.
 
 use crate::limits::minute_pool::MinutePool;
+use crate::limits::window::CalendarLimits;
 
 use super::*;
 
@@ -9,18 +10,21 @@ const FREE: Limits = Limits {
     day: 10,
     guard: 60,
     grace: 0,
+    calendar: CalendarLimits::NONE,
 };
 const PRO: Limits = Limits {
     minute: 60,
     day: 10_000,
     guard: 60,
     grace: 100,
+    calendar: CalendarLimits::NONE,
 };
 const ENTERPRISE: Limits = Limits {
     minute: 1_200,
     day: 250_000,
     guard: 60,
     grace: 2_500,
+    calendar: CalendarLimits::NONE,
 };
 
 /// A gateway, and its exchanges with a pool.

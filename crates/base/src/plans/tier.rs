@@ -1,5 +1,7 @@
 //! Tiers: the rights and limits of a plan. The five of the specification are the default.
 
+use crate::limits::CalendarLimits;
+
 use super::rights::Rights;
 
 /// Limits of a tier.
@@ -9,6 +11,8 @@ pub struct TierLimits {
     pub minute: u32,
     /// Requests per UTC day.
     pub day: u32,
+    /// The other calendar limits.
+    pub calendar: CalendarLimits,
 }
 
 /// A plan.
@@ -31,7 +35,11 @@ pub fn standard_tiers() -> Vec<Tier> {
     let tier = |name: &str, rights, minute, day| Tier {
         name: name.into(),
         rights,
-        limits: TierLimits { minute, day },
+        limits: TierLimits {
+            minute,
+            day,
+            calendar: CalendarLimits::NONE,
+        },
     };
     vec![
         tier("free", Rights::FREE, 1, 10),

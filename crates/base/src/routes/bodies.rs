@@ -140,7 +140,14 @@ pub const TIER: &str = "tier";
 pub const LIMIT: &[ItemField] = &[
     field(
         "name",
-        Words(&["day", "minute", "guard"]),
+        Words(&[
+            "day",
+            "minute",
+            "month",
+            "owner_day",
+            "owner_month",
+            "guard",
+        ]),
         "Name of the limit.",
     ),
     field("quota", Integer, "Allowed requests."),
@@ -149,7 +156,7 @@ pub const LIMIT: &[ItemField] = &[
     field(
         "reset_at",
         Instant,
-        "Time when the next request can be granted: of the day midnight UTC, of the others the next token.",
+        "Time when the next request can be granted: of the day midnight UTC, of the month the midnight UTC at which it ends, of the others the next token.",
     ),
     field(
         "retry_after",

@@ -9,7 +9,11 @@ const APPLICATION: &[ItemField] = &[
 ];
 
 const ALLOWANCE: &[ItemField] = &[
-    field("name", Words(&["minute", "day"]), "Name of the limit."),
+    field(
+        "name",
+        Words(&["minute", "day", "month", "owner_day", "owner_month"]),
+        "Name of the limit. Of the others than `minute` and `day`, tiers have some or none.",
+    ),
     field("limit", Integer, "Allowed requests per window."),
     field("window_seconds", Integer, "Window in seconds."),
     field("used", Integer, "Requests used in the current window."),

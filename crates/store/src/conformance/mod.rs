@@ -20,6 +20,7 @@ mod reports;
 mod request_totals;
 mod status_page;
 mod webhooks;
+mod windows;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,6 +46,7 @@ pub(super) use reports::*;
 pub(super) use request_totals::*;
 pub(super) use status_page::*;
 pub(super) use webhooks::*;
+pub(super) use windows::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -71,6 +73,13 @@ macro_rules! run_with {
             a_day_is_closed_once_a_later_one_is_opened
             returned_units_are_leased_again_and_never_negative
             many_leases_at_once_never_exceed_the_quota
+            a_grant_fits_into_the_month_and_a_return_leaves_it
+            a_month_ends_with_its_last_day
+            a_month_counts_its_days_before_and_while_no_limit_needs_it
+            units_of_yesterday_are_returned_to_the_month
+            leases_of_two_days_at_once_never_exceed_the_month
+            days_of_one_exchange_share_their_month
+            applications_of_an_owner_share_its_windows
             shares_of_grace_have_one_holder_until_they_are_returned
             a_share_of_grace_is_continued_by_the_next_process_only
             claims_of_grace_made_at_once_get_shares_of_their_own

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 use super::fault::{FileResult, StoreFault};
 use super::records;
 use super::statements::{find, one, run};
+use crate::window_rows::{ReportReply, WindowKey, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{DayTotals, NodeTotals};
@@ -17,31 +18,33 @@ const DAYS_KEPT: u32 = 40;
 /// Each new record deletes this many outdated ones: more than are added, and never a million at midnight.
 const PRUNED_AT_ONCE: u32 = 8;
 
+/// The units of a window before its first report. A day that was closed after a restore has no true number.
+const SUM_OF_DAYS: &str = "
+SELECT coalesce(sum(granted), 0) FROM ledger_days
+WHERE (application = ?1 OR application IN (SELECT application FROM owned_applications WHERE owner = ?1))
+  AND day >= ?2 AND day < ?3 AND granted BETWEEN 0 AND 4294967294";
+
+const OWNER: &str = "SELECT owner FROM owned_applications WHERE application = ?1";
+
 /// Applies the reports of a node. The clock of this machine is the node's.
 pub(super) fn exchange(
     connection: &Connection,
     exchange: &LedgerExchange,
 ) -> FileResult<LedgerExchangeReply> {
     let today = advance(connection, exchange.today)?;
-    let outcome = |report: &LedgerReport| {
-        let is_open =
-            report.day == today || report.day.number() == today.number().saturating_add(1);
-        if is_open {
-            apply(connection, exchange.node, report)
-        } else {
-            Ok(ReportOutcome::Closed)
-        }
-    };
-    let outcomes = exchange
-        .reports
-        .iter()
-        .map(outcome)
-        .collect::<Result<_, _>>()?;
-    Ok(LedgerExchangeReply {
+    let mut reply = LedgerExchangeReply {
         today,
-        outcomes,
-        minutes: Vec::new(),
-    })
+        ..LedgerExchangeReply::default()
+    };
+    for report in &exchange.reports {
+        let applied = if report.is_open(today) {
+            apply(connection, exchange.node, report)?
+        } else {
+            ReportOutcome::Closed.into()
+        };
+        reply.push(applied);
+    }
+    Ok(reply)
 }
 
 /// Moves the current day forward to `today`, and returns it.
@@ -58,28 +61,30 @@ fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
     Ok(today)
 }
 
-fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportOutcome> {
+fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportReply> {
     let day = written(report.day)?;
     let id = report.application.to_string();
     let found = day_totals(connection, &day, &id)?;
     if found.is_none() && !records::is_there(connection, &id)? {
-        return Ok(ReportOutcome::UnknownApplication);
+        return Ok(ReportOutcome::UnknownApplication.into());
     }
-    let before = (
-        found.unwrap_or_default(),
-        node_totals(connection, &day, &id, node)?,
-    );
-    let (mut total, totals) = before.0.apply(before.1, &report.totals);
+    let granted = found.unwrap_or_default().granted;
+    let totals = node_totals(connection, &day, &id, node)?;
+    let owner: Option<(String,)> = find(connection, OWNER, [&id])?;
+    let owner = owner.as_ref().map(|(owner,)| owner.as_str());
+    let mut rows = window_rows(connection, report, &day, owner)?;
+    // The limits in a report are in force: this process makes all changes of terms.
+    let applied = rows.apply(report, owner, false, granted, totals);
     // Units granted beyond a closed day must not make its record unreadable.
-    total.granted = total.granted.min(u32::MAX.into());
-    if (total, totals) != before || found.is_none() {
+    let total = applied.granted.min(u32::MAX.into());
+    if (total, applied.node) != (granted, totals) || found.is_none() {
         run(
             connection,
             "INSERT INTO ledger_days (day, application, granted) VALUES (?1, ?2, ?3)
              ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
-            params![day, id, total.granted.cast_signed()],
+            params![day, id, total.cast_signed()],
         )?;
-        let NodeTotals { granted, returned } = totals;
+        let NodeTotals { granted, returned } = applied.node;
         run(
             connection,
             "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
@@ -88,15 +93,68 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
             params![day, id, node.cast_signed(), granted, returned],
         )?;
     }
+    store_windows(connection, &rows)?;
     if found.is_none() {
         prune(connection, report.day)?;
     }
-    // The limits in a report are in force: this process makes all changes of terms.
-    Ok(ReportOutcome::Applied {
-        node: totals,
-        granted: total.granted,
-        has_outdated_terms: false,
-    })
+    Ok(applied.reply(false))
+}
+
+/// The windows that contain a day: stored ones, and those that the report names, each counted from its days.
+fn window_rows(
+    connection: &Connection,
+    report: &LedgerReport,
+    day: &str,
+    owner: Option<&str>,
+) -> FileResult<WindowRows> {
+    let id = report.application.to_string();
+    let mut statement = connection.prepare_cached(
+        "SELECT kind, starts, ends, granted, scope FROM ledger_windows
+         WHERE scope IN (?1, ?3) AND starts <= ?2 AND ends > ?2",
+    )?;
+    let mut found = statement.query(params![id, day, owner])?;
+    let mut rows = WindowRows::default();
+    while let Some(row) = found.next()? {
+        let [starts, ends]: [String; 2] = [row.get(1)?, row.get(2)?];
+        let bad = || StoreFault::Record(format!("ledger_windows of {id}: {starts} to {ends}"));
+        let key = WindowKey {
+            scope: row.get(4)?,
+            kind: row.get(0)?,
+            start: Day::parse(&starts).ok_or_else(bad)?,
+            end: Day::parse(&ends).ok_or_else(bad)?,
+        };
+        let granted: i64 = row.get(3)?;
+        rows.insert(key, u64::try_from(granted).map_err(|_| bad())?, false);
+    }
+    for limit in &report.windows {
+        let Some(key) = WindowKey::new(report, owner, &limit.window) else {
+            continue;
+        };
+        if !rows.contains(&key) {
+            let days = params![key.scope, written(key.start)?, written(key.end)?];
+            let (granted,): (i64,) = one(connection, SUM_OF_DAYS, days)?;
+            rows.insert(key, u64::try_from(granted).unwrap_or(0), true);
+        }
+    }
+    Ok(rows)
+}
+
+fn store_windows(connection: &Connection, rows: &WindowRows) -> FileResult<()> {
+    for (key, granted) in rows.changed() {
+        run(
+            connection,
+            "INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = ?5",
+            params![
+                key.scope,
+                key.kind,
+                written(key.start)?,
+                written(key.end)?,
+                granted.cast_signed()
+            ],
+        )?;
+    }
+    Ok(())
 }
 
 /// The current day. Before the first exchange, the newest one with granted units.

@@ -57,6 +57,12 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
             "day < $1::text::date",
             Text(&date),
         ),
+        (
+            "ledger_windows",
+            "scope, kind, starts, ends",
+            "ends < $1::text::date",
+            Text(&date),
+        ),
         ("notices", "id", "at < $1", notices),
         ("evidence_days", "day, application", "day < $1", days),
         (

@@ -82,6 +82,15 @@ CREATE TABLE {schema}.ledger_nodes ( -- totals of one gateway process; each only
     PRIMARY KEY (day, application, node)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
+CREATE TABLE {schema}.ledger_windows ( -- the same for windows of several days; exists once a limit counts them
+    scope   text COLLATE "C" NOT NULL, -- the application or the owner
+    kind    text COLLATE "C" NOT NULL, -- the limit, such as month
+    starts  date   NOT NULL,
+    ends    date   NOT NULL, -- the first day after it
+    granted bigint,          -- NULL before the first report: the sum of its days
+    PRIMARY KEY (scope, kind, starts, ends)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
 CREATE TABLE {schema}.grace_shares ( -- numbered shares of a day's grace, each held by one gateway
     day    date   NOT NULL,
     share  bigint NOT NULL,

@@ -264,7 +264,21 @@ fn use_is_shown_against_the_limits() {
             "2026-11-26 00:00 UTC",
         ],
     );
-    assert!(!html.contains("used up"));
+    assert!(!html.contains("used up") && !html.contains("month"));
+    let month = WindowUsage {
+        used: 41,
+        limit: 20_000,
+        ends_at: NOON.day().end(),
+    };
+    let usage = CurrentUsage {
+        windows: [Some(month), None, Some(month)],
+        ..Shown::usage(0, 0)
+    };
+    let html = shown.application_with(Some(usage), None);
+    shows(
+        &html,
+        &["<dt>This month</dt>", "41 of 20,000 requests</span>"],
+    );
     shows(
         &of(1_001, 1_000),
         &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"],

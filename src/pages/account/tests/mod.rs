@@ -245,6 +245,7 @@ impl Shown {
             day_ends_at: NOON.day().end(),
             minute_used,
             minute_limit: 10,
+            windows: [None; 3],
         }
     }
 

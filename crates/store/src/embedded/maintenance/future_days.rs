@@ -114,6 +114,8 @@ fn count_for(store: &Connection, day: Day, today: Day) -> FileResult<u64> {
     )?;
     store.execute("DELETE FROM ledger_days WHERE day = ?1", [&day])?;
     store.execute("DELETE FROM ledger_nodes WHERE day = ?1", [&day])?;
+    // Windows are counted anew from their days.
+    store.execute("DELETE FROM ledger_windows", [])?;
     store.execute("DELETE FROM grace_shares WHERE day = ?1", [&day])?;
     Ok(u64::try_from(granted).unwrap_or_default())
 }

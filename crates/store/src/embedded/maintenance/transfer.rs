@@ -131,6 +131,8 @@ pub(super) fn from_old(
 /// Merges table by table. One that cannot be read is a gap. There is no transaction, which could not be committed after such
 /// an error.
 fn merge(new: &Connection, old: &Path, summary: &mut TransferSummary) -> FileResult<bool> {
+    // Windows are counted anew from their days, which get the larger grants.
+    new.execute("DELETE FROM ledger_windows", [])?;
     let gaps = &mut summary.gaps;
     for (changed, statement) in [
         (&mut summary.revoked, REVOKED),

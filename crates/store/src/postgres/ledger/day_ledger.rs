@@ -1,18 +1,19 @@
-//! The ledger: one transaction for many reports, in one round trip.
+//! The ledger: one transaction for many reports. All rows are locked and read in one round trip, the rules of
+//! `limits::day_ledger` are applied to them here, and the changed rows are written with the commit in a second one.
 //!
-//! The rules are those of `limits::day_ledger`, in SQL. The rows of the days are created and locked by statements of
-//! their own: a single statement that waits for a lock decides on the rows as they were before the wait, and grants a
-//! repeated report twice. Rows are locked in the order of their keys, so that gateways do not deadlock.
-
-use tokio_postgres::Row;
+//! Rows are locked in one order, so that gateways do not deadlock: windows of several days, then days, each in the order of
+//! their keys. Missing rows are created before, because rows that do not exist cannot be locked.
 
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::ledger::minutes;
 use crate::postgres::ledger::report_columns::ReportColumns;
+use crate::postgres::ledger::windows;
 use crate::sql::tables::SqlRow as _;
+use crate::window_rows::{ReportReply, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_base::limits::{MinuteGrant, NodeTotals};
+use tokio_postgres::Row;
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
 /// gateway follows the server's clock, but a step ahead only after a minute. With `$2` the server's clock is ignored.
@@ -36,46 +37,49 @@ SELECT FROM {schema}.ledger_days
 WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
 ORDER BY day, application FOR UPDATE";
 
-/// A report that assumes outdated terms (`$8` to `$10`) is granted nothing. Tables that were replaced by a dump while the
-/// connection was open return no day, so the reply is an error.
-const APPLY: &str = "
-WITH report AS (
-    SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[], $9::int8[],
-                         $10::int8[]) WITH ORDINALITY
-        AS r (day, application, granted, returned, want, quota, tier, own_minute, own_day, position)
-), checked AS (
-    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
-        AS is_outdated
-    FROM report r JOIN {schema}.applications a ON a.id = r.application
-), known AS (
-    SELECT r.day, r.application, r.want, CASE WHEN is_outdated THEN 0 ELSE r.quota END AS quota, is_outdated,
-           d.granted AS day_granted, greatest(coalesce(n.granted, 0) - coalesce(n.returned, 0), 0) AS held_before,
-           greatest(r.granted, n.granted) AS granted, greatest(r.returned, n.returned) AS returned
-    FROM checked r
-    JOIN {schema}.calendar c ON r.day IN (c.day, c.day + 1)
-    JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
-    LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
-), totals AS (
-    SELECT *, greatest(day_granted - held_before, 0) + greatest(granted - returned, 0) AS total FROM known
-), decided AS (
-    SELECT day, application, returned, is_outdated,
-           granted + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS granted,
-           total + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS total
-    FROM totals
+/// A statement of its own: one that waits for a lock reads other rows as they were before the wait. Tables that were replaced
+/// by a dump while the connection was open return no day, so the reply is an error.
+const READ: &str = "
+SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, o.owner, d.granted AS total,
+       coalesce(n.granted, 0) AS granted, coalesce(n.returned, 0) AS returned,
+       r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
+           AS is_outdated
+FROM unnest($2::text[]::date[], $3::text[], $4::text[], $5::int8[], $6::int8[]) WITH ORDINALITY
+    AS r (day, application, tier, own_minute, own_day, position)
+CROSS JOIN {schema}.calendar c
+LEFT JOIN {schema}.applications a ON a.id = r.application
+LEFT JOIN {schema}.owned_applications o ON o.application = r.application
+LEFT JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
+LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
+ORDER BY r.position";
+
+const WRITE: &str = "
+WITH changed AS (
+    SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[])
+        AS r (day, application, total, granted, returned)
 ), node AS (
     INSERT INTO {schema}.ledger_nodes AS n (day, application, node, granted, returned, promised, released)
-    SELECT day, application, $1, granted, returned, 0, 0 FROM decided WHERE granted <> 0
+    SELECT day, application, $1, granted, returned, 0, 0 FROM changed WHERE granted <> 0
     ON CONFLICT (day, application, node) DO UPDATE SET granted = excluded.granted, returned = excluded.returned
     WHERE (n.granted, n.returned) <> (excluded.granted, excluded.returned)
-), day AS (
-    UPDATE {schema}.ledger_days d SET granted = decided.total
-    FROM decided WHERE (d.day, d.application) = (decided.day, decided.application) AND d.granted <> decided.total
 )
-SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.total,
-       coalesce(d.is_outdated, false) AS is_outdated
-FROM report r CROSS JOIN {schema}.calendar c
-LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
-ORDER BY r.position";
+UPDATE {schema}.ledger_days d SET granted = c.total
+FROM changed c WHERE (d.day, d.application) = (c.day, c.application) AND d.granted <> c.total";
+
+/// The locked rows of an exchange.
+struct LockedRows {
+    days: Vec<Row>,
+    windows: WindowRows,
+    minutes: Vec<Option<MinuteGrant>>,
+}
+
+/// Rows of days and nodes to write, column by column.
+#[derive(Default)]
+struct ChangedRows {
+    days: Vec<String>,
+    applications: Vec<String>,
+    numbers: [Vec<i64>; 3],
+}
 
 /// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
 /// server's clock.
@@ -85,80 +89,137 @@ pub(crate) async fn exchange(
     ignores_clock: bool,
     minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let columns = ReportColumns::new(
-        exchange
-            .reports
-            .iter()
-            .map(|report| (report, numbers(report))),
+    let done = Box::pin(apply(client, exchange, ignores_clock, minute_now)).await;
+    if done.is_err() {
+        // The connection stays in use unless it failed too.
+        client.batch_execute("ROLLBACK").await?;
+    }
+    done
+}
+
+async fn apply(
+    client: SchemaClient<'_>,
+    exchange: &LedgerExchange,
+    ignores_clock: bool,
+    minute_now: Option<i64>,
+) -> SqlResult<LedgerExchangeReply> {
+    let rows = lock(client, exchange, ignores_clock, minute_now).await?;
+    let mut windows = rows.windows;
+    let mut reply = LedgerExchangeReply {
+        minutes: rows.minutes,
+        ..LedgerExchangeReply::default()
+    };
+    let mut changed = ChangedRows::default();
+    for (report, row) in exchange.reports.iter().zip(&rows.days) {
+        reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
+        let applied = decide(report, row, reply.today, &mut windows, &mut changed)?;
+        reply.push(applied);
+    }
+    let node = exchange.node.cast_signed();
+    let (written, counted, committed) = tokio::join!(
+        changed.write(client, node),
+        windows::write(client, &windows),
+        client.batch_execute("COMMIT"),
     );
-    let days: Vec<String> = exchange
-        .reports
+    written?;
+    counted?;
+    committed?;
+    Ok(reply)
+}
+
+/// Begins the transaction, and locks and reads all rows.
+async fn lock(
+    client: SchemaClient<'_>,
+    exchange: &LedgerExchange,
+    ignores_clock: bool,
+    minute_now: Option<i64>,
+) -> SqlResult<LockedRows> {
+    let reports = &exchange.reports;
+    let columns = ReportColumns::new(reports.iter().map(|report| (report, [])));
+    let days: Vec<String> = reports
         .iter()
         .map(|report| report.day.to_string())
         .collect();
     let today = exchange.today.to_string();
     let node = exchange.node.cast_signed();
     let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
-    let rows: [&dyn Parameter; 2] = [&days, &columns.applications];
-    let mut reports: Vec<&dyn Parameter> = vec![&node, &days, &columns.applications];
-    reports.extend(columns.numbers().chain(columns.terms()));
+    let keys: [&dyn Parameter; 2] = [&days, &columns.applications];
+    let mut read: Vec<&dyn Parameter> = vec![&node, &days, &columns.applications];
+    read.extend(columns.terms());
     // Polled together, so all are sent before the first answer.
-    let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
+    let (begun, advanced, opened, counted, locked, days, minutes) = tokio::join!(
         client.batch_execute("BEGIN"),
         client.query(ADVANCE, &advance),
-        client.query(OPEN, &rows),
-        client.query(LOCK, &rows),
-        client.query(APPLY, &reports),
-        minutes::apply(client, exchange.node, &exchange.reports, minute_now),
-        client.batch_execute("COMMIT"),
+        client.query(OPEN, &keys),
+        windows::lock(client, reports, &keys),
+        client.query(LOCK, &keys),
+        client.query(READ, &read),
+        minutes::apply(client, exchange.node, reports, minute_now),
     );
     begun?;
     advanced?;
     opened?;
+    let counted = counted?;
     locked?;
-    let applied = applied?;
-    let minutes = minutes?;
-    committed?;
-    Ok(LedgerExchangeReply {
-        minutes,
-        ..reply(&applied)?
+    Ok(LockedRows {
+        days: days?,
+        // Counted under the locks of the days.
+        windows: windows::count_new(client, counted).await?,
+        minutes: minutes?,
     })
 }
 
-fn reply(rows: &[Row]) -> SqlResult<LedgerExchangeReply> {
-    let mut reply = LedgerExchangeReply::default();
-    for row in rows {
-        reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
-        reply.outcomes.push(outcome(row)?);
+/// Applies a report to the rows of its day.
+fn decide(
+    report: &LedgerReport,
+    row: &Row,
+    today: Day,
+    windows: &mut WindowRows,
+    changed: &mut ChangedRows,
+) -> SqlResult<ReportReply> {
+    if !report.is_open(today) {
+        return Ok(ReportOutcome::Closed.into());
     }
-    Ok(reply)
-}
-
-fn outcome(row: &Row) -> SqlResult<ReportOutcome> {
-    if !row.try_get::<_, bool>("is_open")? {
-        return Ok(ReportOutcome::Closed);
-    }
-    let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
-        return Ok(ReportOutcome::UnknownApplication);
+    // Units of an application that is missing in a backup are kept, and none are granted.
+    let total: Option<i64> = row.try_get("total")?;
+    let is_known: bool = row.try_get("is_known")?;
+    let Some(total) = total.filter(|_| is_known) else {
+        return Ok(ReportOutcome::UnknownApplication.into());
     };
     let node = NodeTotals {
         granted: row.small_number("granted")?,
         returned: row.small_number("returned")?,
     };
-    let granted = u64::try_from(total).unwrap_or(0);
-    Ok(ReportOutcome::Applied {
-        node,
-        granted,
-        has_outdated_terms: row.try_get("is_outdated")?,
-    })
+    let owner: Option<&str> = row.try_get("owner")?;
+    let is_outdated = row.try_get("is_outdated")?;
+    let total = u64::try_from(total).unwrap_or(0);
+    let applied = windows.apply(report, owner, is_outdated, total, node);
+    if (applied.granted, applied.node) != (total, node) {
+        changed.push(report, applied.granted, applied.node);
+    }
+    Ok(applied.reply(is_outdated))
 }
 
-/// The totals that a report knows, requests and is limited by.
-fn numbers(report: &LedgerReport) -> [i64; 4] {
-    let NodeReport {
-        known: NodeTotals { granted, returned },
-        granted: want,
-        quota,
-    } = report.totals;
-    [granted, returned, want, quota].map(i64::from)
+impl ChangedRows {
+    fn push(&mut self, report: &LedgerReport, total: u64, node: NodeTotals) {
+        self.days.push(report.day.to_string());
+        self.applications.push(report.application.to_string());
+        let numbers = [
+            total.cast_signed(),
+            node.granted.into(),
+            node.returned.into(),
+        ];
+        for (column, number) in self.numbers.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+    }
+
+    async fn write(&self, client: SchemaClient<'_>, node: i64) -> SqlResult<()> {
+        if self.days.is_empty() {
+            return Ok(());
+        }
+        let mut values: Vec<&dyn Parameter> = vec![&node, &self.days, &self.applications];
+        values.extend(self.numbers.iter().map(|column| column as &dyn Parameter));
+        client.execute(WRITE, &values).await.map(drop)
+    }
 }

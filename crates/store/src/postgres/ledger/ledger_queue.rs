@@ -196,23 +196,20 @@ fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
 
 /// Answers each exchange with its part of the reply.
 fn answer(group: Vec<QueuedExchange>, done: &StoreResult<LedgerExchangeReply>) {
-    let (mut outcomes, mut minutes) = done
-        .as_ref()
-        .map(|reply| {
-            (
-                reply.outcomes.clone().into_iter(),
-                reply.minutes.clone().into_iter(),
-            )
-        })
-        .unwrap_or_default();
+    let whole = done.as_ref().cloned().unwrap_or_default();
+    let mut outcomes = whole.outcomes.into_iter();
+    let mut windows = whole.windows.into_iter();
+    let mut minutes = whole.minutes.into_iter();
     for queued in group {
         let count = queued.exchange.reports.len();
         let own = outcomes.by_ref().take(count).collect();
+        let windows = windows.by_ref().take(count).collect();
         let minutes = minutes.by_ref().take(count).collect();
         let reply = match done {
-            Ok(whole) => Ok(LedgerExchangeReply {
+            Ok(_) => Ok(LedgerExchangeReply {
                 today: whole.today,
                 outcomes: own,
+                windows,
                 minutes,
             }),
             Err(error) => Err(StoreError::Unavailable {

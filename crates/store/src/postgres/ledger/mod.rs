@@ -6,3 +6,4 @@ pub(super) mod ledger_store;
 pub(super) mod minutes;
 pub(super) mod outdated;
 pub(super) mod report_columns;
+pub(super) mod windows;

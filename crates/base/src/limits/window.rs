@@ -1,0 +1,118 @@
+//! Windows of calendar limits: whole UTC days, so that a day is in exactly one window of each limit. Units are granted for
+//! a day, and count in all windows that contain it. Pure.
+
+use crate::clock::{Day, Wall};
+
+use super::table::{LimitRule, Period};
+
+/// The days that a calendar limit counts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The limit.
+    pub rule: LimitRule,
+    /// Its first day.
+    pub start: Day,
+    /// The first day after it.
+    pub end: Day,
+}
+
+/// The calendar limits besides the day, as far as they are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalendarLimits {
+    /// Units, in the order of [`LimitRule::WINDOWS`]; 0 without a limit.
+    quotas: [u32; LimitRule::WINDOWS.len()],
+    /// The day on which months begin.
+    anchor: u8,
+}
+
+/// A window, and the number of units that may be granted in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalendarQuota {
+    /// The window.
+    pub window: Window,
+    /// The number of units.
+    pub quota: u32,
+}
+
+/// A window, and the units granted in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowUnits {
+    /// The window.
+    pub window: Window,
+    /// Units granted to all nodes and not returned.
+    pub granted: u64,
+}
+
+impl CalendarLimits {
+    /// No limits.
+    pub const NONE: Self = Self::with_anchor(1);
+
+    /// No limits. Months begin on this day, or on the last day of a shorter month.
+    pub const fn with_anchor(anchor: u8) -> Self {
+        let quotas = [0; LimitRule::WINDOWS.len()];
+        Self { quotas, anchor }
+    }
+
+    /// With this limit.
+    #[must_use]
+    pub fn with(mut self, rule: LimitRule, quota: u32) -> Self {
+        for (limited, known) in LimitRule::WINDOWS.iter().zip(&mut self.quotas) {
+            if *limited == rule {
+                *known = quota;
+            }
+        }
+        self
+    }
+
+    /// The number of units of a limit, if it is set.
+    pub fn quota(self, rule: LimitRule) -> Option<u32> {
+        self.each()
+            .find(|(limited, _)| *limited == rule)
+            .map(|(_, quota)| quota)
+    }
+
+    /// Whether none is set.
+    pub fn is_empty(self) -> bool {
+        self.quotas.iter().all(|quota| *quota == 0)
+    }
+
+    /// The windows in force that contain `day`.
+    pub fn around(self, day: Day) -> impl Iterator<Item = CalendarQuota> {
+        self.each().filter_map(move |(rule, quota)| {
+            let window = Window::around(day, rule, self.anchor)?;
+            Some(CalendarQuota { window, quota })
+        })
+    }
+
+    fn each(self) -> impl Iterator<Item = (LimitRule, u32)> {
+        let limits = LimitRule::WINDOWS.into_iter().zip(self.quotas);
+        limits.filter(|(_, quota)| *quota > 0)
+    }
+}
+
+impl Window {
+    /// The window of a limit that contains `day`. Months begin on the day `anchor`. `None` if the limit is no calendar limit.
+    pub fn around(day: Day, rule: LimitRule, anchor: u8) -> Option<Self> {
+        let [start, end] = match rule.row().period {
+            Period::Minute | Period::Guard => return None,
+            Period::Day => [day, day.next()],
+            Period::Month => day.month(anchor),
+        };
+        Some(Self { rule, start, end })
+    }
+
+    /// Whether it contains this day.
+    pub fn contains(self, day: Day) -> bool {
+        self.start <= day && day < self.end
+    }
+
+    /// When it ends.
+    pub const fn ends_at(self) -> Wall {
+        self.end.start()
+    }
+
+    /// Its length in seconds.
+    pub const fn seconds(self) -> u32 {
+        (self.end.number() - self.start.number()) * 86_400
+    }
+}

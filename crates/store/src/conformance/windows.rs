@@ -1,0 +1,204 @@
+//! Conformance checks of windows of several days.
+
+use futures_util::future::join_all;
+use scoregate_base::limits::{CalendarQuota, LimitRule, Window};
+
+use super::*;
+
+/// Units wanted on a day, if its month has this quota.
+#[derive(Clone, Copy)]
+struct MonthRequest {
+    application: ApplicationId,
+    node: u64,
+    day: Day,
+    want: u32,
+    month: Option<u32>,
+}
+
+/// The units that a request brought, and those granted in the month.
+type Brought = (u32, Option<u64>);
+
+/// A day of the month in which the checks begin.
+fn day(number: u32) -> Day {
+    let [first, _] = NOON.day().month(1);
+    Day::from_number(first.number() + number - 1)
+}
+
+fn asks(application: ApplicationId, number: u32, want: u32, month: u32) -> MonthRequest {
+    MonthRequest {
+        application,
+        node: 1,
+        day: day(number),
+        want,
+        month: Some(month),
+    }
+}
+
+impl MonthRequest {
+    fn report(self, known: NodeTotals, granted: u32, quota: u32) -> LedgerReport {
+        let totals = NodeReport {
+            known,
+            granted,
+            quota,
+        };
+        let window = Window::around(self.day, LimitRule::Month, 1).unwrap();
+        let limit = self.month.map(|quota| CalendarQuota { window, quota });
+        LedgerReport {
+            windows: limit.into_iter().collect(),
+            ..LedgerReport::of_units(self.application, self.day, totals)
+        }
+    }
+}
+
+async fn sent(store: &dyn Store, node: u64, today: Day, report: LedgerReport) -> Brought {
+    let reports = vec![report];
+    let exchange = LedgerExchange {
+        node,
+        today,
+        reports,
+    };
+    let reply = store.exchange(exchange).await.unwrap();
+    let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else {
+        panic!("{reply:?}");
+    };
+    let windows = reply.windows.first().and_then(|windows| windows.first());
+    (node.held(), windows.map(|units| units.granted))
+}
+
+async fn leased(store: &dyn Store, request: MonthRequest) -> Brought {
+    let report = request.report(NodeTotals::default(), request.want, 10);
+    sent(store, request.node, request.day, report).await
+}
+
+pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &dyn Store) {
+    let id = created(store).await;
+    assert_eq!(leased(store, asks(id, 20, 8, 12)).await, (8, Some(8)));
+    assert_eq!(
+        leased(store, asks(id, 20, 8, 12)).await,
+        (8, Some(8)),
+        "repeated"
+    );
+    assert_eq!(leased(store, asks(id, 21, 8, 12)).await, (4, Some(12)));
+    let nothing = MonthRequest {
+        node: 2,
+        ..asks(id, 21, 5, 12)
+    };
+    assert_eq!(leased(store, nothing).await, (0, Some(12)));
+    let known = NodeTotals {
+        granted: 4,
+        returned: 3,
+    };
+    let returned = asks(id, 21, 0, 12).report(known, 0, 0);
+    assert_eq!(sent(store, 1, day(21), returned).await, (1, Some(9)));
+    assert_eq!(leased(store, nothing).await, (3, Some(12)));
+}
+
+pub(crate) async fn a_month_ends_with_its_last_day(store: &dyn Store) {
+    let id = created(store).await;
+    let [_, next] = NOON.day().month(1);
+    let last = next.number() - day(1).number();
+    assert_eq!(leased(store, asks(id, last, 9, 9)).await, (9, Some(9)));
+    assert_eq!(leased(store, asks(id, last + 1, 7, 9)).await, (7, Some(7)));
+}
+
+pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(store: &dyn Store) {
+    let id = created(store).await;
+    let unlimited = |number, want| MonthRequest {
+        month: None,
+        ..asks(id, number, want, 0)
+    };
+    assert_eq!(leased(store, unlimited(3, 5)).await, (5, None));
+    assert_eq!(leased(store, unlimited(4, 6)).await, (6, None));
+    assert_eq!(leased(store, asks(id, 5, 2, 100)).await, (2, Some(13)));
+    assert_eq!(leased(store, unlimited(6, 4)).await, (4, None));
+    assert_eq!(leased(store, asks(id, 7, 9, 20)).await, (3, Some(20)));
+    let other = created(store).await;
+    assert_eq!(leased(store, asks(other, 7, 9, 20)).await, (9, Some(9)));
+}
+
+pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &dyn Store) {
+    let id = created(store).await;
+    assert_eq!(leased(store, asks(id, 8, 10, 10)).await, (10, Some(10)));
+    assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (0, Some(10)));
+    let known = NodeTotals {
+        granted: 10,
+        returned: 6,
+    };
+    let returned = asks(id, 8, 0, 10).report(known, 0, 0);
+    assert_eq!(sent(store, 1, day(9), returned).await, (4, Some(4)));
+    assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (5, Some(9)));
+}
+
+pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &dyn Store) {
+    let id = created(store).await;
+    let today = day(10);
+    let ask = |node: u64| {
+        let number = if node.is_multiple_of(2) { 10 } else { 11 };
+        let request = MonthRequest {
+            node,
+            ..asks(id, number, 3, 100)
+        };
+        let report = request.report(NodeTotals::default(), 3, 500);
+        sent(store, node, today, report)
+    };
+    let all = join_all((0..120).map(ask)).await;
+    assert_eq!(all.iter().map(|(units, _)| units).sum::<u32>(), 100);
+}
+
+pub(crate) async fn days_of_one_exchange_share_their_month(store: &dyn Store) {
+    let id = created(store).await;
+    let reports = [12, 13]
+        .map(|number| asks(id, number, 8, 10).report(NodeTotals::default(), 8, 10))
+        .to_vec();
+    let exchange = LedgerExchange {
+        node: 1,
+        today: day(12),
+        reports,
+    };
+    let reply = store.exchange(exchange).await.unwrap();
+    let units: Vec<u32> = reply
+        .outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            ReportOutcome::Applied { node, .. } => node.granted,
+            ReportOutcome::Closed | ReportOutcome::UnknownApplication => 0,
+        })
+        .collect();
+    assert_eq!(units, [8, 2]);
+}
+
+pub(crate) async fn applications_of_an_owner_share_its_windows(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let one = store.change(owned(owner, 3)).await.unwrap().id;
+    let other = store.change(owned(owner, 3)).await.unwrap().id;
+    let alone = created(store).await;
+    let ask = async |application, number, node| {
+        let request = MonthRequest {
+            month: None,
+            ..asks(application, number, 8, 0)
+        };
+        let limit = |(rule, quota)| CalendarQuota {
+            window: Window::around(request.day, rule, 1).unwrap(),
+            quota,
+        };
+        let limits = [(LimitRule::OwnerDay, 12), (LimitRule::OwnerMonth, 15)].map(limit);
+        let report = LedgerReport {
+            windows: limits.to_vec(),
+            ..request.report(NodeTotals::default(), 8, 10)
+        };
+        sent(store, node, request.day, report).await
+    };
+    assert_eq!(ask(one, 20, 1).await, (8, Some(8)));
+    assert_eq!(ask(other, 20, 1).await, (4, Some(12)), "of the owner's day");
+    assert_eq!(ask(alone, 20, 1).await, (8, None), "without an owner");
+    assert_eq!(ask(one, 21, 1).await, (3, Some(3)), "of the owner's month");
+    store
+        .change(changing(other, ChangeKind::Close))
+        .await
+        .unwrap();
+    assert_eq!(
+        ask(one, 21, 2).await,
+        (0, Some(3)),
+        "a closed one leaves its units"
+    );
+}

@@ -1,0 +1,186 @@
+//! Rows of calendar windows other than the day: the part of an exchange that creates, locks and writes them. Which units
+//! count in them is decided in `window_rows`.
+
+use tokio_postgres::Row;
+
+use crate::LedgerReport;
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::window_rows::{WindowKey, WindowRows};
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{CalendarQuota, Scope};
+
+/// Creates missing rows of the windows that reports name. They are counted once the days are locked.
+const OPEN: &str = "
+INSERT INTO {schema}.ledger_windows (scope, kind, starts, ends)
+SELECT DISTINCT s.scope, r.kind, r.starts, r.ends
+FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[], $5::int8[])
+    AS r (application, kind, starts, ends, of_owner)
+JOIN {schema}.applications a ON a.id = r.application
+LEFT JOIN {schema}.owned_applications o ON o.application = a.id
+CROSS JOIN LATERAL (SELECT CASE WHEN r.of_owner = 1 THEN o.owner ELSE a.id END AS scope) s
+WHERE s.scope IS NOT NULL
+ORDER BY 1, 2, 3, 4
+ON CONFLICT DO NOTHING";
+
+/// Locks all windows that contain the days of reports, also those that no limit needs now. A row is returned as it is once
+/// it is locked.
+const LOCK: &str = "
+SELECT w.scope, w.kind, w.starts::text AS starts, w.ends::text AS ends, w.granted
+FROM unnest($1::text[]::date[], $2::text[]) AS r (day, application)
+LEFT JOIN {schema}.owned_applications o ON o.application = r.application
+JOIN {schema}.ledger_windows w ON w.scope IN (r.application, o.owner) AND w.starts <= r.day AND w.ends > r.day
+ORDER BY w.scope, w.kind, w.starts, w.ends FOR UPDATE OF w";
+
+/// The units of windows before their first report, from their days. A day that was closed after a restore has no true
+/// number.
+const COUNT: &str = "
+SELECT r.position, coalesce(sum(d.granted), 0)::int8 AS granted
+FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[]) WITH ORDINALITY
+    AS r (scope, kind, starts, ends, position)
+LEFT JOIN LATERAL (
+    SELECT l.granted FROM generate_series(r.starts, r.ends - 1, interval '1 day') AS g (day)
+    CROSS JOIN (SELECT r.scope AS id
+                UNION ALL SELECT application FROM {schema}.owned_applications WHERE owner = r.scope) a
+    JOIN {schema}.ledger_days l ON (l.day, l.application) = (g.day::date, a.id) AND l.granted < 4294967295
+) d ON true
+GROUP BY r.position ORDER BY r.position";
+
+const WRITE: &str = "
+UPDATE {schema}.ledger_windows w SET granted = r.granted
+FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[], $5::int8[])
+    AS r (scope, kind, starts, ends, granted)
+WHERE (w.scope, w.kind, w.starts, w.ends) = (r.scope, r.kind, r.starts, r.ends)";
+
+/// Keys of rows, column by column.
+#[derive(Default)]
+struct KeyColumns([Vec<String>; 4]);
+
+/// The locked rows, and the keys of those that are not counted yet.
+pub(crate) struct LockedWindows {
+    counted: WindowRows,
+    new: Vec<WindowKey>,
+}
+
+impl KeyColumns {
+    fn push(&mut self, texts: [String; 4]) {
+        for (column, text) in self.0.iter_mut().zip(texts) {
+            column.push(text);
+        }
+    }
+
+    fn parameters(&self) -> Vec<&dyn Parameter> {
+        self.0
+            .iter()
+            .map(|column| column as &dyn Parameter)
+            .collect()
+    }
+}
+
+/// Locks the windows that contain the days of reports. `keys` are the days and applications of the reports.
+pub(crate) async fn lock(
+    client: SchemaClient<'_>,
+    reports: &[LedgerReport],
+    keys: &[&dyn Parameter],
+) -> SqlResult<LockedWindows> {
+    let mut named = KeyColumns::default();
+    let mut of_owner = Vec::new();
+    for report in reports {
+        for CalendarQuota { window, .. } in &report.windows {
+            named.push([
+                report.application.to_string(),
+                window.rule.name().into(),
+                window.start.to_string(),
+                window.end.to_string(),
+            ]);
+            of_owner.push(i64::from(window.rule.row().scope == Scope::Owner));
+        }
+    }
+    let mut open = named.parameters();
+    open.push(&of_owner);
+    let opening = async {
+        if !of_owner.is_empty() {
+            client.query(OPEN, &open).await?;
+        }
+        Ok(())
+    };
+    // Polled together, so both are sent before the first answer.
+    let (opened, locked) = tokio::join!(opening, client.query(LOCK, keys));
+    opened.and_then(|()| {
+        let mut windows = LockedWindows {
+            counted: WindowRows::default(),
+            new: Vec::new(),
+        };
+        for row in locked? {
+            windows.add(&row)?;
+        }
+        Ok(windows)
+    })
+}
+
+fn texts(key: &WindowKey) -> [String; 4] {
+    [
+        key.scope.clone(),
+        key.kind.clone(),
+        key.start.to_string(),
+        key.end.to_string(),
+    ]
+}
+
+/// Counts the rows that are new.
+pub(crate) async fn count_new(
+    client: SchemaClient<'_>,
+    locked: LockedWindows,
+) -> SqlResult<WindowRows> {
+    let LockedWindows { mut counted, new } = locked;
+    if new.is_empty() {
+        return Ok(counted);
+    }
+    let mut keys = KeyColumns::default();
+    for key in &new {
+        keys.push(texts(key));
+    }
+    let sums = client.query(COUNT, &keys.parameters()).await?;
+    for (key, sum) in new.into_iter().zip(sums) {
+        let granted: i64 = sum.try_get("granted")?;
+        counted.insert(key, u64::try_from(granted).unwrap_or(0), true);
+    }
+    Ok(counted)
+}
+
+/// Writes the changed rows.
+pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> SqlResult<()> {
+    let mut keys = KeyColumns::default();
+    let mut units = Vec::new();
+    for (key, granted) in rows.changed() {
+        keys.push(texts(key));
+        units.push(granted.cast_signed());
+    }
+    if units.is_empty() {
+        return Ok(());
+    }
+    let mut values = keys.parameters();
+    values.push(&units);
+    client.execute(WRITE, &values).await.map(drop)
+}
+
+impl LockedWindows {
+    fn add(&mut self, row: &Row) -> SqlResult<()> {
+        let key = WindowKey {
+            scope: row.try_get("scope")?,
+            kind: row.try_get("kind")?,
+            start: Day::parse(row.try_get("starts")?).unwrap_or_default(),
+            end: Day::parse(row.try_get("ends")?).unwrap_or_default(),
+        };
+        let granted: Option<i64> = row.try_get("granted")?;
+        match granted {
+            Some(granted) => {
+                let granted = u64::try_from(granted).unwrap_or(0);
+                self.counted.insert(key, granted, false);
+            }
+            // Two reports of one transaction may be in the same window.
+            None if self.new.contains(&key) => {}
+            None => self.new.push(key),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows of calendar windows other than the day, as an engine read them for the reports of one transaction. Reports are
+//! applied to them one after another, since reports about several days may change the same row.
+//!
+//! Every report changes all rows that contain its day, so a row stays true while no limit needs it. Only windows that a
+//! report names limit its grant. The rule is that of `limits::day_ledger`.
+
+use std::collections::BTreeMap;
+
+use crate::{LedgerExchangeReply, LedgerReport, ReportOutcome};
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{
+    CalendarQuota, LimitRule, NodeTotals, Scope, Window, WindowTotals, WindowUnits,
+};
+
+/// Identifies a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WindowKey {
+    /// The application, or its owner.
+    pub(crate) scope: String,
+    /// The name of the limit.
+    pub(crate) kind: String,
+    pub(crate) start: Day,
+    pub(crate) end: Day,
+}
+
+/// A row.
+#[derive(Clone, Copy, Debug)]
+struct WindowRow {
+    granted: u64,
+    is_changed: bool,
+}
+
+/// The rows.
+#[derive(Debug, Default)]
+pub(crate) struct WindowRows {
+    rows: BTreeMap<WindowKey, WindowRow>,
+}
+
+/// A report after it was applied.
+#[derive(Debug)]
+pub(crate) struct AppliedReport {
+    /// The total of the day.
+    pub(crate) granted: u64,
+    /// The totals of the node.
+    pub(crate) node: NodeTotals,
+    /// The windows that the report named.
+    pub(crate) windows: Vec<WindowUnits>,
+}
+
+/// The reply to a report.
+#[derive(Debug)]
+pub(crate) struct ReportReply {
+    outcome: ReportOutcome,
+    windows: Vec<WindowUnits>,
+}
+
+impl From<ReportOutcome> for ReportReply {
+    fn from(outcome: ReportOutcome) -> Self {
+        Self {
+            outcome,
+            windows: Vec::new(),
+        }
+    }
+}
+
+impl AppliedReport {
+    /// The reply. With `has_outdated_terms` nothing was granted.
+    pub(crate) fn reply(self, has_outdated_terms: bool) -> ReportReply {
+        let outcome = ReportOutcome::Applied {
+            node: self.node,
+            granted: self.granted,
+            has_outdated_terms,
+        };
+        ReportReply {
+            outcome,
+            windows: self.windows,
+        }
+    }
+}
+
+impl LedgerExchangeReply {
+    /// Adds the reply to the next report.
+    pub(crate) fn push(&mut self, reply: ReportReply) {
+        self.outcomes.push(reply.outcome);
+        self.windows.push(reply.windows);
+    }
+}
+
+impl WindowKey {
+    /// The row of a window of an application with this owner. `None` for a window of owners if it has none.
+    pub(crate) fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
+        let scope = match window.rule.row().scope {
+            Scope::Application => report.application.to_string(),
+            Scope::Owner => owner?.to_owned(),
+        };
+        Some(Self {
+            scope,
+            kind: window.rule.name().into(),
+            start: window.start,
+            end: window.end,
+        })
+    }
+}
+
+impl WindowRows {
+    /// Adds a row that was read. One that is not stored yet `is_changed`.
+    pub(crate) fn insert(&mut self, key: WindowKey, granted: u64, is_changed: bool) {
+        let row = WindowRow {
+            granted,
+            is_changed,
+        };
+        self.rows.insert(key, row);
+    }
+
+    /// Whether a row was read.
+    pub(crate) fn contains(&self, key: &WindowKey) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    /// Applies a report of a node about an application with this owner, for whose day this many units are granted. A report
+    /// under outdated terms is granted nothing.
+    pub(crate) fn apply(
+        &mut self,
+        report: &LedgerReport,
+        owner: Option<&str>,
+        is_outdated: bool,
+        granted: u64,
+        node: NodeTotals,
+    ) -> AppliedReport {
+        let quota = if is_outdated { 0 } else { report.totals.quota };
+        let mut totals = vec![WindowTotals {
+            granted,
+            quota: Some(quota),
+        }];
+        let mut rows = self.containing(report, owner);
+        totals.extend(rows.iter().map(|(key, row)| WindowTotals {
+            granted: row.granted,
+            quota: limiting(report, key).map(|limit| limit.quota),
+        }));
+        let node = node.apply(&report.totals, &mut totals);
+        let mut totals = totals.into_iter().map(|total| total.granted);
+        let granted = totals.next().unwrap_or(granted);
+        let mut windows = Vec::new();
+        for ((key, row), total) in rows.iter_mut().zip(totals) {
+            row.is_changed |= row.granted != total;
+            row.granted = total;
+            windows.extend(limiting(report, key).map(|limit| WindowUnits {
+                window: limit.window,
+                granted: total,
+            }));
+        }
+        AppliedReport {
+            granted,
+            node,
+            windows,
+        }
+    }
+
+    /// The rows in which units of a report's day count.
+    fn containing(
+        &mut self,
+        report: &LedgerReport,
+        owner: Option<&str>,
+    ) -> Vec<(&WindowKey, &mut WindowRow)> {
+        let application = report.application.to_string();
+        self.rows
+            .iter_mut()
+            .filter(|(key, _)| key.scope == application || Some(key.scope.as_str()) == owner)
+            .filter(|(key, _)| key.start <= report.day && report.day < key.end)
+            .collect()
+    }
+
+    /// The rows to store, with the units granted.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (&WindowKey, u64)> {
+        self.rows
+            .iter()
+            .filter(|(_, row)| row.is_changed)
+            .map(|(key, row)| (key, row.granted))
+    }
+}
+
+/// The limit of a report on this window, if any.
+fn limiting<'r>(report: &'r LedgerReport, key: &WindowKey) -> Option<&'r CalendarQuota> {
+    let window = Window {
+        rule: LimitRule::parse(&key.kind)?,
+        start: key.start,
+        end: key.end,
+    };
+    report.windows.iter().find(|limit| limit.window == window)
+}
