@@ -4,6 +4,7 @@ mod coverage;
 mod dump;
 mod failures;
 mod fixtures;
+mod held_levels;
 mod incident_scan;
 mod meaning;
 mod properties;
