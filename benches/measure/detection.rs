@@ -67,6 +67,7 @@ pub(crate) fn run() {
                 noise,
                 deviation,
                 hours,
+                missing: 0.0,
                 series,
             };
             let [drift, incident, alert] =
@@ -94,6 +95,7 @@ pub(crate) fn run() {
                     noise,
                     deviation,
                     hours,
+                    missing: 0.0,
                     series,
                 };
                 let [drift, incident, alert] =

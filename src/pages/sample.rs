@@ -80,7 +80,7 @@ const VALUES: &[(&str, &str)] = &[
     ("incidents.resolvedAt", "null"),
     ("incidents.lowestScore", "60.3"),
     ("incidents.baselineScore", "70.0"),
-    ("incidents.methodVersion", r#""4.1""#),
+    ("incidents.methodVersion", r#""5.0""#),
     ("incidents.message", r#""Atlas 4 Small fell from 70.0 to a low of 60.3. Ongoing.""#),
 
     ("providers.status", r#""operational""#),
@@ -122,7 +122,7 @@ const VALUES: &[(&str, &str)] = &[
     ("transparency.suites", r#"[{"name":"coding","weight":0.4,"axes":[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}],"feeds":["combined","speed","price","coding","7axis"]}]"#),
     ("transparency.samples", r#"[{"suite":"coding","runs":24,"failedRuns":0,"trials":119,"failedTrials":1,"lastRun":"2026-11-21T12:37:05Z"}]"#),
     ("transparency.freshnessSeconds", "491"),
-    ("transparency.methodVersion", r#""4.1""#),
+    ("transparency.methodVersion", r#""5.0""#),
     ("transparency.synthetic", "false"),
 
     ("drift.regime", r#""stable""#),

@@ -43,6 +43,13 @@ CHANGES = {
     # Resolved at either side of 48 hours ago.
     "resolved-44": (400, {100: -6, 44: 6}),
     "resolved-53": (400, {100: -6, 53: 6}),
+    # The end of a rise is a fall if it was held for 96 hours, or if it ends below the level before.
+    "rise-of-a-day": (400, {60: 6, 36: -6}),
+    "rise-of-90-hours": (400, {130: 6, 40: -6}),
+    "rise-of-102-hours": (400, {142: 6, 40: -6}),
+    "rise-and-fall": (400, {60: 6, 36: -13}),
+    "dip-of-a-day": (400, {60: -6, 36: 6}),
+    "settled": (100, {50: -6}),
     # A new normal after 7 days, with an outage before it, and a further fall soon after.
     "new-normal": (560, {480: -9, 250: -6, 220: 6}),
 }

@@ -130,14 +130,14 @@ impl ScoreLevels {
         &self.rounds
     }
 
-    /// The newest level against that before the first change that was found at or after an hour.
+    /// The newest level against the reference of the first change that was found at or after an hour.
     pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
         let first = self
             .changes
             .iter()
             .find(|change| change.found_with >= hour)?;
         let newest = self.changes.last()?;
-        let before = self.before(first.before, first.at);
+        let before = self.reference(first)?;
         let now = newest.at..self.rounds.len();
         let hour = |at: usize| self.rounds.get(at).map(|round| round.hour);
         Some(LevelComparison {
@@ -145,7 +145,7 @@ impl ScoreLevels {
             now: first.noise.estimate(&self.sums, 0..0, now)?,
             baseline: HourRange {
                 from: hour(before.start)?,
-                to: first.began,
+                to: hour(before.end)?,
             },
             since: newest.began,
         })
@@ -162,6 +162,56 @@ impl ScoreLevels {
             .mean(before.clone())
             .filter(|_| before.len() >= least)?;
         Some(level + self.sums.origin)
+    }
+
+    /// The newest change, unless the model only returned to a level that it has held.
+    pub(super) fn newest(&self) -> Option<&LevelChange> {
+        let newest = self.changes.last()?;
+        let levels = self.since(newest.found_with)?;
+        let is_held = levels.baseline.to == newest.began;
+        let is_new = || {
+            (levels.now.mean < levels.before.mean) == (newest.direction == ShiftDirection::Down)
+                && self.is_significant(levels.before, levels.now)
+        };
+        (is_held || is_new()).then_some(newest)
+    }
+
+    /// The newest rounds of the level that a change is judged against: the one before it, or the held one, whichever
+    /// differs less. So the end of a rise is no fall. None for a fall before any level was held.
+    fn reference(&self, change: &LevelChange) -> Option<Range<usize>> {
+        let is_fall = change.direction == ShiftDirection::Down;
+        let before = self.before(change.before, change.at);
+        let Some(held) = self.held(change) else {
+            return (!is_fall).then_some(before);
+        };
+        let is_lower = self.sums.mean(held.clone())? < self.sums.mean(before.clone())?;
+        Some(if is_lower == is_fall { held } else { before })
+    }
+
+    /// The newest rounds of the held level: the highest before a fall, or the lowest before a rise, at or beyond which
+    /// the model was for half of the last days.
+    fn held(&self, change: &LevelChange) -> Option<Range<usize>> {
+        let days = change.began.last(method::LEVEL_HELD_HOURS);
+        let known = self.changes.iter().map(|one| one.at);
+        let ends = known.take_while(|at| *at <= change.at);
+        let starts = std::iter::once(0).chain(ends.clone());
+        let mut levels: Vec<(f64, Range<usize>)> = starts
+            .zip(ends)
+            .filter_map(|(start, end)| Some((self.sums.mean(self.before(start, end))?, start..end)))
+            .collect();
+        levels.sort_by(|one, other| one.0.total_cmp(&other.0));
+        if change.direction == ShiftDirection::Down {
+            levels.reverse();
+        }
+        let mut hours = 0;
+        let held = levels.into_iter().find(|(_, level)| {
+            let ends = [level.start, level.end].map(|at| self.rounds.get(at));
+            let [from, to] =
+                ends.map(|round| round.map_or(0, |round| days.hours_before(round.hour)));
+            hours += to - from;
+            2 * hours >= days.hours_before(days.to)
+        });
+        held.map(|(_, level)| self.before(level.start, level.end))
     }
 
     /// The newest rounds of a level that ends before a place.
@@ -300,7 +350,9 @@ impl ScoreLevels {
         if change.direction == ShiftDirection::Up || change.incident.is_some() || is_over {
             return;
         }
-        let before = self.sums.mean(self.before(change.before, change.at));
+        let before = self
+            .reference(change)
+            .and_then(|rounds| self.sums.mean(rounds));
         let now = self.sums.mean(change.at..at + 1);
         let Some(((before, now), round)) = before.zip(now).zip(self.rounds.get(at)) else {
             return;

@@ -93,13 +93,13 @@ def drift_of(model, kind):
         return found
     tested = list(run_test(rounds, levels, found.least))
     _, found.statistic, found.samples = tested[-1]
-    if levels.changes:
-        newest = levels.changes[-1]
+    if change := levels.newest_change():
+        newest, chance = change
         hour = levels.begins[newest.found]
         is_old = hour < rounds[0].begin
         if not is_old and sum(one.begin >= hour for one in rounds) <= rounds_for(FORCE_ROUNDS, model, LEAST_FORCE_ROUNDS):
             statistic = next((value for begin, value, _ in tested if begin == hour), 0.0)
-            found.signal, found.chance = Signal(hour, newest.direction, statistic), levels.p_of_newest()
+            found.signal, found.chance = Signal(hour, newest.direction, statistic), chance
     return found
 
 

@@ -17,6 +17,7 @@ BASELINE, LEAST_BASELINE = 168, 24
 NEEDED, LEAST_NEEDED = 24, 12
 DEEP_POINTS, REACH, LEAST_REACH = 5, 24, 4
 LIMIT = 3
+HELD_HOURS = 192
 
 
 def deviations(rounds, length):
@@ -219,29 +220,55 @@ class Levels:
         one = self.changes[-1]
         if one.direction == "up" or one.deep_at is not None or place - one.found > reach:
             return
-        before = mean(self.newest(self.start_before(one), one.at))
-        if before - mean(self.values[one.at:place + 1]) >= DEEP_POINTS:
-            self.changes[-1] = replace(one, deep_at=place, level=before)
+        reference = self.reference(one)
+        if reference is not None and self.level(reference) - mean(self.values[one.at:place + 1]) >= DEEP_POINTS:
+            self.changes[-1] = replace(one, deep_at=place, level=self.level(reference))
 
     def start_before(self, change):
         return max((one.at for one in self.changes if one.at < change.at), default=0)
 
+    def reference(self, change):
+        """The rounds that a change is judged against, as places: of the level before or of the held one."""
+        begins = [0, *(one.at for one in self.changes if one.at <= change.at)]
+        spans = list(zip(begins, begins[1:]))
+        before, hours, is_fall = spans[-1], 0, change.direction == "down"
+        since = self.begins[change.at] - HELD_HOURS
+        for span in sorted(spans, key=self.level, reverse=is_fall):
+            first, end = (max(self.begins[at], since) for at in span)
+            hours += end - first
+            if 2 * hours >= HELD_HOURS:
+                return (min if is_fall else max)(span, before, key=self.level)
+        return None if is_fall else before
+
+    def level(self, span):
+        return mean(self.slice(span))
+
+    def slice(self, span):
+        return self.newest(*span)
+
     def since(self, hour):
-        """The newest level against that before the first change that was found at or after an hour, or None."""
+        """The newest level against the reference of the first change that was found at or after an hour, or None."""
         first = next((one for one in self.changes if self.begins[one.found] >= hour), None)
-        if first is None:
+        reference = first and self.reference(first)
+        if reference is None:
             return None
-        before, newest = self.newest(self.start_before(first), first.at), self.changes[-1].at
+        before, newest = self.slice(reference), self.changes[-1].at
         now = self.values[newest:]
         return Compared(mean(before), mean(now), first.noise.estimate(before), first.noise.estimate(now),
-                        self.begins[first.at - len(before)], self.begins[first.at], self.begins[newest])
+                        self.begins[reference[1] - len(before)], self.begins[reference[1]], self.begins[newest])
 
-    def p_of_newest(self):
-        """The p-value of the newest change: its rounds against those before."""
+    def newest_change(self):
+        """The newest change with its p-value, or None: a return to a held level is none."""
+        if not self.changes:
+            return None
         one = self.changes[-1]
-        before, now = self.newest(self.start_before(one), one.at), self.values[one.at:]
-        variance = one.noise.estimate(before).variance + one.noise.estimate(now).variance
-        return t_two_sided((mean(now) - mean(before)) / math.sqrt(variance), one.noise.freedom)
+        compared = self.since(self.begins[one.found])
+        if compared is None:
+            return None
+        t, freedom = compared.t()
+        p = t_two_sided(t, freedom)
+        is_return = (t < 0) != (one.direction == "down") or p * (MONTH_HOURS / self.model.length) >= CHANGE_P
+        return None if is_return and self.reference(one)[1] != one.at else (one, p)
 
     def level_at(self, hour):
         """The level at an hour as known then, or None with too few rounds."""

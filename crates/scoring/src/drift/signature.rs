@@ -68,7 +68,7 @@ pub(crate) fn watch(
     let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
     // Limits the effect of an outlier on the statistic.
     let reach = method::NOISE_LIMIT * single / unit;
-    let newest = levels.changes.last();
+    let newest = levels.newest();
     let change = newest.filter(|change| is_in_force(change, rounds, length));
     let rule = PageHinkleyParameters {
         minimum,

@@ -8,7 +8,7 @@
 
 use scoregate_base::routes::Period;
 
-use super::simulated_noise::NoiseGenerator;
+use super::simulated_noise::{NoiseGenerator, SeededNormal};
 use crate::drift;
 use crate::hour::{Hour, hours_of};
 use crate::levels::ScoreLevels;
@@ -41,6 +41,8 @@ pub struct SeriesPlan {
     pub deviation: f64,
     /// Hours of a round.
     pub hours: u32,
+    /// The share of rounds that are missing.
+    pub missing: f64,
     /// Number of series.
     pub series: u32,
 }
@@ -65,6 +67,8 @@ pub enum Scenario {
     Step(f64),
     /// A fall by this many points, evenly over this many rounds.
     Ramp(f64, u32),
+    /// A rise by this many points for this many hours.
+    Rise(f64, u32),
 }
 
 /// The results of a detector over many series.
@@ -97,8 +101,18 @@ impl Findings {
     }
 }
 
-/// Runs all detectors over series. A quiet series is watched to its end; one with a planted change until all detectors
-/// have found it.
+impl Scenario {
+    /// Whether no detector for falls should signal: the series is watched to its end, and not until all have signalled.
+    fn is_without_fall(self) -> bool {
+        match self {
+            Self::Quiet | Self::Rise(..) => true,
+            Self::Step(_) | Self::Ramp(..) => false,
+        }
+    }
+}
+
+/// Runs all detectors over series. One with a planted fall is watched until all detectors have found it, others to
+/// their end.
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|_| Findings {
         alarms: 0,
@@ -122,10 +136,12 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
     let noise = NoiseGenerator::new(plan.noise, plan.deviation, seed.wrapping_add(SERIES));
     let mut noise = noise.every(plan.hours);
     let lost = |since: u32| match plan.scenario {
-        Scenario::Quiet => 0.0,
         Scenario::Step(points) => points,
         Scenario::Ramp(points, rounds) => points * (f64::from(since) / f64::from(rounds)).min(1.0),
+        Scenario::Rise(points, hours) if (since - 1) * plan.hours < hours => -points,
+        Scenario::Quiet | Scenario::Rise(..) => 0.0,
     };
+    let mut gaps = SeededNormal::new(seed);
     let first = Hour::of(scoregate_base::clock::Wall::default());
     let round = |number: u32| {
         let since = known_since(number + 1, plan.hours).map_or(0.0, lost);
@@ -137,30 +153,30 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
     };
     (0..(QUIET_HOURS + WATCHED_HOURS) / plan.hours)
         .map(round)
+        .filter(|_| gaps.uniform() >= plan.missing)
         .collect()
 }
 
-/// For each detector, the watched rounds at which it started to signal.
+/// For each detector, the watched rounds at which it started to signal, by time.
 fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
     let length = RoundLength::of(u64::from(plan.hours));
-    let is_quiet = plan.scenario == Scenario::Quiet;
-    let models = f64::from(if is_quiet { FEW_MODELS } else { MODELS });
-    for known in 1..=u32::try_from(rounds.len()).unwrap_or(u32::MAX) {
-        let Some(since) = known_since(known, plan.hours) else {
+    let to_end = plan.scenario.is_without_fall();
+    let models = f64::from(if to_end { FEW_MODELS } else { MODELS });
+    for (place, round) in rounds.iter().enumerate() {
+        let number = u32::try_from(round.hour.number()).unwrap_or(u32::MAX) / plan.hours;
+        let Some(since) = known_since(number + 1, plan.hours) else {
             continue;
         };
-        let past = rounds
-            .get(..usize::try_from(known).unwrap_or_default())
-            .unwrap_or_default();
+        let past = rounds.get(..=place).unwrap_or_default();
         let levels = ScoreLevels::of(past, length);
         for ((detector, alarms), signalled) in Detector::ALL
             .into_iter()
             .zip(&mut alarms)
             .zip(&mut signalled)
         {
-            if !is_quiet && !alarms.is_empty() {
+            if !to_end && !alarms.is_empty() {
                 continue;
             }
             let signals = signals(detector, &levels, past, length, models);
@@ -169,14 +185,14 @@ fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
             }
             *signalled = signals;
         }
-        if !is_quiet && alarms.iter().all(|alarms| !alarms.is_empty()) {
+        if !to_end && alarms.iter().all(|alarms| !alarms.is_empty()) {
             break;
         }
     }
     alarms
 }
 
-/// Number of watched rounds among the known ones; `None` before the first.
+/// Number of watched rounds among the first ones; `None` before the first.
 fn known_since(known: u32, hours: u32) -> Option<u32> {
     known
         .checked_sub(QUIET_HOURS / hours)
@@ -246,7 +262,16 @@ mod tests {
             noise: NoiseKind::White,
             deviation: STATED_NOISE,
             hours: 1,
+            missing: 0.0,
             series,
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_temporary_rise_is_no_fall() {
+        for hours in [12, 24, 72] {
+            let [_, incident, alert] = evaluate(plan(Scenario::Rise(6.0, hours), 8));
+            assert_eq!((incident.alarms, alert.alarms), (0, 0), "{hours}");
         }
     }
 
@@ -254,11 +279,8 @@ mod tests {
     fn quiet_models_cause_few_signals_under_every_stated_noise() {
         for noise in QUIET {
             let plan = SeriesPlan {
-                scenario: Scenario::Quiet,
                 noise,
-                deviation: STATED_NOISE,
-                hours: 1,
-                series: 12,
+                ..plan(Scenario::Quiet, 12)
             };
             for findings in evaluate(plan) {
                 // A rate of 0.1 a month would be one signal.
@@ -272,11 +294,8 @@ mod tests {
         for (correlation, median) in STATED_MEDIANS {
             let noise = NoiseKind::Autoregressive(correlation);
             let plan = SeriesPlan {
-                scenario: Scenario::Step(5.0),
                 noise,
-                deviation: STATED_NOISE,
-                hours: 1,
-                series: 20,
+                ..plan(Scenario::Step(5.0), 20)
             };
             let [drift, ..] = evaluate(plan);
             assert_eq!(drift.found(), 20, "{drift:?}");

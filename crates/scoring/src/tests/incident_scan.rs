@@ -19,11 +19,11 @@ use crate::series::ScoreSeries;
 use crate::suite::Suite;
 
 /// The beginning of a day.
-fn first() -> Hour {
+pub(super) fn first() -> Hour {
     Hour::of(Wall::from_seconds(999_993_600))
 }
 
-fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
+pub(super) fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
     let model =
         Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
     let outcome = match score {
@@ -34,7 +34,7 @@ fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
 }
 
 /// A series with these scores, one every `length` hours; `None` is a round in which every run failed.
-fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
+pub(super) fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
     let window = HourRange {
         from: first(),
         to: first().plus(scores.len() as u64 * length),
@@ -48,7 +48,11 @@ fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
     (series, window)
 }
 
-fn scan(series: &ScoreSeries, window: HourRange, history: &IncidentHistory) -> ScannedIncidents {
+pub(super) fn scan(
+    series: &ScoreSeries,
+    window: HourRange,
+    history: &IncidentHistory,
+) -> ScannedIncidents {
     let levels = ScoreLevels::of(series.rounds(window), series.round_length());
     incidents::scan(series, window, &levels, history)
 }
@@ -58,14 +62,14 @@ fn found(scores: &[Option<f64>]) -> Vec<Incident> {
     scan(&series, window, &IncidentHistory::default()).published
 }
 
-fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {
+pub(super) fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {
     parts
         .iter()
         .flat_map(|(hours, score)| std::iter::repeat_n(*score, *hours))
         .collect()
 }
 
-fn at(hours: u64) -> Wall {
+pub(super) fn at(hours: u64) -> Wall {
     first().plus(hours).start()
 }
 
@@ -306,7 +310,7 @@ fn scans_of_every_hour_record_what_one_scan_finds() {
     for seed in 0..6 {
         let mut noise = NoiseGenerator::new(NoiseKind::Autoregressive(0.5), 2.0, seed);
         let parts = [
-            (60, 70.0),
+            (120, 70.0),
             (30, 58.0),
             (40, 71.0),
             (5, 0.0),

@@ -5,6 +5,7 @@ mod dump;
 mod failures;
 mod few_rounds;
 mod fixtures;
+mod held_levels;
 mod incident_scan;
 mod meaning;
 mod properties;
