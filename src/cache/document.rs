@@ -131,9 +131,10 @@ impl Document {
         for ((index, data), at) in each.enumerate().zip(dates) {
             let old = before.and_then(|before| before.forms.get(index));
             // The form before comes first: its bytes and tags stay, so clients that have it get a 304.
-            let known = old
-                .filter(|form| form.data == *data)
-                .or_else(|| same_form(&built, data, at));
+            let shared = built
+                .iter()
+                .find(|form| form.generated_at == at && form.data == *data);
+            let known = old.filter(|form| form.data == *data).or(shared);
             let form = match known {
                 Some(known) => Arc::clone(known),
                 None => Arc::new(DocumentForm::new(data, content.count, at, label)),
@@ -264,17 +265,6 @@ impl DocumentForm {
     pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         self.encoded.choose(encoding)
     }
-}
-
-/// One of these forms that has this data and date.
-fn same_form<'f>(
-    built: &'f [Arc<DocumentForm>],
-    data: &Bytes,
-    at: Wall,
-) -> Option<&'f Arc<DocumentForm>> {
-    built
-        .iter()
-        .find(|form| form.generated_at == at && form.data == *data)
 }
 
 /// The data of the forms after the full one; `None` if a form has all of it.

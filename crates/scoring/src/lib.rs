@@ -56,13 +56,9 @@ pub use run::{
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
+#[cfg(any(test, feature = "lab"))]
+pub use student::t_quantile;
 pub use suite::{Axis, Suite};
 pub use tool_logs::{
     EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log,
 };
-
-/// The value that a t variable exceeds with the probability `tail`, for benches.
-#[cfg(any(test, feature = "lab"))]
-pub fn t_quantile(tail: f64, df: f64) -> f64 {
-    student::quantile(tail, df)
-}

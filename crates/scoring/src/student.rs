@@ -35,6 +35,12 @@ pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
     t
 }
 
+/// The same for benches.
+#[cfg(any(test, feature = "lab"))]
+pub fn t_quantile(tail: f64, df: f64) -> f64 {
+    quantile(tail, df)
+}
+
 /// Quantiles for one tail. Those in use are kept: most scores have one of a few degrees of freedom.
 #[derive(Clone, Debug)]
 pub(super) struct TailQuantiles {
