@@ -21,7 +21,7 @@ fn import(directory: &Path, lines: &str) -> CommandOutput {
     )
 }
 
-/// Hourly runs of a model for five days: it fell by 12 points half a day ago, and for half a day before.
+/// Hourly runs of a model for ten days, so that its level was held before it fell: it fell by 12 points half a day ago, and for half a day before.
 fn fallen() -> String {
     let now = Clock::system().now().wall;
     let run = |suite: &str, ago: u32| {
@@ -46,7 +46,7 @@ fn fallen() -> String {
             r#"{{"id":"{suite}-{ago}","model":{model},"suite":"{suite}","time":"{time}","trials":[{{"scores":{{{scores}}}}}]}}"#
         ) + "\n"
     };
-    let hours = (1..=120).rev();
+    let hours = (1..=240).rev();
     hours
         .flat_map(|ago| ["coding", "reasoning", "tooling"].map(|suite| run(suite, ago)))
         .collect()
