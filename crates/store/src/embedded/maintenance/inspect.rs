@@ -208,7 +208,8 @@ pub(super) fn unreadable(store: &Connection) -> FileResult<Vec<String>> {
 
 /// Checks the day and the number of a record of the ledger.
 fn ledger_record(row: &Row<'_>) -> FileResult<()> {
-    let (AnyText(day), AnyText(id)) = (row.get(0)?, row.get(1)?);
+    let AnyText(day) = row.get(0)?;
+    let AnyText(id) = row.get(1)?;
     let reason = match records::limit(row, 2, "granted") {
         Err(StoreFault::Record(reason)) => reason,
         Ok(_) if Day::parse(&day).is_none() => "its day is invalid".into(),
