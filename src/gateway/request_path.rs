@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
 use super::request::peer::Peer;
-use super::request::progress::{Identification, RequestProgress, Waiting};
+use super::request::progress::{Identification, RequestProgress, Waiting, WaitingFor};
 use super::request_services::Gateway;
 use super::response::reply::Reply;
 use super::response::response_context::ResponseContext;
@@ -111,14 +111,15 @@ impl Gateway {
         }
         // Before the key is looked up: another gateway may have revoked it.
         if !self.key_directory.freshness.is_current(x.started) {
-            return Ok(Waiting::continues(parsed, None));
+            return Ok(Waiting::continues(parsed, WaitingFor::Keys));
         }
         match self.identify(&parsed, trust, x)? {
+            Identification::Me(caller) if !caller.knows_windows() => {
+                let subject = Identification::Me(caller);
+                Ok(Waiting::continues(parsed, WaitingFor::Subject(subject)))
+            }
             Identification::Me(caller) => {
                 let caller = x.caller.insert(caller);
-                if !caller.knows_windows() {
-                    return Ok(Waiting::continues(parsed, None));
-                }
                 let usage = me(self, parsed.credentials.prefix(), caller, x.started);
                 usage.map(RequestProgress::Done)
             }
@@ -133,8 +134,8 @@ impl Gateway {
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
-        let Waiting { parsed, identified } = waiting;
-        let identified = self.identify_later(identified, &parsed, trust, x).await?;
+        let Waiting { parsed, found } = waiting;
+        let identified = self.identify_later(found, &parsed, trust, x).await?;
         let identified = match identified {
             RequestProgress::Done(me) => return Ok(me),
             RequestProgress::Continues(identified) => identified,

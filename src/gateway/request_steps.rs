@@ -9,7 +9,7 @@ use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 use super::refusal::Refusal;
 use super::request::connection_trust::ConnectionTrust;
 use super::request::exchange::Exchange;
-use super::request::progress::{Identification, Identified, RequestProgress, Waiting};
+use super::request::progress::{Identification, Identified, RequestProgress, Waiting, WaitingFor};
 use super::request_services::Gateway;
 use super::response::reply::{DocumentReply, Reply, document_use};
 use super::stages::admit::Admission;
@@ -66,45 +66,42 @@ impl Gateway {
     /// The same for a request that waits, with current keys. Answers `/me`.
     pub(super) async fn identify_later(
         &self,
-        waiting: Option<Identified>,
+        waiting: WaitingFor,
         parsed: &ParsedRequest<'_>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
     ) -> Result<RequestProgress<Identified>, Refusal> {
-        if let Some(identified) = waiting {
-            return Ok(RequestProgress::Continues(identified));
-        }
-        // A caller who is known by then waits for its own usage.
-        let caller = if let Some(caller) = x.caller.take() {
-            caller
-        } else {
-            self.ensure_fresh_keys(x.started).await?;
-            match self.identify(parsed, trust, x)? {
-                Identification::Document(identified) => {
-                    return Ok(RequestProgress::Continues(identified));
-                }
-                Identification::Me(caller) => caller,
+        let subject = match waiting {
+            WaitingFor::Subject(subject) => subject,
+            WaitingFor::Keys => {
+                self.ensure_fresh_keys(x.started).await?;
+                self.identify(parsed, trust, x)?
             }
         };
-        self.usage(parsed, caller, x)
-            .await
-            .map(RequestProgress::Done)
+        match subject {
+            Identification::Document(identified) => Ok(RequestProgress::Continues(identified)),
+            Identification::Me(caller) => {
+                let usage = self.usage(parsed, caller, x).await;
+                usage.map(RequestProgress::Done)
+            }
+        }
     }
 
-    /// The caller's own usage, once the ledger has stated that of windows of several days.
+    /// The caller's own usage, once the ledger has stated the units of all its windows.
     async fn usage(
         &self,
         parsed: &ParsedRequest<'_>,
         caller: Caller,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
+        // Set before the wait, so that a disconnect is counted for its application.
+        let caller = &*x.caller.insert(caller);
         if !caller.knows_windows() {
             let stated = self.leases.lease(&caller.account).await;
             if stated.is_err() {
                 tracing::debug!(application = %caller.account.id, "usage without the ledger lacks longer windows");
             }
         }
-        let caller = x.caller.insert(caller);
         me(self, parsed.credentials.prefix(), caller, x.started)
     }
 
@@ -118,13 +115,13 @@ impl Gateway {
         x: &mut Exchange<'_>,
     ) -> Result<RequestProgress<Box<Waiting<'r>>>, Refusal> {
         let Some(found) = identified.ready() else {
-            return Ok(Waiting::continues(parsed, Some(identified)));
+            return Ok(Waiting::for_document(parsed, identified));
         };
         let Identified { caller, target, .. } = &identified;
         let headers = parsed.headers.map();
         let document = document_use(&found.stored, target, caller.rights, headers);
         match charge(&self.leases, caller, document.is_unchanged, x.started) {
-            Charge::Waits => Ok(Waiting::continues(parsed, Some(identified))),
+            Charge::Waits => Ok(Waiting::for_document(parsed, identified)),
             Charge::Refused(rule) => {
                 x.identified(identified);
                 Err(Refusal::Limited(rule))

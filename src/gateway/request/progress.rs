@@ -37,17 +37,34 @@ pub(crate) struct Identified {
 #[derive(Debug)]
 pub(crate) struct Waiting<'r> {
     pub(crate) parsed: ParsedRequest<'r>,
-    /// `None` if changes of keys have to be read first, or for the caller's own usage.
-    pub(crate) identified: Option<Identified>,
+    pub(crate) found: WaitingFor,
+}
+
+/// The known part of a request that has to wait.
+#[derive(Debug)]
+pub(crate) enum WaitingFor {
+    /// None: changes of keys have to be read first.
+    Keys,
+    /// Its caller and its subject.
+    Subject(Identification),
 }
 
 impl<'r> Waiting<'r> {
+    /// A request for a document that has to wait.
+    pub(crate) fn for_document(
+        parsed: ParsedRequest<'r>,
+        identified: Identified,
+    ) -> RequestProgress<Box<Self>> {
+        let subject = Identification::Document(identified);
+        Self::continues(parsed, WaitingFor::Subject(subject))
+    }
+
     /// Boxed, so that the progress of a hit is small.
     pub(crate) fn continues(
         parsed: ParsedRequest<'r>,
-        identified: Option<Identified>,
+        found: WaitingFor,
     ) -> RequestProgress<Box<Self>> {
-        RequestProgress::Continues(Box::new(Self { parsed, identified }))
+        RequestProgress::Continues(Box::new(Self { parsed, found }))
     }
 }
 

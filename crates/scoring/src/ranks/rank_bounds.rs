@@ -120,7 +120,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Compares two models, of which the second is the later one by id.
+    /// Compares two models. The id of the second sorts after the id of the first.
     fn compare(&mut self, one: usize, other: usize, noise: &NoiseOfPair<'a>) {
         let [Some(Some(first)), Some(Some(second))] =
             [one, other].map(|index| self.scores.get(index))

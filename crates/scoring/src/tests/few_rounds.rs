@@ -1,4 +1,4 @@
-//! Models with few rounds: what is said about them.
+//! Recommendations and ranks of models with few rounds.
 
 use std::sync::Arc;
 

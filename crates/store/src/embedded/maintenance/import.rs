@@ -90,7 +90,7 @@ pub fn import(
     made
 }
 
-/// Refuses a file that cannot be imported, whatever is in it.
+/// Refuses a file that cannot be imported, regardless of its rows.
 fn check_source(path: &Path, from: &Path, options: &ImportOptions) -> MaintenanceResult<()> {
     let reason = if !from.is_file() {
         "the file does not exist"
