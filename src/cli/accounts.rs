@@ -65,7 +65,8 @@ fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
         AccountsCommand::Show { .. }
         | AccountsCommand::Suspend { .. }
         | AccountsCommand::Resume { .. }
-        | AccountsCommand::SetTier { .. } => |response| table(&[response], false),
+        | AccountsCommand::SetTier { .. }
+        | AccountsCommand::SetLimits { .. } => |response| table(&[response], false),
     }
 }
 
@@ -103,6 +104,7 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
             (false, _) => "suspended",
         };
         let tier = or_default("tier");
+        let limits = text("own_limits");
         let notices = or_default("notices");
         let created = text("created_at");
         let applications = text("applications");
@@ -111,6 +113,7 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
             text("email"),
             state.into(),
             tier,
+            limits,
             notices,
             created,
             applications,
@@ -121,6 +124,7 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
         "email",
         "state",
         "tier",
+        "limits",
         "notices",
         "created",
         "applications",

@@ -88,7 +88,7 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let directory = TempDir::new().unwrap();
     Keys(directory.path()).create("free");
     let row = format!(
-        "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL"
+        "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL, NULL"
     );
     sql(
         directory.path(),

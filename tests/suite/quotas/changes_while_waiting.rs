@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_store::OwnLimits;
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 use crate::backend::{json, respond};
 use crate::world::World;
@@ -76,10 +76,7 @@ async fn a_key_stays_revoked_across_wall_clock_steps() {
 #[tokio::test]
 async fn every_request_of_a_burst_is_answered_during_a_tier_change() {
     let world = World::new().await;
-    let own = OwnLimits {
-        minute: None,
-        day: Some(800),
-    };
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 800);
     let customer = world.customer_with("enterprise", own).await;
     world.get("/api/v1/index").key(&customer.key).send().await;
     let burst: Vec<_> = (0..300)

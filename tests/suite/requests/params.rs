@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scoregate_base::routes::ENDPOINTS;
-use scoregate_store::OwnLimits;
 
 use crate::client::Connection;
 use crate::requests::queries::{
@@ -13,14 +12,10 @@ use crate::requests::queries::{
 use crate::world::{Customer, World, good};
 
 /// Limits for every row of a table on one key.
-const WIDE: OwnLimits = OwnLimits {
-    minute: Some(10_000),
-    day: Some(10_000),
-};
 
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
-    let customer = world.customer_with(tier, WIDE).await;
+    let customer = world.customer_with(tier, crate::balances::wide()).await;
     let connection = world.connect().await;
     (world, customer, connection)
 }

@@ -10,14 +10,15 @@ use rusqlite::{Connection, Row, Rows, Transaction, params};
 use super::fault::{FileResult, StoreFault};
 use super::statements::{AnyText, one};
 use crate::stored::millis;
-use crate::{ApplicationPage, Description, KeyUse, OwnLimits, StoredApplication, StoredKey};
+use crate::{ApplicationPage, Description, KeyUse, StoredApplication, StoredKey};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::OwnLimits;
 
 /// Columns of an application, before those of its description, and their number.
-const COLUMNS: &str = "id, name, tier, own_minute, own_day, created_at,
+const COLUMNS: &str = "id, name, tier, own_limits, created_at,
     (SELECT until FROM limits_until WHERE application = applications.id)";
-const COLUMN_COUNT: usize = 7;
+const COLUMN_COUNT: usize = 6;
 const KEYS: &str = "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger_days WHERE day = ?1";
 
@@ -135,7 +136,7 @@ pub(super) fn stand_in(
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
     }
-    let own = OwnLimits::default();
+    let own = OwnLimits::NONE;
     let created_at = Wall::default();
     Ok(StoredApplication {
         id,
@@ -220,19 +221,22 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> FileResult<StoredApplication
             .map_err(|error| StoreFault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
         tier: text(row, 2, "tier")?,
-        own: OwnLimits {
-            minute: limit(row, 3, "own_minute")?,
-            day: limit(row, 4, "own_day")?,
-        },
-        limits_until: instant(row, 6, "until").unwrap_or(None),
+        own: own_limits(row)?,
+        limits_until: instant(row, 5, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| {
             index += 1;
             text(row, index - 1, name)
         })?,
-        created_at: time(row, 5, "created_at")?,
+        created_at: time(row, 4, "created_at")?,
         keys: Vec::new(),
         granted: 0,
     })
+}
+
+fn own_limits(row: &Row<'_>) -> FileResult<OwnLimits> {
+    let text: Option<String> = text(row, 3, "own_limits")?;
+    let read = text.as_deref().map(OwnLimits::from_text).transpose();
+    Ok(read.map_err(StoreFault::Record)?.unwrap_or_default())
 }
 
 pub(super) fn key(row: &Row<'_>) -> FileResult<StoredKey> {

@@ -8,9 +8,10 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::local_file::{LocalChange, LocalFile, LocalRow};
-use crate::{ApplicationPage, Description, FeedPosition, OwnLimits, StoredApplication, StoredKey};
+use crate::{ApplicationPage, Description, FeedPosition, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
+use scoregate_base::limits::OwnLimits;
 
 /// Number of applications per page.
 const PAGE: usize = 10_000;
@@ -34,8 +35,7 @@ type CopyRow = (u64, String, u64, u64);
 struct CopiedApplication {
     name: String,
     tier: String,
-    minute: Option<u32>,
-    day: Option<u32>,
+    own: OwnLimits,
     /// Digests with the milliseconds since 1970 at which they expire; 0 if they are revoked.
     keys: Vec<(String, Option<u64>)>,
 }
@@ -152,8 +152,7 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
     CopiedApplication {
         name: stored.name.clone(),
         tier: stored.tier.clone(),
-        minute: stored.own.minute,
-        day: stored.own.day,
+        own: stored.own,
         keys: keys.map(|key| (key.digest.to_string(), end(key))).collect(),
     }
 }
@@ -163,8 +162,7 @@ fn stored(row: &LocalRow<CopiedApplication>) -> Option<StoredApplication> {
     let CopiedApplication {
         name,
         tier,
-        minute,
-        day,
+        own,
         keys,
     } = &row.value;
     let key = |(digest, end): &(String, Option<u64>)| {
@@ -182,10 +180,7 @@ fn stored(row: &LocalRow<CopiedApplication>) -> Option<StoredApplication> {
         id: row.key.parse().ok()?,
         name: name.clone(),
         tier: tier.clone(),
-        own: OwnLimits {
-            minute: *minute,
-            day: *day,
-        },
+        own: *own,
         limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),

@@ -189,7 +189,6 @@ pub(crate) enum SqlField<'v> {
     Text(&'v str),
     OptionalText(Option<&'v str>),
     Number(i64),
-    Limit(Option<u32>),
     Time(Wall),
     OptionalTime(Option<Wall>),
     Digest(&'v Digest),

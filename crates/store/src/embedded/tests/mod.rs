@@ -25,6 +25,7 @@ use crate::conformance::{
     make,
 };
 use crate::dump::TABLES;
+use crate::sample::limits_set;
 use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind,
@@ -32,6 +33,7 @@ use crate::{
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 const TODAY: Day = Day::from_number(20_413);
 /// Noon of this day.
@@ -208,11 +210,11 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
     store.lease(asking(ids[7], TODAY, 1, 10)).await.unwrap();
     let spoilt = [
         format!(
-            "UPDATE applications SET own_day = -1 WHERE id = '{}'",
+            "UPDATE applications SET own_limits = '{{\"day\":-1}}' WHERE id = '{}'",
             ids[0]
         ),
         format!(
-            "UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'",
+            "UPDATE applications SET own_limits = '{{\"minute\": 5}}' WHERE id = '{}'",
             ids[1]
         ),
         format!(

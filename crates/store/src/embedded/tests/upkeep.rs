@@ -140,7 +140,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
     let ids: Vec<ApplicationId> = (0..3).map(|_| wait(created(&store))).collect();
     drop(store);
     let spoilt = format!(
-        "UPDATE applications SET own_day = -1 WHERE id = '{}';
+        "UPDATE applications SET own_limits = '{{\"day\":-1}}' WHERE id = '{}';
          INSERT INTO ledger_days VALUES ('{TODAY}', '{}', 4294967296), ('2026-99-99', '{}', 1);
          INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL, NULL)",
         ids[0], ids[0], ids[2]
@@ -150,7 +150,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert_eq!(report.unreadable.len(), 4, "{:#?}", report.unreadable);
     for words in [
-        "own_day is -1",
+        "own_limits cannot be read",
         "4294967296",
         "2026-99-99",
         "app_00000000000",

@@ -11,15 +11,16 @@ use crate::sql::{audit, changes, leaks, limits_until};
 use crate::stored::{millis, stored};
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse,
-    OwnLimits, StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
+    StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::OwnLimits;
 
 /// An operation named in error messages.
 pub(crate) const READ: &str = "read applications";
 const COLUMNS: &str = "
-       a.id, a.name, a.tier, a.own_minute, a.own_day, a.created_at, {description}, l.granted, u.until,
+       a.id, a.name, a.tier, a.own_limits, a.created_at, {description}, l.granted, u.until,
        k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
        k.name AS key_name";
 
@@ -232,10 +233,7 @@ fn described(row: &Row) -> Result<StoredApplication, String> {
             .map_err(|error| format!("{error}"))?,
         name: column(row, "name")?,
         tier: column(row, "tier")?,
-        own: OwnLimits {
-            minute: limit(row, "own_minute")?,
-            day: limit(row, "own_day")?,
-        },
+        own: own_limits(row)?,
         limits_until: instant(row, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| column(row, name))?,
         created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
@@ -272,12 +270,10 @@ fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
         .map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
-fn limit(row: &Row, name: &str) -> Result<Option<u32>, String> {
-    let Some(found) = column::<Option<i64>>(row, name)? else {
-        return Ok(None);
-    };
-    let bad = |_| format!("{name} is {found}, which is not from 0 to {}", u32::MAX);
-    u32::try_from(found).map(Some).map_err(bad)
+fn own_limits(row: &Row) -> Result<OwnLimits, String> {
+    let text: Option<&str> = column(row, "own_limits")?;
+    let read = text.map(OwnLimits::from_text).transpose();
+    Ok(read?.unwrap_or_default())
 }
 
 fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {

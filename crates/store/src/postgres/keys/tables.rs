@@ -119,7 +119,6 @@ fn parameter<'v>(value: &'v SqlField<'v>) -> Box<dyn Parameter + Send + 'v> {
         SqlField::Text(text) => Box::new(*text),
         SqlField::OptionalText(text) => Box::new(*text),
         SqlField::Number(number) => Box::new(*number),
-        SqlField::Limit(limit) => Box::new(limit.map(i64::from)),
         SqlField::Time(at) => Box::new(millis(*at)),
         SqlField::OptionalTime(at) => Box::new(at.map(millis)),
         SqlField::Digest(digest) => Box::new(digest.as_bytes().as_slice()),

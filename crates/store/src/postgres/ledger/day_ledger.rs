@@ -42,10 +42,10 @@ ORDER BY day, application FOR UPDATE";
 const READ: &str = "
 SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, o.owner, d.granted AS total,
        coalesce(n.granted, 0) AS granted, coalesce(n.returned, 0) AS returned,
-       r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
+       r.tier IS NOT NULL AND (r.tier, r.own_limits) IS DISTINCT FROM (a.tier, a.own_limits)
            AS is_outdated
-FROM unnest($2::text[]::date[], $3::text[], $4::text[], $5::int8[], $6::int8[]) WITH ORDINALITY
-    AS r (day, application, tier, own_minute, own_day, position)
+FROM unnest($2::text[]::date[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+    AS r (day, application, tier, own_limits, position)
 CROSS JOIN {schema}.calendar c
 LEFT JOIN {schema}.applications a ON a.id = r.application
 LEFT JOIN {schema}.owned_applications o ON o.application = r.application

@@ -22,16 +22,16 @@ ON CONFLICT DO NOTHING";
 const LOCK: &str = "
 SELECT FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
 
-/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11` to `$13`) gets no capacity.
+/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11`, `$12`) gets no capacity.
 const APPLY: &str = "
 WITH moment AS MATERIALIZED (
     SELECT coalesce($10::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), report AS (
-    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
+    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_limits) IS DISTINCT FROM (a.tier, a.own_limits)
         AS is_outdated
     FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[], $11::text[],
-                $12::int8[], $13::int8[]) WITH ORDINALITY
-        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, tier, own_minute, own_day, position)
+                $12::text[]) WITH ORDINALITY
+        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, tier, own_limits, position)
     LEFT JOIN {schema}.applications a ON a.id = r.application
 ), share AS (
     SELECT s.application, s.node, s.round, s.capacity, s.ends_at <= m.now AS is_over,

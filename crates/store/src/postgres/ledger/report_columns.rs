@@ -8,34 +8,29 @@ pub(crate) struct ReportColumns<const N: usize> {
     pub(crate) applications: Vec<String>,
     pub(crate) numbers: [Vec<i64>; N],
     tiers: Vec<Option<String>>,
-    own_minutes: Vec<Option<i64>>,
-    own_days: Vec<Option<i64>>,
+    own_limits: Vec<Option<String>>,
 }
 
 impl<const N: usize> ReportColumns<N> {
     /// The columns of these reports, each with its numbers. Without a tier, terms are not compared.
     pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
         let numbers = [const { Vec::new() }; N];
-        let (applications, tiers, own_minutes, own_days) = Default::default();
+        let (applications, tiers, own_limits) = Default::default();
         let mut columns = Self {
             applications,
             numbers,
             tiers,
-            own_minutes,
-            own_days,
+            own_limits,
         };
         for (report, numbers) in reports {
-            let own = report
-                .terms
-                .as_ref()
-                .map(|terms| terms.own)
-                .unwrap_or_default();
+            let terms = report.terms.as_ref();
             columns.applications.push(report.application.to_string());
             columns
                 .tiers
-                .push(report.terms.as_ref().map(|terms| terms.tier.to_string()));
-            columns.own_minutes.push(own.minute.map(i64::from));
-            columns.own_days.push(own.day.map(i64::from));
+                .push(terms.map(|terms| terms.tier.to_string()));
+            columns
+                .own_limits
+                .push(terms.and_then(|terms| terms.own.to_text()));
             for (column, number) in columns.numbers.iter_mut().zip(numbers) {
                 column.push(number);
             }
@@ -48,8 +43,8 @@ impl<const N: usize> ReportColumns<N> {
         self.numbers.iter().map(|column| column as &dyn Parameter)
     }
 
-    /// The terms as parameters: tiers, own minutes, own days.
-    pub(crate) fn terms(&self) -> [&dyn Parameter; 3] {
-        [&self.tiers, &self.own_minutes, &self.own_days]
+    /// The terms as parameters: tiers, own limits.
+    pub(crate) fn terms(&self) -> [&dyn Parameter; 2] {
+        [&self.tiers, &self.own_limits]
     }
 }

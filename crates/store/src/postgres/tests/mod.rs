@@ -33,16 +33,17 @@ use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
 use super::*;
 use crate::conformance;
+use crate::sample::limits_set;
 use crate::sql::schema::STEPS;
 use crate::{
     AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange,
-    LedgerExchangeReply, LedgerReport, LocalFile, OwnLimits, ReportOutcome, StatusMinute,
-    StatusStore as _, StoreChange, StoredKey, minute_of, sample,
+    LedgerExchangeReply, LedgerReport, LocalFile, ReportOutcome, StatusMinute, StatusStore as _,
+    StoreChange, StoredKey, minute_of, sample,
 };
 use postgres::{new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{DayTotals, NodeReport, NodeTotals};
+use scoregate_base::limits::{DayTotals, LimitSetting, NodeReport, NodeTotals, OwnLimits};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 

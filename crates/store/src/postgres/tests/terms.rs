@@ -7,7 +7,7 @@ use scoregate_base::limits::MinuteReport;
 fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
     AssumedTerms {
         tier: tier.into(),
-        own: OwnLimits { minute: None, day },
+        own: OwnLimits::NONE.with(LimitSetting::Day, day),
     }
 }
 
@@ -93,14 +93,8 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
         exchanged(&store, request(id, Some(terms("pro", None)), returned)).await;
     assert_eq!((left, capacity, is_outdated), (returned, 0, true));
 
-    let own = OwnLimits {
-        minute: None,
-        day: Some(7),
-    };
-    store
-        .change(change(ChangeKind::SetLimits { own, until: None }))
-        .await
-        .unwrap();
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 7);
+    store.change(change(limits_set(own, None))).await.unwrap();
     let (_, _, is_outdated) =
         exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
     assert!(is_outdated);
