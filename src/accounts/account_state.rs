@@ -12,7 +12,7 @@ use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteShare, NodeTotals, Period, ReturnedUnits, Scope, ShareTokens,
+    Limits, MinuteShare, NodeTotals, Period, ReturnedUnits, Scope, ShareTokens, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 

@@ -82,17 +82,6 @@ impl LimitRule {
     /// The calendar limits besides the day. They are absent unless set, and their windows have rows of their own in the ledger.
     pub const WINDOWS: [Self; 3] = [Self::Month, Self::OwnerDay, Self::OwnerMonth];
 
-    /// The names of all limits.
-    pub const NAMES: [&'static str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut index = 0;
-        while index < names.len() {
-            names[index] = Self::ALL[index].name();
-            index += 1;
-        }
-        names
-    };
-
     /// The table. Whatever differs between limits follows from their rows.
     pub const fn row(self) -> LimitRow {
         match self {

@@ -140,7 +140,7 @@ pub const TIER: &str = "tier";
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[
-    field("name", Words(&LimitRule::NAMES), "Name of the limit."),
+    field("name", Words(&LimitRule::WORDS), "Name of the limit."),
     field("quota", Integer, "Allowed requests."),
     field("remaining", Integer, "Remaining requests."),
     field("window_seconds", Integer, "Window in seconds."),

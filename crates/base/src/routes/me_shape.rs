@@ -13,7 +13,7 @@ const APPLICATION: &[ItemField] = &[
 const ALLOWANCE: &[ItemField] = &[
     field(
         "name",
-        Words(LimitRule::NAMES.split_at(LimitRule::NAMES.len() - 1).0),
+        Words(LimitRule::WORDS.split_at(LimitRule::WORDS.len() - 1).0),
         "Name of the limit. Of the others than `minute` and `day`, tiers have some or none.",
     ),
     field("limit", Integer, "Allowed requests per window."),
