@@ -78,11 +78,13 @@ pub(super) fn changed_limits(changes: &LimitChanges) -> String {
             let value = value.map_or("none".into(), |value| value.to_string());
             format!(", {} {value}", setting.name())
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 fn own_limits(own: OwnLimits) -> String {
     own.each()
         .map(|(setting, value)| format!(", {} {value}", setting.name()))
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
