@@ -11,8 +11,6 @@ use crate::requests::queries::{
 };
 use crate::world::{Customer, World, good};
 
-/// Limits for every row of a table on one key.
-
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
     let customer = world.customer_with(tier, crate::balances::wide()).await;
