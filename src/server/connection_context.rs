@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response};
+use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -62,11 +62,13 @@ pub(super) enum BesideApi<'c> {
 
 impl ConnectionContext {
     /// The size of a body after which another request may follow on a connection of HTTP/1.1: that of a message of stated size.
-    pub(super) fn size_before_next(&self, head: &Parts, body: &impl Body) -> Option<u64> {
+    pub(super) fn size_before_next(&self, request: &Request<impl Body>) -> Option<u64> {
         let is_mcp = self.mcp.is_some()
-            && head.method == Method::POST
-            && McpService::serves(head.uri.path());
-        body.size_hint()
+            && request.method() == Method::POST
+            && McpService::serves(request.uri().path());
+        request
+            .body()
+            .size_hint()
             .exact()
             .filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
     }

@@ -59,16 +59,15 @@ where
     let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
-        let (head, body) = request.into_parts();
         // Decided before the codec reads on.
-        let may_continue =
-            !body.is_end_stream() && limit.body_follows(context.size_before_next(&head, &body));
+        let may_continue = !request.body().is_end_stream()
+            && limit.body_follows(context.size_before_next(&request));
         let connection = BodyConnection {
             peer,
             trust: activity.trust(),
             may_continue,
         };
-        answer(head, body, connection, activity, &limit, context)
+        answer(request, connection, activity, &limit, context)
     });
     let ended = timer
         .run(serve_heads(
@@ -102,13 +101,13 @@ where
 
 /// Answers one request.
 async fn answer(
-    head: http::request::Parts,
-    body: Incoming,
+    request: Request<Incoming>,
     connection: BodyConnection<'_>,
     activity: &ConnectionActivity,
     limit: &HeadLimit,
     context: &ConnectionContext,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
