@@ -213,12 +213,13 @@ impl<'w> EndpointDefinition<'_, 'w> {
             other.name != self.name && type_name(other.name) == type_name(self.name)
         };
         if others.clone().any(has_type_name) {
-            let remedy = "choose another name: without underscores it is that of another endpoint";
+            let remedy =
+                "choose another name: without underscores it equals the name of another endpoint";
             self.table.problem("", remedy);
         }
         if let Some(other) = others.find(|other| other.overlaps(segments)) {
             let remedy = format!(
-                "choose another path: some requests would be those of `{}`",
+                "choose another path: some requests would also match `{}`",
                 other.documented_path()
             );
             self.table.problem("path", remedy);
