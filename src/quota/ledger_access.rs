@@ -1,4 +1,4 @@
-//! Whether this gateway can lease units: what readiness depends on. The decision is in `admin::readiness`.
+//! Whether this gateway can lease units, on which readiness depends. The decision is in `admin::readiness`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct LedgerAccess {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "independent facts, each from another place"
+    reason = "independent facts from different places"
 )]
 pub struct ServingFacts {
     /// No other gateway uses the store.
@@ -34,7 +34,7 @@ pub struct ServingFacts {
     pub has_leased: bool,
     /// A part of the grace of the day belongs to this gateway.
     pub holds_grace_share: bool,
-    /// The ledger cannot be used, and only other gateways held shares of the grace when it last could.
+    /// The ledger cannot be used, and when it last could, only other gateways held shares of the grace.
     pub others_hold_grace: bool,
 }
 
@@ -54,7 +54,7 @@ impl LedgerAccess {
         self.refusal.load().as_deref().cloned()
     }
 
-    /// Connects to the store, until that and a lease have succeeded.
+    /// Connects to the store, until a connection and a lease have succeeded.
     pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &Instruments) {
         if self.refusal.load().is_none() && self.has_leased() {
             return;
@@ -63,7 +63,8 @@ impl LedgerAccess {
         let Ok(refusal) = ledger.refusal().await else {
             return;
         };
-        // Compared with the refusal before, so that only a change is logged: the check runs every second.
+        // The refusal is compared with the previous refusal, so that only a change is logged: the check runs every
+        // second.
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {
