@@ -17,7 +17,7 @@ enum TemplatePart {
     Value(Param),
 }
 
-/// Why a path is invalid; the message is for the operator.
+/// The reason why a path is invalid; the message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     #[error("begin the path with `/`; it is relative to upstream.url")]
@@ -78,7 +78,7 @@ impl PathTemplate {
         Self(pieces)
     }
 
-    /// Parses a path for an endpoint, or reports everything that is wrong with it.
+    /// Parses a path for an endpoint, or reports all its errors.
     pub fn parse(
         endpoint: &Endpoint,
         text: &str,
