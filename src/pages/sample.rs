@@ -1,5 +1,5 @@
-//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent:
-//! Atlas 4 Large does well, Atlas 4 Small fell on the day of the samples, and one application requests both.
+//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent: Atlas
+//! 4 Large performs well, Atlas 4 Small degraded on the day of the samples, and one application requests both.
 //!
 //! The values are invented; the built-in backend computes its own.
 

@@ -71,9 +71,9 @@ impl Site {
         let message = if present.len() >= MAX_WEBHOOKS {
             "An account may have two webhooks. Remove one first."
         } else if present.iter().any(|webhook| webhook.url == url) {
-            "There is a webhook with this URL."
+            "A webhook with this URL exists already."
         } else if WebhookUrl::parse(url).is_none() {
-            "The URL must start with https://, with a host name, without a user name, and with the port 443 or 8443."
+            "The URL must start with https:// and have a host name, no user name, and the port 443 or 8443."
         } else {
             let mut id = [0; 12];
             getrandom::fill(&mut id).map_err(no_randomness)?;
