@@ -127,7 +127,7 @@ settings! {
     restart "operator.webhook_secret" Secret, "Secret that signs the messages to operator.webhook (Standard Webhooks): whsec_ and at least 24 bytes in Base64.";
     restart "operator.webhook_secret_file" Path, "File that contains the secret that signs the messages to operator.webhook.";
     restart "mcp.enabled" Flag = "false", "Serve the endpoints as tools for language models at /mcp (Model Context Protocol). A call needs a key and costs as much as a request.";
-    restart "suspects.days" Number(1, 40) = "3", "Number of days on which an application must meet a rule before `scoregate suspects` lists it.";
+    restart "suspects.days" Number(1, 40) = "3", "Number of days on which a rule must fire before `scoregate suspects` lists the application.";
     restart "suspects.hour_percent" Number(1, 100) = "40", "Percentage of the models that a mirror requests in an hour.";
     restart "suspects.hours" Number(1, 24) = "2", "Number of hours of a day in which a mirror requests suspects.hour_percent of the models.";
     restart "suspects.day_percent" Number(1, 100) = "80", "Percentage of the models that a mirror requests systematically during a day.";

@@ -137,7 +137,7 @@ const VALUES: &[(&str, &str)] = &[
     ("me.key_expires_at", "null"),
     ("me.next_refresh_at", r#""2026-11-21T14:00:00Z""#),
     ("me.suggested_poll_seconds", "3600"),
-    ("me.advice", r#"["87 % of the documents that you requested were ones that you already had. Send If-None-Match."]"#),
+    ("me.advice", r#"["You already had 87 % of the documents that you requested. Send If-None-Match."]"#),
 ];
 
 /// The value of a parameter in examples.

@@ -55,7 +55,7 @@ pub struct SuspectView {
     pub others: Vec<String>,
     /// The figures that the rule compared.
     pub figures: Vec<FigureView>,
-    /// Days on which the rule was fulfilled.
+    /// Days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
@@ -159,7 +159,7 @@ impl FleetReports {
         let suspects = judged.map_err(|_| {
             CommandProblem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the judgement failed; see the log",
+                "the evaluation failed; see the log",
             )
         })?;
         Ok(SuspectsView {

@@ -28,7 +28,7 @@ impl Advice {
         let percent = |share: f64| format!("{:.0} %", (share * 100.0).floor());
         match self {
             Self::SendIfNoneMatch(share) => format!(
-                "{} of the documents that you requested were ones that you already had. Send If-None-Match.",
+                "You already had {} of the documents that you requested. Send If-None-Match.",
                 percent(share)
             ),
             Self::HeedLimits(times, days) => format!(
