@@ -114,7 +114,7 @@ pub enum KeysCommand {
     #[command(after_help = "Examples:\n  \
         scoregate keys update app_0123456789a --contact ops@example.org --data-dir DIR\n  \
         scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
-        An empty string removes a website, a contact or a note. Fields that are left out stay unchanged.")]
+        An empty string removes a website, a contact or a note. Omitted fields stay unchanged.")]
     Update(ApplicationUpdate),
     /// Show the requests of an application by day, endpoint and outcome.
     #[command(

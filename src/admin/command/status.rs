@@ -19,7 +19,7 @@ pub enum StatusCommand {
     #[command(after_help = "Examples:\n  \
         scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
         scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n\n\
-        A new incident is `investigating` unless --state is set; an open one keeps its state.")]
+        A new incident is `investigating` unless --state is set; an open incident keeps its state.")]
     Post {
         /// Title of a new incident.
         #[arg(required_unless_present = "incident", conflicts_with = "incident")]
