@@ -158,7 +158,7 @@ impl ExplainBody {
     }
 }
 
-/// Why a text names no key: it fits none or several.
+/// The reason why a text names no key: it fits none or several.
 fn ambiguous(found: &[ApplicationKey]) -> String {
     if found.is_empty() {
         return "no stored key begins with this text".into();

@@ -251,7 +251,7 @@ impl SidePort {
         }
     }
 
-    /// How the server is degraded while it serves.
+    /// The degradation of a server that serves.
     fn degradation(&self) -> Option<String> {
         let gateway = self.gateway.load();
         let age = gateway

@@ -19,7 +19,7 @@ use scoregate_base::clock::Clock;
 
 use super::data_dir::{DataDir, DataDirInUse};
 
-/// How long a process with inherited sockets waits for its predecessor, which still finishes its connections.
+/// Time for which a process with inherited sockets waits for its predecessor, which still finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
 // New connections wait until then, so the release is noticed soon.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);

@@ -33,7 +33,7 @@ pub(super) struct ServerStore {
 /// A database that gateways share, during the start of a server.
 pub(super) struct FleetStore {
     pub(super) gateways: NonZeroU32,
-    /// How long requests wait for units.
+    /// Maximum wait of requests for units.
     pub(super) timeout: Duration,
     database: StartingDatabase,
     /// The time up to which the local copy is complete, if the database is unreachable.

@@ -36,7 +36,7 @@ pub struct BodyBudget {
     refused: Counter,
 }
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFailure {
     /// It is not complete, or not framed correctly.

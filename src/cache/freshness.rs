@@ -11,14 +11,14 @@ use scoregate_base::words;
 /// The times for which a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
-    /// How long it is served while it is refreshed in the background.
+    /// Time for which it is served while it is refreshed in the background.
     pub while_revalidate: Duration,
-    /// How long it is served if the backend fails.
+    /// Time for which it is served if the backend fails.
     pub if_error: Duration,
 }
 
 words! {
-    /// How a stored document may be used.
+    /// The permitted use of a stored document.
     pub enum Freshness: as_str {
         /// Serve it.
         Fresh = "fresh",

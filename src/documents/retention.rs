@@ -18,7 +18,7 @@ pub struct Retention {
     pub by_endpoint: Vec<(Route, Lifetime)>,
     /// The interval of the backend's refreshes, where it states none.
     pub cadence: Duration,
-    /// How long a request waits for a fetch.
+    /// Maximum wait of a request for a fetch.
     pub fetch_timeout: Duration,
     /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,
@@ -37,7 +37,7 @@ pub struct Retention {
 /// The lifetime of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// How long it may be served after its refresh was due.
+    /// The times for which it may be served after its refresh was due.
     pub windows: StaleWindows,
     /// If set, its refresh is due this long after it was confirmed, whenever the backend refreshes.
     pub ttl: Option<Duration>,

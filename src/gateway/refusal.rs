@@ -115,7 +115,7 @@ const UPSTREAM_RETRY: Duration = Duration::from_secs(5);
 /// Suggested wait when a concurrency limit is reached: most slots are free again much sooner.
 const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
 
-/// How to send a key.
+/// The instruction to send a key.
 const SEND_KEY_AS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
 
 /// The properties of a refusal.

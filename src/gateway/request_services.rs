@@ -57,7 +57,7 @@ pub struct Gateway {
     pub guard: Arc<AddressGuard>,
     /// Limits concurrent requests.
     pub capacity: Arc<ConcurrencyLimit>,
-    /// Where requests are recorded.
+    /// The records of requests.
     pub recorders: RequestRecorders,
     /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,

@@ -39,7 +39,7 @@ pub struct LeakReceiver {
     tasks: TaskTracker,
 }
 
-/// Why a request was refused: the status, and the remedy.
+/// The reason why a request was refused: the status, and the remedy.
 type LeakRefusal = (StatusCode, &'static str);
 const METHOD: LeakRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST.");
 const NOT_SIGNED: LeakRefusal = (

@@ -30,7 +30,7 @@ pub(super) struct TokenLabel<'t> {
 }
 
 impl ReportedToken {
-    /// Where it was found: an `https` address in visible ASCII without a user name or a key, or a text that has nothing of the
+    /// The place where it was found: an `https` address in visible ASCII without a user name or a key, or a text that has nothing of the
     /// report but a word and a digest.
     pub(super) fn place(&self, form: &KeyForm) -> String {
         let url = self.url.as_deref().unwrap_or_default();

@@ -297,7 +297,7 @@ async fn receive(
     Received::from_read(read)
 }
 
-/// Why the body of a request is not read. A request that has none takes a token of the guard.
+/// The reason why the body of a request is not read. A request that has none takes a token of the guard.
 fn refusal(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -340,7 +340,7 @@ impl Received {
     }
 }
 
-/// How long lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
+/// Time for which lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
 fn ttl_millis(gateway: &Gateway) -> u128 {
     let now = gateway.clock.now().wall;
     gateway

@@ -13,7 +13,7 @@ use scoregate_store::Ledger;
 pub(crate) struct LedgerAccess {
     /// Whether an exchange has succeeded since the start.
     has_leased: AtomicBool,
-    /// Why the store refuses connections, while it answers.
+    /// The reason why the store refuses connections, while it answers.
     refusal: ArcSwapOption<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct ServingFacts {
     pub is_alone: bool,
     /// The keys are those of the local copy: the store was not read since the start.
     pub is_copied: bool,
-    /// Why the store refuses the connections of this gateway, while it answers.
+    /// The reason why the store refuses the connections of this gateway, while it answers.
     pub refusal: Option<String>,
     /// An exchange with the ledger has succeeded since the start.
     pub has_leased: bool,
@@ -49,7 +49,7 @@ impl LedgerAccess {
         self.has_leased.load(Ordering::Relaxed)
     }
 
-    /// Why the store refuses connections, while it answers.
+    /// The reason why the store refuses connections, while it answers.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.load().as_deref().cloned()
     }

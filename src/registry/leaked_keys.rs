@@ -44,7 +44,7 @@ pub struct LeakedKey {
     pub digest: Digest,
     /// Its first characters.
     pub shown: String,
-    /// Where it was found: visible ASCII.
+    /// The place where it was found, in visible ASCII.
     pub places: BTreeSet<String>,
 }
 

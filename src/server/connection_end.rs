@@ -6,7 +6,7 @@ use super::deadline_timer::ConnectionSignal;
 use super::deadlines::MissedDeadline;
 
 metric_label! {
-    /// How a connection ended.
+    /// The reason why a connection ended.
     pub(super) enum ConnectionEnd: "reason" {
         /// Closed in order.
         Done = "done",

@@ -55,7 +55,7 @@ pub(super) struct ConnectionProgress {
     pub(super) is_hurried: bool,
     /// HTTP/2: since when a request head or a frame is incomplete.
     pub(super) incomplete: Option<Mono>,
-    /// Since when the connection is to end.
+    /// The time since which the connection is to end.
     pub(super) retiring: Option<Mono>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct DisplacementInput {
     pub(super) is_authenticated: bool,
     /// When it was accepted.
     pub(super) opened: Mono,
-    /// Since when it has no open request.
+    /// The time since which it has no open request.
     pub(super) idle: Option<Mono>,
     /// When the client last took a byte, if response bytes wait for it.
     pub(super) unread: Option<Mono>,

@@ -20,7 +20,7 @@ pub(super) struct EmailAddress {
     pub(super) mailbox: String,
 }
 
-/// Why an address is not accepted.
+/// The reason why an address is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AddressProblem {
     /// It has no valid form.

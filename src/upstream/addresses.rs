@@ -39,7 +39,7 @@ pub(super) struct AddressPermit<'a> {
     pub(super) index: usize,
     permission: BreakerPermission,
     signal: BreakerSignal,
-    /// Why it failed.
+    /// The reason why it failed.
     failure: Option<UpstreamFailure>,
     clock: &'a Clock,
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::error::Category;
 
-/// Why a JSON text was rejected.
+/// The reason why a JSON text was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadJson {
     /// The field, such as `trials[0].cost`; `None` if the text as a whole is wrong.

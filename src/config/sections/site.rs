@@ -13,7 +13,7 @@ const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
 const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
 
-/// Where a URL with the scheme `http` is accepted.
+/// The hosts for which a URL with the scheme `http` is accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlainHttp {
     Nowhere,

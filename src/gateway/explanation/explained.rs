@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use scoregate_base::keys::Digest;
 
-/// How a request is decided.
+/// The decisions about a request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Explanation {
     /// Its method and its target.

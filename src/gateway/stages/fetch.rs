@@ -54,7 +54,7 @@ impl Served {
     }
 }
 
-/// Where a request gets its document.
+/// The source of a request's document.
 #[derive(Debug)]
 pub(crate) enum DocumentSource {
     /// It fetches nothing and is refused.

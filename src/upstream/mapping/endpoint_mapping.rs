@@ -19,7 +19,7 @@ use super::shape::{DataShape, Items};
 use super::template::PathTemplate;
 use crate::upstream::UpstreamResponse;
 
-/// How all endpoints are mapped to a backend.
+/// The mapping of all endpoints to a backend.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// A row for each endpoint that a backend answers.
@@ -28,18 +28,18 @@ pub struct Mapping {
     pub lists_all_models: bool,
 }
 
-/// How one endpoint is mapped.
+/// The mapping of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointMapping {
     /// The path of its documents.
     pub template: PathTemplate,
-    /// Where the data is in a body. By default at `/data` of an object; an array is the data itself.
+    /// The location of the data in a body: by default `/data` of an object; an array is the data itself.
     pub data: Option<JsonPointer>,
     /// The shape of the data.
     pub shape: DataShape,
-    /// Where the time of the data is, if the backend states it.
+    /// The location of the time of the data, if the backend states it.
     pub timestamp: JsonPointer,
-    /// How the backend reports that a model does not exist.
+    /// The ways in which the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
     /// The ids that the backend may have, if restricted. Other ids are never requested.
     pub id: Option<IdPattern>,

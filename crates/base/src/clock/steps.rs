@@ -21,7 +21,7 @@ use super::{Now, Wall};
 /// A smaller difference is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;
 
-/// How long the clock has to stay ahead before it is followed.
+/// Time for which the clock has to stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
 /// Instead of an offset: every reading must be decided. No real offset is near it.
@@ -74,7 +74,7 @@ struct PendingStep {
     since: Boot,
 }
 
-/// How an offset differs from the one that applies. Times are those without the step.
+/// The difference of an offset from the offset in force. Times are without the step.
 enum OffsetChange {
     /// By an ordinary correction.
     Small,

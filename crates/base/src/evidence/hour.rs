@@ -28,7 +28,7 @@ pub struct HourCounts {
     pub bytes: u64,
 }
 
-/// Where a request came from, as positions of keyed hashes.
+/// The origin of a request, as positions of keyed hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Of its network: /24 or /48.

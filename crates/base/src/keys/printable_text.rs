@@ -10,7 +10,7 @@ const MAX_TEXT: usize = 200;
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 4_000;
 
-/// Why a text is refused.
+/// The reason why a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFlaw {
     /// It is empty, blank or too long.

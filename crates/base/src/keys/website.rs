@@ -3,7 +3,7 @@
 /// Maximum length of an address, in bytes.
 const MAX_LENGTH: usize = 200;
 
-/// Why an address is not stored as a website.
+/// The reason why an address is not stored as a website.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWebsite {
     /// It is too long.

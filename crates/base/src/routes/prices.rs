@@ -5,7 +5,7 @@
 
 use super::codes::ErrorCode;
 
-/// How a request can end.
+/// The possible ends of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PricedEnding {
     /// 200 with data from any source.

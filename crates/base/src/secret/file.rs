@@ -21,7 +21,7 @@ const STICKY: u32 = 0o1000;
 /// Another owner decides who may read: containers provide secrets as read-only files of root.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
-/// Why the file is not used.
+/// The reason why the file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSecretFile {
     /// It cannot be opened or read.

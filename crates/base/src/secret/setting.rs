@@ -18,7 +18,7 @@ pub struct SecretSetting {
 #[derive(Debug)]
 struct HeldSecret {
     secret: Secret,
-    /// Why the file is rejected.
+    /// The reason why the file is rejected.
     rejected: Option<String>,
 }
 

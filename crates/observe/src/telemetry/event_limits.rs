@@ -21,7 +21,7 @@ use tracing_subscriber::layer::Context;
 const BURST: u32 = 10;
 /// A window begins with the first event of a kind.
 const WINDOW: Duration = Duration::from_secs(10);
-/// How often windows are checked once something was dropped.
+/// Interval between checks of the windows once an event was dropped.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fields that distinguish kinds, each with a closed set of values.
 const KIND_FIELDS: [&str; 2] = ["endpoint", "code"];

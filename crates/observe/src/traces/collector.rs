@@ -30,7 +30,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorEndpoint(Uri);
 
-/// Why a URL cannot be used.
+/// The reason why a URL cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEndpoint {
     /// It is none.
@@ -57,7 +57,7 @@ pub(super) struct Collector {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// Why spans were not accepted.
+/// The reason why spans were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExportFailure {
     /// The same request may succeed later.

@@ -20,7 +20,7 @@ use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
 
 /// Maximum number of spans in a request.
 const BATCH: usize = 512;
-/// How long a span waits for others.
+/// Time for which a span waits for others.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// Number of times that a batch is sent.
 // Bounds the time for which a batch delays the spans in the queue.
@@ -86,7 +86,7 @@ impl SpanExporter {
                 batch.push(span);
             }
         }
-        // What is queued already is not left for another request.
+        // Spans that are already queued are not left for another request.
         while batch.len() < BATCH
             && let Ok(span) = self.spans.try_recv()
         {
