@@ -261,7 +261,7 @@ mod tests {
         freshness.attempted(clock.now(), false);
         freshness.require_reading();
         let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
-        // The failed attempt does not count, although it began at the same instant.
+        // The failed attempt does not count, although it began at the same time.
         assert_eq!(futures_util::poll!(&mut request), Poll::Pending);
         freshness.attempted(clock.now(), true);
         assert_eq!(request.await, Ok(()));

@@ -80,8 +80,8 @@ impl InheritedSockets {
     }
 }
 
-/// A listening socket with a longer queue than that of the standard library, 128 connections: a probe would wait a second
-/// behind a burst of others.
+/// A listening socket with a longer queue than the 128 connections of the standard library: a probe would wait a second
+/// behind a burst of other connections.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?

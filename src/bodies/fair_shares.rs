@@ -1,4 +1,5 @@
-//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the one that holds the most.
+//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the party that holds the
+//! most.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

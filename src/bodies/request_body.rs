@@ -1,4 +1,4 @@
-//! The body of a request. One that has not arrived with its head is awaited, within the budget of all of them.
+//! The body of a request. A body that has not arrived with its head is awaited, within the budget of all bodies.
 
 use std::mem::take;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use super::fair_shares::{FairShares, Holder, Share};
 
 /// Time for a body to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Memory for all bodies that are awaited, and for those of clients without a key.
+/// Memory for all awaited bodies, and for awaited bodies of clients without a key.
 const BUDGET: usize = 32 << 20;
 // The rest is for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;

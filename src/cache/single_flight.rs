@@ -86,8 +86,8 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         }
     }
 
-    /// Invalidates the flights of these documents: their results are not current, and callers that join from now on
-    /// start new ones.
+    /// Invalidates the flights of these documents: their results are not current, and callers that join later start new
+    /// flights.
     pub fn invalidate(&self, fits: impl Fn(&DocumentKey) -> bool) {
         self.table.retain(|key, _| !fits(key));
     }

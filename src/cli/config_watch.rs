@@ -1,8 +1,8 @@
 //! Notices changes of the configuration file.
 //!
-//! The directory is watched: Kubernetes replaces a mounted file by renaming a symbolic link beside it, and editors rename a
-//! new file over the old one. The file is watched as well, which may be a mount or a link to another directory. The contents
-//! are compared, since other files in the directory change too.
+//! The directory is watched: Kubernetes replaces a mounted file by renaming a symbolic link next to it, and editors
+//! rename a new file over the old one. The file is watched as well, which may be a mount or a link to another
+//! directory. The contents are compared, since other files in the directory change too.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,7 @@ pub(super) struct ConfigWatch<E> {
 }
 
 impl ConfigWatch<OwnedFd> {
-    /// Watches a file from now on: to miss no change, before it is read.
+    /// Begins to watch a file. This must precede reading it, so that no change is missed.
     pub(super) fn on(file: &Path) -> io::Result<Self> {
         let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         watch(&events, file)?;

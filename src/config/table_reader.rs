@@ -8,7 +8,7 @@ use super::config_reader::ConfigReader;
 pub(super) struct TableReader<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     place: String,
-    /// `None` for a table whose settings have paths of their own.
+    /// `None` for a table whose settings have separate paths.
     table: Option<&'w Table>,
 }
 

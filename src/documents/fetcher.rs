@@ -60,7 +60,7 @@ enum Need {
     Confirmation,
 }
 
-/// Makes fetches, and tracks those in flight.
+/// Makes fetches, and tracks the fetches in flight.
 pub struct Fetcher {
     documents: Arc<Documents>,
     worker: FetchWorker,

@@ -26,7 +26,7 @@ pub(crate) struct LedgerAccess {
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
-    /// The keys are those of the local copy: the store was not read since the start.
+    /// The keys are from the local copy, because the store was not read since the start.
     pub is_copied: bool,
     /// The reason why the store refuses the connections of this gateway, while it answers.
     pub refusal: Option<String>,

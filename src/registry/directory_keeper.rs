@@ -125,7 +125,7 @@ impl DirectoryKeeper {
         applying.await
     }
 
-    /// Waits for a hint that something was changed elsewhere; without hints, for ever.
+    /// Waits for a hint of a change made elsewhere. Without hints it waits forever.
     pub async fn changed_elsewhere(&self) {
         // A listener that failed gives no hints; the feed is read at its usual interval.
         if self.store.changed().await.is_err() {

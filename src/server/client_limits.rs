@@ -13,7 +13,7 @@ pub(super) const LARGE_HEAD: usize = 24_576;
 
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests, in addition to awaited bodies: twice a
 /// request head and a window of an unwanted body. Without this limit, PING, SETTINGS and similar frames, which are
-/// answered without a request, could continue for ever.
+/// answered without a request, could continue forever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;

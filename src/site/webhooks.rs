@@ -27,7 +27,7 @@ impl Site {
         Ok(Some(self.store.webhooks(live.owner().to_string()).await?))
     }
 
-    /// Adds a webhook, or changes the one that the form names.
+    /// Adds a webhook, or changes the webhook that the form names.
     pub(super) async fn change_webhooks(&self, visit: &Visit) -> SiteResult {
         let live = self.session_of_change(visit).await?;
         let webhooks = self

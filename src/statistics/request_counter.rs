@@ -82,8 +82,8 @@ impl RequestCounter {
         // Locked throughout: a concurrent view must not miss numbers that were taken from accounts and not added yet.
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
-        // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
-        // A separate statement, so that no request waits for the list while its accounts are read.
+        // Only this method frees the numbers of an account, so a number that is counted later is listed for the next
+        // call. A separate statement, so that no request waits for the list while its accounts are read.
         let accounts = std::mem::take(&mut *self.accounts.lock());
         for account in accounts {
             let (counts, evidence) = account.state().take_requests().into_parts();
@@ -179,7 +179,7 @@ impl RequestTotals {
             .collect()
     }
 
-    /// Marks these totals as recorded, except those that grew meanwhile.
+    /// Marks these totals as recorded, except totals that grew meanwhile.
     fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
         for (key, requests) in totals {
             if self

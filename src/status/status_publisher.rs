@@ -19,7 +19,7 @@ use super::read_history::ReadHistory;
 const WORK: &str = "record and read the status";
 /// Interval between readings of history and messages. Messages posted at another gateway appear after it.
 const READ_EVERY: Duration = Duration::from_secs(30);
-/// Maximum number of messages on the page and in the feed, besides those of open incidents.
+/// Maximum number of messages on the page and in the feed, in addition to messages of open incidents.
 const MESSAGES: usize = 100;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);

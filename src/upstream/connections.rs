@@ -95,7 +95,7 @@ impl Connections {
         }
     }
 
-    /// Uses other TLS settings from now on. Idle connections are closed.
+    /// Changes the TLS settings of new connections. Idle connections are closed.
     pub(super) fn renew(&self, tls: &BackendTls) {
         self.clients.store(Arc::new(ConnectionPool::new(
             self.tcp.clone(),

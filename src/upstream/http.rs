@@ -77,7 +77,7 @@ impl HttpUpstream {
         self.connections.close_idle();
     }
 
-    /// Uses changed certificate files from now on.
+    /// Changes the certificate files of new connections.
     pub fn renew_tls(&self, tls: &BackendTls) {
         self.connections.renew(tls);
     }

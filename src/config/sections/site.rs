@@ -49,7 +49,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     links
 }
 
-/// The terms of use; default: those of the data API.
+/// The terms of use; default: the terms of the data API.
 pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
     let path = "site.terms";
     if reading.maybe(path).is_none() {

@@ -195,7 +195,7 @@ fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     let is_asterisk = head.method == Method::OPTIONS && target == "*";
     let is_valid = match (head.uri.scheme_str(), head.uri.authority()) {
         (None, None) => target.starts_with('/') || is_asterisk,
-        // On HTTP/2 scheme and authority are fields of their own.
+        // On HTTP/2 scheme and authority are separate fields.
         _ if head.version >= Version::HTTP_2 => target.starts_with('/') || is_asterisk,
         // The path of a URL may be empty.
         (Some("http" | "https"), Some(_)) => target.starts_with(['/', '?']),

@@ -25,7 +25,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// The fields of every response, after those of its content and the limits.
+/// The fields of every response, after the fields of its content and of the limits.
 const COMMON: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
@@ -69,7 +69,7 @@ fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     }
 }
 
-/// The fields after those of the content. Responses to POST, such as calls of tools, are not stored.
+/// The fields after the fields of the content. Responses to POST, such as calls of tools, are not stored.
 fn last_fields(is_shared: bool, peer: Peer) -> HeaderFieldSet {
     let limits = if is_shared {
         HeaderFieldSet::default()
@@ -129,7 +129,7 @@ fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &m
     }
 }
 
-/// Status, body and head of a response, the head as far as its content determines it.
+/// Status and body of a response, and the part of its head that depends on its content.
 type Content<'m> = (StatusCode, Bytes, HeadWriter<'m>);
 
 fn content<'m>(reply: &Reply, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
