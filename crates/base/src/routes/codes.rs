@@ -126,7 +126,7 @@ pub static CODES: [CodeRow; 23] = [
 ];
 
 impl CodeRow {
-    /// The message of an error without more to say: the remedy, then the cause.
+    /// The message of an error without details: the remedy, then the cause.
     pub fn message(&self) -> String {
         [self.remedy, " ", self.condition].concat()
     }

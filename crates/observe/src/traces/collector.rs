@@ -133,7 +133,7 @@ impl Collector {
         let body = Limited::new(response.into_body(), MAX_REPLY).collect();
         let body = clock.until(deadline, body).await;
         if status.is_success() {
-            // Accepted spans must not be sent twice, whatever the body is, and however late.
+            // Accepted spans must not be sent twice, even if the body is late or invalid.
             let body = body.ok().and_then(Result::ok).map(Collected::to_bytes);
             return Ok(export_reply(&body.unwrap_or_default()));
         }

@@ -23,9 +23,9 @@ const BATCH: usize = 512;
 /// Time for which a span waits for others.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// Number of times that a batch is sent.
-// Bounds the time for which a batch delays the spans in the queue.
+// This limits the time for which a batch delays the spans in the queue.
 const ATTEMPTS: u32 = 4;
-/// Time before the first repetition, without a `Retry-After`; it doubles with each.
+/// Time before the first repetition, without a `Retry-After`; it doubles with each repetition.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Exports spans.
@@ -65,7 +65,7 @@ impl SpanExporter {
         )
     }
 
-    /// Exports spans until `stop`, and then those in the queue, each batch once.
+    /// Exports spans until `stop`, and then the spans in the queue, each batch once.
     pub async fn run(mut self, stop: CancellationToken) {
         while let Some(batch) = self.next_batch(&stop).await {
             self.export(&batch, &stop).await;
