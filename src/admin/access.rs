@@ -1,5 +1,6 @@
-//! Access to the side port. Over TCP every request must name one of our hosts, and all but metrics and health requires
-//! the token and no `Origin` header, which only browsers send. Access to the Unix socket is controlled by its file mode.
+//! Access to the side port. Over TCP every request must name an accepted host. All requests except metrics and health
+//! require the token and must have no `Origin` header, which only browsers send. Access to the Unix socket is
+//! controlled by its file mode.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::{StatusCode, Uri};
@@ -23,7 +24,7 @@ pub enum AdminAccess {
     Tcp {
         /// The token. Without one only metrics and health are served.
         token: Option<SecretSetting>,
-        /// Accepted host names besides IP addresses and `localhost`.
+        /// Accepted host names in addition to IP addresses and `localhost`.
         hosts: Vec<String>,
     },
 }
@@ -50,8 +51,8 @@ impl AdminAccess {
         }
     }
 
-    /// Refuses a request for any path if the host is not ours: DNS rebinding leads browsers here under a foreign name.
-    /// A request without a host is not from a browser.
+    /// Refuses a request for any path if the host is not accepted: DNS rebinding leads browsers here under a foreign
+    /// name. A request without a host is not from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { hosts, .. } = self else {
             return Ok(());

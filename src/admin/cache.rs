@@ -1,6 +1,5 @@
-//! The cached documents over the side port: `GET /v1/cache` and `POST /v1/cache/purge`.
-//!
-//! Documents are in the memory of the running server, so a stopped one has none.
+//! The cached documents over the side port: `GET /v1/cache` and `POST /v1/cache/purge`. Documents are in the memory of
+//! the running server, so a stopped server has none.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

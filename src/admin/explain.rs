@@ -98,7 +98,7 @@ impl ExplainBody {
                 field.ok_or_else(|| CommandProblem::bad("header: write each as `Name: value`"))?;
             if name == AUTHORIZATION || name == "x-api-key" {
                 return Err(CommandProblem::bad(
-                    "header: leave out the key; `key` or `app` names it",
+                    "header: omit the key; `key` or `app` names it",
                 ));
             }
             head.headers.append(name, value);
@@ -158,10 +158,10 @@ impl ExplainBody {
     }
 }
 
-/// Why a text names no key: it fits none or several.
+/// The reason why a text names no key: it fits none or several.
 fn ambiguous(found: &[ApplicationKey]) -> String {
     if found.is_empty() {
-        return "no stored key begins with that".into();
+        return "no stored key begins with this text".into();
     }
     let listed: Vec<String> = found
         .iter()
@@ -169,7 +169,7 @@ fn ambiguous(found: &[ApplicationKey]) -> String {
         .map(|(id, key)| format!("{} of {id}", key.shown))
         .collect();
     format!(
-        "{} keys begin with that; write more of it, or the application too: {}",
+        "{} keys begin with this text; write more characters, or add the application: {}",
         found.len(),
         listed.join(", ")
     )

@@ -195,7 +195,7 @@ impl SideListeners {
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = slot.displaced() => return tracing::debug!("side port connection closed to make room for a new one"),
+                () = slot.displaced() => return tracing::debug!("side port connection closed for a new connection"),
                 () = stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
@@ -251,7 +251,7 @@ impl SidePort {
         }
     }
 
-    /// How the server is degraded while it serves.
+    /// The degradation of a server that serves.
     fn degradation(&self) -> Option<String> {
         let gateway = self.gateway.load();
         let age = gateway

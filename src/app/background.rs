@@ -1,4 +1,4 @@
-//! The tasks that run beside the public port.
+//! The tasks that run next to the public port.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use scoregate_base::clock::Clock;
 
-/// The owner of background tasks: what they all need.
+/// The owner of background tasks, with the objects that all of them need.
 pub(super) struct Background {
     pub(super) clock: Clock,
     /// Stops the side port and all tasks.

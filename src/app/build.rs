@@ -65,7 +65,7 @@ pub(super) struct BuiltGateway {
     pub(super) mail: MailTasks,
 }
 
-/// The backend, and what keeps it current.
+/// The backend, and the tasks that keep it current.
 struct BuiltUpstream {
     upstream: ProtectedUpstream,
     scoring: Option<Arc<Scoring>>,
@@ -100,7 +100,7 @@ pub(super) async fn build(
         clock,
         &instruments.documents,
     );
-    // Begun here, so that it runs while the keys are loaded. It ends before requests are served.
+    // The restore begins here, so that it runs while the keys are loaded. It ends before requests are served.
     let restoring = restoring(&engine);
     let key_directory = Arc::clone(&opened.key_directory);
     let leases = leases(&opened, clock, &instruments.ledger, ledger_calls).await?;
@@ -192,7 +192,7 @@ async fn leases(
     Ok(Leases::of(calls))
 }
 
-/// Builds the gateway with other settings; it shares its state with the one before.
+/// Builds the gateway with other settings; it shares the state of the previous gateway.
 pub(super) fn renewed(
     before: &Gateway,
     old: &Config,

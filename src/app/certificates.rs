@@ -1,5 +1,5 @@
-//! Reloads the certificates of the public port when their files change, and with them those of the backend.
-//! Certificates are validated in `server::certificates`.
+//! Reloads the certificates of the public port and of the backend when their files change. Certificates are validated
+//! in `server::certificates`.
 
 use std::sync::Arc;
 

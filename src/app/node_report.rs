@@ -1,4 +1,5 @@
-//! Reports this gateway and its usage to the store at fixed intervals, and judges the use of the last days on one gateway.
+//! Reports this gateway and its usage to the store at fixed intervals, and evaluates the use of the last days on one
+//! gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,10 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Interval between recordings of usage.
 const RECORD_EVERY: Duration = Duration::from_mins(1);
 
-/// Interval between checks whether the use of the last days is to be judged.
+/// Interval between checks whether an evaluation of the last days is due.
 const JUDGE_EVERY: Duration = Duration::from_mins(1);
 
-/// Starts the reports, the first one immediately, and the daily judgement.
+/// Starts the reports, the first of them immediately, and the daily evaluation.
 pub(super) fn start(
     background: &Background,
     store: Arc<dyn Store>,
@@ -47,7 +48,7 @@ pub(super) fn start(
     let others = background.repeated(REPORT_EVERY, &reporter, |reporter| async move {
         reporter.report().await;
     });
-    // The first report comes immediately: other gateways divide limits by the number of live ones.
+    // The first report is sent immediately, because other gateways divide limits by the number of live gateways.
     background.spawn(async move {
         first.report().await;
         others.await;

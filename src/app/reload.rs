@@ -49,7 +49,7 @@ pub(super) struct ReloadTarget<'r> {
 }
 
 impl Reloader {
-    /// Applies other settings. If anything is wrong, nothing changes.
+    /// Applies other settings. If there is any error, nothing changes.
     pub(super) async fn reload(
         &mut self,
         target: &ReloadTarget<'_>,
@@ -119,7 +119,7 @@ impl Reloader {
             ),
             Err(problems) => {
                 for problem in &problems.0 {
-                    tracing::error!(%problem, "settings rejected; the previous ones stay in force");
+                    tracing::error!(%problem, "settings rejected; the previous settings stay in force");
                 }
             }
         }

@@ -33,10 +33,11 @@ use super::watched_files::CertificateGauges;
 use super::{build, clock_steps, node_report, reload, site, status_report, storage, tasks};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
-/// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
+/// Time for which a shutdown waits for the last lines of the access log. After that the event log has the same time
+/// (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// How long a shutdown records last uses of keys. The others are lost.
+/// Time for which a shutdown records last uses of keys. Further uses are lost.
 const LAST_USES: Duration = Duration::from_secs(2);
 
 /// A running server.
@@ -92,7 +93,7 @@ pub async fn start_on(
 ) -> anyhow::Result<RunningServer> {
     let (registry, certificates, secrets) = prepare_public_port(&mut config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
-    // Ports first: an address in use is noticed before anything is loaded.
+    // The ports are opened first, so an address in use is reported before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
     let ledger_calls = TaskTracker::new();
     let public = site::located(&mut config, port.address()?);
@@ -270,14 +271,14 @@ impl RunningServer {
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
         let gateway = self.gateway.load_full();
-        // Before the calls are closed: units delivered on grace can be charged now if the ledger is back.
+        // This precedes the end of calls: units delivered on grace can be charged now if the ledger is reachable again.
         gateway.leases.charge_owed().await;
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
-        // After the calls have ended: a later lease would bring units that nobody returns.
+        // This follows the end of calls: a later lease would grant units that are never returned.
         gateway.leases.drain(&gateway.key_directory).await;
         finish_keys(&self.keys, &self.clock).await;
         self.reporter.stop().await;
@@ -302,7 +303,7 @@ impl RunningServer {
 async fn finish_keys(keys: &ServerKeys, clock: &Clock) {
     let recorded = clock.within(LAST_USES, keys.keeper.store_uses(0)).await;
     if recorded.is_err() {
-        tracing::warn!("some last uses of keys are not recorded: there was no time left");
+        tracing::warn!("some last uses of keys were not recorded in time");
     }
     if let Some(copy) = &keys.copy {
         copy.finish().await;

@@ -1,5 +1,5 @@
-//! Reads the files of secrets again at intervals, and reports rejected ones. Whether a file is used is decided in
-//! `secret::setting`; connections read the file of their password themselves.
+//! Reads the files of secrets again at intervals, and reports rejected files. `secret::setting` decides whether a file
+//! is used; connections read the file of their password themselves.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ words! {
 }
 
 impl WatchedSecret {
-    /// The secret that components use which were built from these settings.
+    /// The secret for components that were built from these settings.
     fn of(self, config: &Config) -> Option<SecretSetting> {
         match self {
             Self::Database => config.database.as_ref()?.password.clone(),
@@ -74,7 +74,7 @@ impl SecretWatch {
         watch
     }
 
-    /// Watches the token of other settings: all other secrets stay those of the start.
+    /// Watches the token of other settings. All other secrets keep their values from the start.
     pub(super) fn replace_token(&self, config: &Config) {
         let token = WatchedSecret::AdminToken;
         let mut secrets = self.secrets.lock();

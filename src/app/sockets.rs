@@ -19,7 +19,7 @@ use scoregate_base::clock::Clock;
 
 use super::data_dir::{DataDir, DataDirInUse};
 
-/// How long a process with inherited sockets waits for its predecessor, which still finishes its connections.
+/// Time for which a process with inherited sockets waits for its predecessor, which still finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
 // New connections wait until then, so the release is noticed soon.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -80,8 +80,8 @@ impl InheritedSockets {
     }
 }
 
-/// A listening socket with a longer queue than that of the standard library, 128 connections: a probe would wait a second
-/// behind a burst of others.
+/// A listening socket with a longer queue than the 128 connections of the standard library: a probe would wait a second
+/// behind a burst of other connections.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?

@@ -28,7 +28,7 @@ pub(super) struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
     size: Gauge,
-    /// None with a database, whose backups are not ours.
+    /// `None` with a database, whose backups are made by other tools.
     last_backup: Option<BackupGauges>,
 }
 

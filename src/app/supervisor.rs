@@ -1,7 +1,5 @@
-//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the
-//! public port's runtime runs.
-//!
-//! A thread of its own sends, because sending blocks when the manager's socket is full.
+//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the public
+//! port's runtime runs. A separate thread sends, because sending blocks when the manager's socket is full.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

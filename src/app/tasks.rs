@@ -39,10 +39,9 @@ const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
 // Shorter than the time for which another gateway waits after it has recalled a share, so that its next report finds it.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
-/// Interval between checks for claims of shares of grace that are due, and between questions whether an unreachable ledger
-/// is back.
+/// Interval between checks for due claims of grace shares, and between probes of an unreachable ledger.
 const KEEP_GRACE_EVERY: Duration = Duration::from_secs(1);
-/// Interval between questions whether an unreachable store of shared documents is back.
+/// Interval between probes of an unreachable store of shared documents.
 const ASK_AGAIN_EVERY: Duration = Duration::from_secs(5);
 /// Interval between deletions of outdated records of the ledger.
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
@@ -96,7 +95,7 @@ pub(super) fn spawn(
     spawn_periodic(background, gateway, keys);
 }
 
-/// Finds out for which notices it is time.
+/// Starts the sweeps for due notices.
 fn sweep_notices(background: &Background, notices: &Arc<NoticeSweep>) {
     background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
         notices.quotas().await;
@@ -113,7 +112,7 @@ fn sweep_notices(background: &Background, notices: &Arc<NoticeSweep>) {
 
 /// Starts the tasks that depend on the kind of store.
 fn watch_store(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys: &ServerKeys) {
-    // Only a shared store has a local copy, and only there others change keys.
+    // Only a shared store has a local copy, and changes of keys by others.
     if let Some(copy) = &keys.copy {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         let clock = background.clock.clone();
@@ -191,7 +190,7 @@ fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys
             administration.registrar.restore_limits().await;
         },
     );
-    // A task of its own: with many keys it takes minutes, and charges must not wait for it.
+    // This is a separate task: with many keys it takes minutes, and charges must not wait for it.
     background.repeat(ACCOUNT_EVERY, &keys.keeper, |keeper| async move {
         keeper.store_uses(PAUSES_OF_USES).await;
     });
@@ -222,7 +221,7 @@ async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>) 
             refresher.follow_an_early_refresh().await;
         }
         if let Some((request, outcome)) = request {
-            // The requester may have left.
+            // The requester may have disconnected.
             drop(request.send(outcome));
         }
     }
@@ -252,7 +251,7 @@ pub(super) fn begin(
     (background, Arc::new(Readiness::new(heartbeat)))
 }
 
-/// Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
+/// Runs the side port on a separate thread and runtime, so that it answers when the public runtime is saturated.
 pub(super) fn side_thread(
     side: SidePort,
     tcp: TcpListener,

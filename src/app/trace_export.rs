@@ -15,7 +15,7 @@ use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 use super::background::Background;
 use super::node_report::node_name;
 
-/// How long a shutdown waits for the last spans.
+/// Time for which a shutdown waits for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// The running exporter, if spans are exported.

@@ -127,7 +127,7 @@ pub(super) async fn watch<F: WatchedFiles>(files: F, clock: Clock, stop: Cancell
             Ok(FileCheck::Bad(fingerprint, problems)) => {
                 rejected = fingerprint;
                 files.set_rejected(true);
-                tracing::error!(%problems, "changed certificates rejected; the previous ones stay in use");
+                tracing::error!(%problems, "changed certificates rejected; the previous certificates stay in use");
             }
             Err(_) => tracing::error!("checking certificate files panicked"),
         }

@@ -19,7 +19,7 @@ use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
 
-/// A longer text is refused in any case.
+/// A longer text is always refused.
 const MAX_MESSAGE_BYTES: u64 = 32_768;
 
 #[derive(Debug, Args)]
@@ -71,7 +71,7 @@ fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
 
 fn list(listed: &Value) -> Exit {
     if let Some(next) = field(listed, "next").as_str() {
-        printer::message(&format!("there are more: continue with --after {next}"));
+        printer::message(&format!("more accounts follow: --after {next}"));
     }
     table(items(listed, "accounts"), false)
 }

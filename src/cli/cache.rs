@@ -18,7 +18,7 @@ use super::serve::ServerArgs;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate cache list --data-dir DIR\n  \
 scoregate cache purge /api/v1/models --data-dir DIR\n\n\
-DIR is the data directory of the running server; --config FILE reads it from the configuration.";
+DIR is the data directory of the running server; --config FILE uses the directory in the configuration.";
 
 #[derive(Debug, Args)]
 pub(super) struct CacheArgs {

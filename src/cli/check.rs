@@ -27,7 +27,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     values.overlay(read_environment(environment()));
     read_secrets(&mut values);
     let now = Clock::system().now().wall;
-    // All checks run, so that a problem of one kind does not hide one of another.
+    // All checks run, so that a problem of one kind does not hide a problem of another kind.
     let mut found = match resolve(&values) {
         Ok(config) => problems_of_files(&config),
         Err(problems) => problems.0,

@@ -1,8 +1,8 @@
 //! Notices changes of the configuration file.
 //!
-//! The directory is watched: Kubernetes replaces a mounted file by renaming a symbolic link beside it, and editors rename a
-//! new file over the old one. The file is watched as well, which may be a mount or a link to another directory. The contents
-//! are compared, since other files in the directory change too.
+//! The directory is watched: Kubernetes replaces a mounted file by renaming a symbolic link next to it, and editors
+//! rename a new file over the old one. The file is watched as well, which may be a mount or a link to another
+//! directory. The contents are compared, since other files in the directory change too.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,7 @@ pub(super) struct ConfigWatch<E> {
 }
 
 impl ConfigWatch<OwnedFd> {
-    /// Watches a file from now on: to miss no change, before it is read.
+    /// Begins to watch a file. This must precede reading it, so that no change is missed.
     pub(super) fn on(file: &Path) -> io::Result<Self> {
         let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         watch(&events, file)?;
@@ -32,7 +32,7 @@ impl ConfigWatch<OwnedFd> {
 
     /// Begins to wait for events. Requires a runtime.
     pub(super) fn begin(self) -> io::Result<ConfigWatch<Receiver>> {
-        // No pipe, but it is read like one.
+        // The watch is read like a pipe.
         let events = Receiver::from_owned_fd_unchecked(self.events)?;
         Ok(ConfigWatch {
             events,
@@ -47,13 +47,13 @@ impl ConfigWatch<Receiver> {
     pub(super) async fn event(&mut self) -> io::Result<()> {
         let mut events = [0; 4 * 1_024];
         self.events.readable().await?;
-        // All of them: a change that equals the last unread event adds none.
+        // All events are read: a change that equals the last unread event adds no event.
         while self.events.try_read(&mut events).is_ok() {}
-        // The directory or the file may be another one under the same name.
+        // The directory or the file may have been replaced under the same name.
         watch(&self.events, &self.file)
     }
 
-    /// Reads the file again. Returns whether it has other contents; a missing file has not.
+    /// Reads the file again. Returns whether its contents have changed; a missing file has not changed.
     pub(super) async fn has_changed(&mut self) -> bool {
         let contents = tokio::fs::read(&self.file).await.ok();
         let has_changed = contents.is_some() && contents != self.contents;

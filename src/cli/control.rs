@@ -107,7 +107,7 @@ impl CommandTarget {
         }
     }
 
-    /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
+    /// Makes one attempt; `None` if another process has locked the directory and does not listen on the socket.
     async fn try_find(config: &Config) -> CommandOutcome<Option<Self>> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {

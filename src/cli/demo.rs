@@ -137,7 +137,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     if cfg!(debug_assertions) {
         writeln!(
             text,
-            "build   development: not optimized, so do not measure it"
+            "build   development: not optimized, unsuitable for measurements"
         )?;
     }
     Ok(text)

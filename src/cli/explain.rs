@@ -38,7 +38,7 @@ pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
         .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
     let body = serde_json::to_vec(&body).expect("strings are valid JSON");
     let request = (Method::POST, EXPLAIN.into(), body);
-    let reason = "only a running server has the state that decides";
+    let reason = "only a running server has the required state";
     let explanation = block_on(request_running(&config, request, reason))?;
     Ok(if json {
         printer::json(&explanation)

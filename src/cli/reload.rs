@@ -11,8 +11,8 @@ use super::printer;
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
-Like SIGHUP, but reports which settings took effect and which need a restart. If there are errors, nothing changes,\n\
-all errors are reported, and the exit code is 1.";
+Like SIGHUP, but prints the settings that took effect, and the settings that need a restart. If there are errors, nothing\n\
+changes, all errors are reported, and the exit code is 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {

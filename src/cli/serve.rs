@@ -155,7 +155,7 @@ pub(super) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Its settings, as for `serve`. The backend is optional.
+    /// The settings of the server, as for `serve`. The backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut values = self.config.as_deref().map(read_file).unwrap_or_default();
         values.overlay(read_environment(environment()));
@@ -170,7 +170,7 @@ impl ServerArgs {
     }
 }
 
-/// Environment variables that are valid UTF-8; ours always are.
+/// Environment variables that are valid UTF-8, as all variables of settings are.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -205,7 +205,7 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
         .context("the worker threads cannot be started")
 }
 
-/// A runtime on the calling thread, for a command that waits for little.
+/// A runtime on the calling thread, for commands with few waits.
 pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

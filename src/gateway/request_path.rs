@@ -1,7 +1,6 @@
-//! The life of a request, top to bottom.
-//!
-//! `begin` lists the stages of a request that does not have to wait: pages, hits, 304s and most refusals. `answer` lists
-//! those of the others, and `request_steps` has the steps of several stages. [`Gateway::serve`] wraps them all.
+//! The life of a request, top to bottom. `begin` lists the stages of a request that does not have to wait: pages, hits,
+//! 304s and most refusals. `answer` lists the stages of the other requests, and `request_steps` has the steps that
+//! consist of several stages. [`Gateway::serve`] wraps them all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -100,7 +99,8 @@ impl Gateway {
         Refusal::Internal
     }
 
-    /// The stages, in order, up to the first that has to wait. Then nothing is taken from the caller.
+    /// The stages, in order, up to the first stage that has to wait. A request that has to wait has taken nothing from
+    /// its caller.
     fn begin<'r>(
         &self,
         request: ReceivedRequest<'r>,
@@ -147,7 +147,7 @@ impl Gateway {
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);
         let target = x.target.insert(identified.target);
-        // The slot comes before the budget, so a request that gets none has cost nothing.
+        // The slot is taken before the budget, so a request that gets no slot has cost nothing.
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {

@@ -12,7 +12,7 @@ use super::background::{FetchEnd, SharedFetchEnd};
 use super::metric_handles::metric_handles;
 
 metric_handles! {
-    /// Metric handles for documents and the backend. `addresses` are those of the backend, in their order.
+    /// Metric handles for documents and the backend. `addresses` are the addresses of the backend, in their order.
     pub struct DocumentInstruments;
     pub fn new(registry, addresses: &[String]);
 

@@ -1,4 +1,5 @@
-//! Why a mail was not sent, or cannot be sent with the settings: in words of this program, because replies of servers may contain the recipient's address.
+//! The reason why a mail was not sent, or cannot be sent with the settings, in words of this program, because replies
+//! of servers may contain the recipient's address.
 
 use std::error::Error;
 use std::fmt;
@@ -34,7 +35,7 @@ pub(super) struct ReplyCode {
     pub(super) mentions_relaying: bool,
 }
 
-/// Why mail cannot be sent with these settings.
+/// The reason why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableTransport {
     /// The file of authorities is unusable.
@@ -59,7 +60,7 @@ pub enum UnusableTransport {
     },
 }
 
-/// Why a mail was not sent.
+/// The reason why a mail was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MailFailure {
     #[error("{0}")]
@@ -160,7 +161,7 @@ impl MailFailure {
             }
     }
 
-    /// Whether every other attempt would fail too, so that the mail is given up.
+    /// Whether every further attempt would fail too, so that the mail is dropped.
     pub(super) fn is_permanent(&self) -> bool {
         let is_final =
             |step, reply: &ReplyCode| reply.code >= 500 && !reply.is_about_the_configuration(step);
@@ -191,7 +192,7 @@ impl ReplyCode {
         }
     }
 
-    /// 503 requires another order of commands, and 53x authentication.
+    /// 503 asks for a different order of commands, and 53x for authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }
@@ -204,7 +205,7 @@ impl ReplyCode {
             // with the refusal of an earlier step.
             Some((_, 7, _) | (_, 1, 7 | 8)) => true,
             Some(_) => false,
-            // Servers refuse an unknown recipient with 550, and relaying with either.
+            // Servers refuse an unknown recipient with 550, and relaying with 550 or 554.
             None => step == SmtpStep::Recipient && (self.code == 554 || self.mentions_relaying),
         }
     }

@@ -1,5 +1,5 @@
-//! The dialogue with an SMTP server. A failure names its step: a refused recipient is about a mail, a refused
-//! login about all mail.
+//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one mail, a refused login
+//! all mail.
 
 use std::fmt::Display;
 use std::io;
@@ -84,7 +84,7 @@ impl SmtpClient {
                 return Err(MailFailure::NoMechanism);
             }
             *step = SmtpStep::Login;
-            // Read for each connection, so that a rotated password is used without a restart.
+            // The password is read for each connection, so that a rotated password is used without a restart.
             let password = login.password.latest().await;
             let credentials =
                 Credentials::new(login.username.clone(), password.expose().to_owned());
@@ -118,15 +118,15 @@ impl SmtpClient {
         greeted.map_err(|error| MailFailure::of(SmtpStep::Connect, &error))
     }
 
-    /// A stream to an address, with TLS if it begins with it. What a server may send is limited: the library reads a line to its
-    /// end.
+    /// A stream to an address, with TLS if the connection begins with it. The bytes from a server are limited, because
+    /// the library reads a line to its end.
     async fn open(&self, address: SocketAddr) -> io::Result<Box<dyn AsyncTokioStream>> {
         let stream = LimitedStream::new(TcpStream::connect(address).await?);
         Ok(match &self.tls {
             MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
             MailTls::Implicit(connector, name) => {
                 let encrypted = connector.connect(name.clone(), stream).await?;
-                // Limited within TLS too, where the lines can be counted.
+                // The limit also applies within TLS, where the lines can be counted.
                 Box::new(LimitedStream::new(encrypted))
             }
         })
@@ -134,7 +134,7 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends a mail. Servers limit the mails on a connection: one that ends before the mail is replaced.
+    /// Sends a mail. Servers limit the mails on a connection, so a connection that ends before the mail is replaced.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
@@ -178,7 +178,7 @@ impl SmtpSession<'_> {
     /// Ends the session in order.
     pub(super) async fn close(self) {
         if let Some(mut connection) = self.connection {
-            // All mails have their replies; this one is of no use.
+            // All mails have their replies; this reply is not needed.
             drop(
                 self.client
                     .clock

@@ -1,4 +1,4 @@
-//! The way that mail takes: to an SMTP server or to a directory. Opened once, at the start.
+//! The transport of mail, to an SMTP server or to a directory. Opened once, at the start.
 
 use scoregate_base::clock::Clock;
 
@@ -8,7 +8,7 @@ use super::message::OutgoingMail;
 use super::settings::{MailConfig, MailDelivery};
 use super::smtp::{SmtpClient, SmtpSession};
 
-/// An open way for mail.
+/// An open transport.
 pub struct MailTransport(TransportKind);
 
 enum TransportKind {

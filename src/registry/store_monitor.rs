@@ -10,7 +10,7 @@ use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{StoreHealth, StoreResult};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
-// The check runs every few seconds, and a line for each check would hide other errors.
+// The check runs every few seconds, and a log line for each check would hide other errors.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Watches the store.

@@ -1,6 +1,6 @@
-//! Loads certificates and private keys from files: which certificate serves which name, and when the first expires.
+//! Loads certificates and private keys from files, with the names of each certificate and the earliest expiry.
 //!
-//! All problems of the files are reported together, each with the file and the remedy. Files are watched in `app`; TLS
+//! All problems of the files are reported together, each with the file and the remedy. `app` watches the files; TLS
 //! itself is in `tls`.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use scoregate_base::clock::Wall;
 /// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// Its name in the settings; `default` serves every name that has no certificate of its own.
+    /// Its name in the settings; `default` serves every name without a separate certificate.
     pub name: String,
     /// The certificate chain in PEM.
     pub certificate: PathBuf,
@@ -118,7 +118,7 @@ impl Certificates {
         Some(digest.finalize().into())
     }
 
-    /// The certificate for a name: an exact one, a wildcard, or the default.
+    /// The certificate for a name: an exact match, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
             let domain = || {
@@ -148,7 +148,7 @@ fn load(
     now: Wall,
     digest: &mut Sha256,
 ) -> Result<LoadedCertificate, Vec<BadCertificate>> {
-    // Both files are read before an error is returned: the report has the problems of both.
+    // Both files are read before an error is returned, so the report has the problems of both.
     let chain = chain(files, digest);
     let key = key(files, digest);
     let (chain, key) = match (chain, key) {
@@ -199,8 +199,8 @@ fn load(
     })
 }
 
-/// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
-/// addresses only.
+/// Its names, in lower case. Addresses are included, although clients never send them as a name, because a certificate
+/// may be for addresses only.
 fn names(certificate: &Certificate) -> Vec<String> {
     let alternatives = certificate
         .tbs_certificate

@@ -1,4 +1,4 @@
-//! Judges the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
+//! Evaluates the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ impl DailySuspects {
         }
     }
 
-    /// Judges the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On the others the metric is 0.
-    /// Called every minute.
+    /// Evaluates the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On other gateways
+    /// the metric is 0. Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
         let mut judged_before = self.judged_before.lock().await;
@@ -105,7 +105,7 @@ impl DailySuspects {
     }
 }
 
-/// The data of a message: at most so many findings that a receiver accepts it.
+/// The data of a message, with at most as many findings as a receiver accepts.
 fn data(
     SuspectsView {
         from,

@@ -1,7 +1,6 @@
-//! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence about one.
-//!
-//! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: no
-//! action follows automatically.
+//! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence
+//! about one. Read from the store, where all gateways merge their evidence. A finding is a reason to look at an
+//! application: no action follows automatically.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -55,7 +54,7 @@ pub struct SuspectView {
     pub others: Vec<String>,
     /// The figures that the rule compared.
     pub figures: Vec<FigureView>,
-    /// Days on which the rule was fulfilled.
+    /// Days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
@@ -154,12 +153,12 @@ impl FleetReports {
         let (callers, names) = self.callers(first, last).await?;
         let applications = callers.len();
         let rules = *self.rules();
-        // With many applications this takes a while, in which the side port has to answer.
+        // With many applications this takes a while, during which the side port must still answer.
         let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
         let suspects = judged.map_err(|_| {
             CommandProblem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the judgement failed; see the log",
+                "the evaluation failed; see the log",
             )
         })?;
         Ok(SuspectsView {

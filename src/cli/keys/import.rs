@@ -37,7 +37,7 @@ pub(super) struct KeysImportArgs {
     format: Option<Format>,
 }
 
-/// A key with the longest texts needs a tenth of it.
+/// Maximum length of a line: a key with the longest texts needs a tenth of it.
 const MAX_LINE_LENGTH: usize = 65_536;
 const READ_BUFFER: usize = 1 << 16;
 
@@ -75,7 +75,7 @@ struct KeyChunk {
     bytes: u64,
 }
 
-/// Why an import ends before the file does.
+/// The reason why an import ends before the end of the file.
 enum KeyReadError {
     /// The header line of this number has problems.
     Header(u64, Vec<BadField>),
@@ -120,7 +120,7 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
     let mut signals = StopSignals::listen()?;
     let (sender, mut chunks) = mpsc::channel(1);
     let thread = std::thread::Builder::new().name("reader".into());
-    // Not joined: the reader may be blocked on standard input. It ends with the process.
+    // The thread is not joined, because it may be blocked on standard input. It ends with the process.
     let spawned = thread.spawn(move || send_lines(reader, format, &sender));
     drop(spawned.context("the reader thread cannot be started")?);
     let ended = import.store_all(&mut chunks, &mut signals).await;
@@ -129,7 +129,7 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
 }
 
 impl FileImport<'_> {
-    /// Stores all batches, until one cannot be read or a signal arrives in between.
+    /// Stores all batches, until a batch cannot be read or a signal arrives between two batches.
     async fn store_all(
         &mut self,
         chunks: &mut KeyChunks,
@@ -294,9 +294,9 @@ fn send_lines(
 /// Parses the lines of a file.
 struct LineParser {
     format: Format,
-    /// Of the header line of a CSV file.
+    /// The columns of a CSV file, from its header line.
     columns: Option<Columns>,
-    /// Half a digest is enough to find duplicates.
+    /// The first halves of the digests, which suffice to find duplicates.
     seen: HashSet<Option<[u8; 16]>>,
 }
 

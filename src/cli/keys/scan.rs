@@ -16,8 +16,8 @@ use crate::cli::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
-Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if there is\n\
-a key, 0 if there is none, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix of\n\
+Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if a key was\n\
+found, 0 if not, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix of\n\
 --config FILE, or SCOREGATE_KEYS_PREFIX.";
 
 /// Bytes read at a time.
@@ -38,7 +38,7 @@ struct SeenKey {
     shown: String,
 }
 
-/// Finds keys in a text of any length, of which it holds a block at a time.
+/// Finds keys in a text of any length, of which one block is in memory.
 struct KeyScanner<'f, R> {
     form: &'f KeyForm,
     reader: R,
@@ -87,7 +87,7 @@ impl<'f, R: Read> KeyScanner<'f, R> {
                 shown: shown_prefix(key).to_owned(),
             });
         }
-        // What is left is shorter than a key, and may be the beginning of one.
+        // The rest is shorter than a key, and may be the beginning of a key.
         let end = block.len().saturating_sub(self.form.length() - 1);
         self.pass(block.get(passed..end));
         self.block

@@ -50,7 +50,7 @@ impl ArchivePlace {
         Ok(Archive::open(&self.path)?)
     }
 
-    /// Notifies the server of the archive. Without a notification it finds new runs by itself.
+    /// Notifies the server of the archive. Without a notification it finds new runs within a minute.
     pub(super) async fn notify_server(&self) {
         let clock = Clock::system();
         for data_dir in self

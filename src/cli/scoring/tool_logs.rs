@@ -28,7 +28,7 @@ pub(super) struct ToolLogArgs {
     /// Mapping file (TOML): suites and axes of tasks, ids and prices of models.
     #[arg(long, value_name = "FILE", requires = "from")]
     mapping: Option<PathBuf>,
-    /// Show what would be imported, and import nothing.
+    /// Show the effect of the import, and import nothing.
     #[arg(long, requires = "from")]
     dry_run: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct ToolLogArgs {
 enum ToolName {
     /// Inspect AI: `.eval` files and JSON logs.
     Inspect,
-    /// lm-evaluation-harness: `results_*.json` with `samples_*.jsonl` beside them.
+    /// lm-evaluation-harness: `results_*.json` and `samples_*.jsonl` in the same directory.
     LmEval,
     /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
     Jsonl,
@@ -67,7 +67,7 @@ pub(super) struct ToolLogCounts {
 }
 
 impl ToolLogArgs {
-    /// The logs, if the files are some. An error is the operator's.
+    /// The logs, if the files are logs. An error is caused by the operator.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
         let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);
@@ -97,7 +97,7 @@ impl ToolLogArgs {
 }
 
 impl ToolLogs {
-    /// The runs of a log as lines. What is not imported is counted and reported.
+    /// The runs of a log as lines. Evaluations that are not imported are counted and reported.
     pub(super) fn convert(&mut self, path: &Path) -> Vec<String> {
         let mut lines = Vec::new();
         for runs in read_log(self.tool, path, &self.mapping) {

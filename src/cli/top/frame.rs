@@ -230,11 +230,11 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
         ),
         (
             is_on("scoregate_config_rejected"),
-            "settings rejected: the previous ones stay active; the reason is in the log".into(),
+            "settings rejected: the previous settings stay active; the reason is in the log".into(),
         ),
         (
             is_on("scoregate_certificates_rejected"),
-            "certificates rejected: the previous ones stay active".into(),
+            "certificates rejected: the previous certificates stay active".into(),
         ),
         (
             expiry > 0.0 && remaining < EXPIRY_WARNING,
@@ -247,7 +247,7 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
         (
             lost > 0.0,
             format!(
-                "{}/s log lines lost: the reader of the log is too slow or has stopped",
+                "{}/s log lines lost: the log reader is too slow or has stopped",
                 rate(lost)
             ),
         ),

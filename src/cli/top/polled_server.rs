@@ -23,12 +23,12 @@ use crate::cli::printer;
 use crate::cli::serve::{ServerArgs, StopSignals};
 
 pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
-DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
-Ctrl-C. Rates are averages over the interval, those of callers over the last full minute. REQUESTS TODAY counts all\n\
-requests since midnight UTC or the start of the server, UNITS LEFT is the rest of the daily quota. If the server stops,\n\
+DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with q or\n\
+Ctrl-C. Rates are averages over the interval, and for callers over the last full minute. REQUESTS TODAY counts all\n\
+requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
 top waits until it is back.";
 
-/// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
+/// Number of applications, and of unauthenticated addresses, in a sample, in order of their requests.
 const SAMPLE_LIMIT: usize = 256;
 
 #[derive(Debug, Args)]

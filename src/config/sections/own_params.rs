@@ -1,4 +1,4 @@
-//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters with values of their own.
+//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters with their own values.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
 const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
 
-/// Where a URL with the scheme `http` is accepted.
+/// The hosts for which a URL with the scheme `http` is accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlainHttp {
     Nowhere,
@@ -49,7 +49,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     links
 }
 
-/// The terms of use; default: those of the data API.
+/// The terms of use; default: the terms of the data API.
 pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
     let path = "site.terms";
     if reading.maybe(path).is_none() {

@@ -340,7 +340,7 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
     assert!(
-        help.contains("`cost` (US dollars, 0 if it was free) may be left out"),
+        help.contains("`cost` (US dollars, 0 if it was free) may be omitted"),
         "{help}"
     );
 }

@@ -35,9 +35,9 @@ pub enum ClientHeader {
 impl Proxies {
     /// The client's address. For an untrusted peer no header is read.
     ///
-    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is true; the first untrusted hop
-    /// is the client. If all are trusted, the farthest is the client. If an entry cannot be parsed, the hop that
-    /// wrote it is the client.
+    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is trusted; the first untrusted
+    /// hop is the client. If all hops are trusted, the farthest hop is the client. If an entry cannot be parsed, the
+    /// hop that wrote it is the client.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut known = peer.to_canonical();
         if !self.trusted.contains(known) {

@@ -159,9 +159,9 @@ impl Clock {
         self.steps.decide(|| self.source.reading())
     }
 
-    /// Follows a reference clock that showed `reference` at an instant between `sent` and now. From now on wall time is
-    /// that of the reference; a larger difference is handled as a step of the wall clock. Returns the difference from
-    /// the machine's clock in seconds, or `None` if the reading took too long to be of use.
+    /// Follows a reference clock that showed `reference` at a time between `sent` and now. Wall time is then the time
+    /// of the reference; a larger difference is handled as a step of the wall clock. Returns the difference from the
+    /// machine's clock in seconds, or `None` if the reading took too long to be of use.
     pub fn follow(&self, reference: Wall, sent: Mono) -> Option<f64> {
         let now = self.source.now();
         let took = now.mono.since(sent);
@@ -179,8 +179,8 @@ impl Clock {
         Some(if difference < 0 { -size } else { size })
     }
 
-    /// Sets the listener for steps of the wall clock, replacing the one before. It is called by the thread that first
-    /// reads the clock after a step, so it must not block.
+    /// Sets the listener for steps of the wall clock, which replaces the previous listener. It is called by the thread
+    /// that first reads the clock after a step, so it must not block.
     pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
         self.steps.report_to(Arc::new(listener));
     }

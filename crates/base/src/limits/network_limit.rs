@@ -58,7 +58,7 @@ impl NetworkBlocks {
 pub struct NetworkBlock {
     length: u32,
     first: IpAddr,
-    /// How many times the limit it may use.
+    /// The multiple of the limit that it may use.
     pub times: u32,
 }
 
@@ -262,7 +262,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How many of the requests that a block sends, each from another address, are allowed.
+    /// The number of allowed requests if a block sends each from another address.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
         addresses
             .filter(|client| limit.take("", *client, now(100_000)).is_ok())

@@ -1,7 +1,6 @@
-//! Cache keys, built only here.
-//!
-//! Two requests share a key exactly if they must get the same document: same endpoint, same model, same resolved
-//! period, sort key and limit. The form of a document depends on the tier and is chosen when it is served.
+//! Cache keys, built only here. Two requests share a key exactly if they must get the same document, which means the
+//! same endpoint, model, resolved period, sort key and limit. The form of a document depends on the tier and is chosen
+//! when it is served.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! A secret of the settings. One in a file is read again while the program runs, so that it can be rotated without a
-//! restart. A rejected file never replaces the value in use.
+//! A secret of the settings. A secret in a file is read again while the program runs, so that it can be rotated without
+//! a restart. A rejected file never replaces the value in use.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct SecretSetting {
 #[derive(Debug)]
 struct HeldSecret {
     secret: Secret,
-    /// Why the file is rejected.
+    /// The reason why the file is rejected.
     rejected: Option<String>,
 }
 
@@ -28,7 +28,7 @@ struct SecretSource {
     setting: String,
     file: PathBuf,
     min_length: usize,
-    /// Held while the file is read, so that an older content never replaces a newer one.
+    /// The lock is held while the file is read, so that older content never replaces newer content.
     reading: Mutex<()>,
 }
 
@@ -44,7 +44,7 @@ impl SecretSetting {
         }
     }
 
-    /// A secret that was read from this file. A later one must have this many characters.
+    /// A secret that was read from this file. A later secret must have this many characters.
     pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
         let setting = setting.to_owned();
         let file = file.to_owned();
@@ -85,7 +85,7 @@ impl SecretSetting {
         let Some(source) = &self.source else { return };
         let reading = source.reading.lock();
         let read = source.read();
-        // Locked after the file was read: a user of the secret must not wait for the disk.
+        // The lock is taken after the file was read, because a user of the secret must not wait for the disk.
         let mut held = self.held.lock();
         let setting = &source.setting;
         let file = source.file.display();

@@ -1,4 +1,4 @@
-//! Limits how many events of one kind are logged: the first [`BURST`] in ten seconds are, the rest are counted and
+//! Limits the logged events of one kind: the first [`BURST`] in ten seconds are logged, and the others are counted and
 //! reported in one line at the end of that time: "a fetch failed (253 more in 10 s)".
 //!
 //! A kind is a place in the code, plus the value of a field with a closed set of values where the event has one.
@@ -21,7 +21,7 @@ use tracing_subscriber::layer::Context;
 const BURST: u32 = 10;
 /// A window begins with the first event of a kind.
 const WINDOW: Duration = Duration::from_secs(10);
-/// How often windows are checked once something was dropped.
+/// Interval between checks of the windows once an event was dropped.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fields that distinguish kinds, each with a closed set of values.
 const KIND_FIELDS: [&str; 2] = ["endpoint", "code"];
@@ -133,7 +133,7 @@ impl EventWindows {
         kind.clone()
     }
 
-    /// Ends the windows selected by `is_over`, and returns what was dropped in them.
+    /// Ends the windows selected by `is_over`, and returns their dropped events.
     fn reports(
         &mut self,
         now: Duration,
@@ -158,7 +158,7 @@ impl EventWindows {
     }
 }
 
-/// The limits, as a layer before the one that writes. Clones share their windows.
+/// The limits, as a layer before the layer that writes. Clones share their windows.
 #[derive(Clone)]
 pub(super) struct EventLimits(Arc<SharedWindows>);
 
@@ -185,7 +185,7 @@ impl EventLimits {
         )
     }
 
-    /// Starts the thread that reports what was dropped, at the end of each window.
+    /// Starts the thread that reports dropped events at the end of each window.
     pub(super) fn report_from_a_thread(&self, has_dropped: Receiver<()>) -> std::io::Result<()> {
         let limits = self.clone();
         let report = move || {
@@ -237,8 +237,8 @@ impl<S: Subscriber> Layer<S> for EventLimits {
         let now = (self.0.now)();
         let verdict = self.0.windows.lock().admit(&kind, now);
         if verdict == EventDecision::DropFirst {
-            // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
-            // too.
+            // The lock is not held: formatting runs code of the event's fields, which may panic, and a panic is an
+            // event too.
             let mut message = MessageVisitor(String::new());
             event.record(&mut message);
             let MessageVisitor(message) = message;

@@ -1,8 +1,8 @@
 //! The event log: events for the operator, on standard error, as text or as JSON.
 //!
 //! Events only (start, shutdown, failures, changes); requests are in the access log. Text from clients may be logged
-//! only through `{:?}`, which escapes it; keys cannot be logged, their type does not print. Lines are formatted by
-//! the caller and written by a thread of their own, panics included: no caller waits for standard error.
+//! only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. Lines are
+//! formatted by the caller and written by a separate thread, panics included: no caller waits for standard error.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -148,7 +148,7 @@ pub fn finish(timeout: Duration) {
     }
 }
 
-/// Registers the counters of lost lines; those of the event log include losses since its start.
+/// Registers the counters of lost lines; the counter of the event log includes losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
     if let Some(StartedLog { writer, .. }) = STARTED.get()
@@ -162,7 +162,7 @@ pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Cou
 /// Changes the level.
 pub fn set_level(level: &str) {
     let Some(started) = STARTED.get() else { return };
-    // Held during the change, so that `level` returns the one that was set last.
+    // The lock is held during the change, so that `level` returns the level that was set last.
     let mut now = LEVEL.lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),

@@ -416,7 +416,7 @@ fn a_sentence_has_the_number_the_threshold_and_the_median_of_the_tier() {
         sentences,
         [
             "The share of the models that it requested in each of several hours was 100 %; the threshold is 40 %; the \
-          median pro caller has 4 %. The rule was fulfilled on 7 of 7 days; the threshold is 3 days."
+          median pro caller has 4 %. The rule fired on 7 of 7 days; the threshold is 3 days."
         ]
     );
     assert_eq!(
@@ -452,7 +452,7 @@ fn advice_needs_enough_requests_and_names_what_they_show() {
     );
     assert_eq!(
         repeated[0].sentence(),
-        "99 % of the documents that you requested were ones that you already had. Send If-None-Match."
+        "You already had 99 % of the documents that you requested. Send If-None-Match."
     );
     let mut sweep: DayEvidence = day_of(
         &(0..24).map(|hour| traffic(hour, 0..95)).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! The registry of all metrics of a program: creates handles and renders the text for Prometheus.
 //!
 //! Counters are kept in [`CounterCells`] and copied to the recorder when metrics are read; histograms are rendered
-//! here, since the recorder would need every single value.
+//! here, since the recorder would need every value.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -296,7 +296,7 @@ fn family<H, L: MetricLabel>(
     MetricFamily::new(words.iter().map(|word| register(key(word))).collect())
 }
 
-/// Panics for a metric that is not in the table or has other labels there: a defect that the first start shows.
+/// Panics for a metric that is not in the table or has other labels there: a defect that appears at the first start.
 fn declared(name: &str, labels: &[(&str, usize)]) {
     let row = METRICS.iter().find(|row| row.name == name);
     let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
