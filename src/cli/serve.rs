@@ -5,7 +5,6 @@ use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -49,9 +48,7 @@ pub(super) fn run(
 
 /// Starts the event log of a serving command.
 pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
-    let clock = Clock::system();
-    let now = Box::new(move || Duration::from_nanos(clock.mono().nanos()));
-    log::start(config, now).context("the threads that write the log cannot be started")
+    log::start(config).context("the threads that write the log cannot be started")
 }
 
 /// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of
