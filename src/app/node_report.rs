@@ -1,7 +1,6 @@
-//! Reports this gateway and its usage to the store at fixed intervals, and judges the use of the last days on one gateway.
+//! The reports of this gateway and its usage to the store, and the judgement of the use of the last days.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::system::uname;
 
@@ -9,65 +8,31 @@ use crate::admin::DailySuspects;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::statistics::NodeReporter;
-use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::Store;
 
 use super::administration::ServerKeys;
-use super::background::Background;
+use super::start_context::StartContext;
 
-/// Interval between reports. A gateway that misses three is not live.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// Interval between recordings of usage.
-const RECORD_EVERY: Duration = Duration::from_mins(1);
-
-/// Interval between checks whether the use of the last days is to be judged.
-const JUDGE_EVERY: Duration = Duration::from_mins(1);
-
-/// Starts the reports, the first one immediately, and the daily judgement.
-pub(super) fn start(
-    background: &Background,
-    store: Arc<dyn Store>,
-    gateway: &Gateway,
-    config: &Config,
-    keys: &ServerKeys,
-    registry: &MetricsRegistry,
-) -> Arc<NodeReporter> {
-    let requests = Arc::clone(&gateway.recorders.requests);
+/// The reporter of this gateway.
+pub(super) fn reporter(config: &Config, store: Arc<dyn Store>, gateway: &Gateway) -> NodeReporter {
     let documents = Arc::clone(&gateway.engine.documents);
-    let catalogue_size = Box::new(move || documents.catalogue_size());
-    let leases = &gateway.leases;
-    let reporter = Arc::new(NodeReporter::new(
+    NodeReporter::new(
         store,
-        leases,
-        requests,
-        catalogue_size,
+        &gateway.leases,
+        Arc::clone(&gateway.recorders.requests),
+        Box::new(move || documents.catalogue_size()),
         node_name(config),
-    ));
-    let first = Arc::clone(&reporter);
-    let others = background.repeated(REPORT_EVERY, &reporter, |reporter| async move {
-        reporter.report().await;
-    });
-    // The first report comes immediately: other gateways divide limits by the number of live ones.
-    background.spawn(async move {
-        first.report().await;
-        others.await;
-    });
-    background.repeat(RECORD_EVERY, &reporter, |reporter| async move {
-        reporter.record_usage().await;
-    });
-    let tells_operator = config.operator.is_some();
-    let clock = background.clock.clone();
-    let suspects = DailySuspects::new(
+    )
+}
+
+/// The daily judgement, which one gateway makes.
+pub(super) fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
+    DailySuspects::new(
         Arc::clone(&keys.administration),
-        registry,
-        tells_operator,
-        clock,
-    );
-    let judging = (Arc::clone(&reporter), Arc::new(suspects));
-    background.repeat(JUDGE_EVERY, &judging, |(reporter, suspects)| async move {
-        suspects.judge(reporter.is_oldest()).await;
-    });
-    reporter
+        &context.registry,
+        context.config.operator.is_some(),
+        context.clock.clone(),
+    )
 }
 
 /// The name of this gateway; default: the host name.

@@ -1,0 +1,35 @@
+//! The parts of a running server that its tasks, a reload and the shutdown use.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::accounts::KeyDirectory;
+use crate::admin::{DailySuspects, Readiness};
+use crate::documents::DocumentEngine;
+use crate::gateway::Gateway;
+use crate::mail::QueueMonitor;
+use crate::quota::Leases;
+use crate::statistics::NodeReporter;
+use scoregate_base::clock::Clock;
+
+use super::administration::ServerKeys;
+use super::storage::StorageGauges;
+use super::watched_files::WatchedFiles;
+
+/// All of them live until the shutdown; the gateway is replaced by a reload.
+pub(super) struct ServerParts {
+    pub(super) clock: Clock,
+    pub(super) gateway: Arc<ArcSwap<Gateway>>,
+    pub(super) engine: DocumentEngine,
+    pub(super) leases: Arc<Leases>,
+    pub(super) key_directory: Arc<KeyDirectory>,
+    pub(super) keys: ServerKeys,
+    pub(super) files: Arc<WatchedFiles>,
+    pub(super) storage: Arc<StorageGauges>,
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) reporter: NodeReporter,
+    pub(super) suspects: DailySuspects,
+    /// The measure of the mail queue, if mail is sent.
+    pub(super) mail_queue: Option<QueueMonitor>,
+}

@@ -1,0 +1,74 @@
+//! Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::{self, ActiveSettings, ReloadRequest, Reloaded, SideConfig, SidePort};
+use scoregate_scoring::UpdateRequests;
+
+use super::reload;
+use super::server_parts::ServerParts;
+use super::start_context::StartContext;
+
+/// The running side port.
+pub(super) struct RunningSidePort {
+    pub(super) address: SocketAddr,
+    /// Requests to reload the settings.
+    pub(super) reloads: mpsc::Receiver<ReloadRequest>,
+    /// The settings that it shows, replaced by a reload.
+    pub(super) active: Arc<ArcSwap<ActiveSettings>>,
+    pub(super) thread: JoinHandle<()>,
+}
+
+impl RunningSidePort {
+    /// Starts the thread, which runs until `stop`. `updates` are requests to the built-in backend, if it is used.
+    pub(super) fn start(
+        context: &StartContext,
+        server: &ServerParts,
+        updates: Option<UpdateRequests>,
+        sockets: SideConfig,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let active = reload::active(&context.config, &Reloaded::default())?;
+        let active = Arc::new(ArcSwap::from_pointee(active));
+        let (reload_requests, reloads) = mpsc::channel(1);
+        let side = SidePort {
+            scrape: context.registry.scrape(),
+            administration: Arc::clone(&server.keys.administration),
+            gateway: Arc::clone(&server.gateway),
+            readiness: Arc::clone(&server.readiness),
+            changes: TaskTracker::new(),
+            active: Arc::clone(&active),
+            reloads: reload_requests,
+            updates,
+        };
+        Ok(Self {
+            address: sockets.tcp.local_addr()?,
+            reloads,
+            active,
+            thread: spawn(side, sockets, stop)?,
+        })
+    }
+}
+
+fn spawn(
+    side: SidePort,
+    sockets: SideConfig,
+    stop: CancellationToken,
+) -> anyhow::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let thread = std::thread::Builder::new().name("side-port".into());
+    Ok(thread.spawn(move || {
+        if let Err(error) = runtime.block_on(admin::run(side, sockets, stop)) {
+            tracing::error!(%error, "the side port failed");
+        }
+    })?)
+}
