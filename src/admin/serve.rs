@@ -28,13 +28,13 @@ use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
 use super::administration::Administration;
-use super::command::{self, AdminCommand};
+use super::command::{
+    self, AdminCommand, CacheCommand, LiveCommand, LogCommand, RequestsCommand, SettingsCommand,
+    SnapshotCommand, UpstreamCommand, UsageCommand,
+};
 use super::command_problem::{CommandProblem, CommandResult};
 use super::operator::operator;
-use super::paths::{
-    ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM,
-    is_usage,
-};
+use super::paths::{ALIVE, METRICS, READY};
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
@@ -71,7 +71,7 @@ pub struct SidePort {
 pub struct ActiveSettings {
     /// Access rules for TCP.
     pub access: Arc<AdminAccess>,
-    /// All settings, for `GET /v1/settings`.
+    /// All settings, for `GET /v1/settings/list`.
     pub settings: Vec<SettingView>,
     /// The settings that were changed and take effect at the next start.
     pub at_next_start: Vec<String>,
@@ -290,25 +290,47 @@ impl SidePort {
     }
 
     async fn answer(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
+        let query = head.uri.query();
+        let live = command::read::<LiveCommand>(&head.method, head.uri.path(), query, body);
+        match live {
+            Ok(command) => self.perform_live(command, &actor).await,
+            Err(problem) if problem.is_not_found() => self.perform(head, body, actor).await,
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Performs the command on this server for `actor`.
+    async fn perform_live(&self, command: LiveCommand, actor: &str) -> CommandResult {
         let gateway = self.gateway.load_full();
-        match (head.method.as_str(), head.uri.path()) {
-            ("GET", CACHE) => Ok(cache::list(&gateway.engine)),
-            ("POST", PURGE) => cache::purge(&gateway.engine, body, &actor).await,
-            ("POST", EXPLAIN) => {
-                explain::explain(&gateway, &self.administration.registrar, body).await
+        let administration = &self.administration;
+        match command {
+            LiveCommand::Cache(CacheCommand::List {}) => Ok(cache::list(&gateway.engine)),
+            LiveCommand::Cache(CacheCommand::Purge(body)) => {
+                cache::purge(&gateway.engine, body, actor).await
             }
-            ("GET", UPSTREAM) => Ok(upstream::view(gateway.engine.fetcher.status())),
-            ("GET", path) if is_usage(path) => {
-                usage_view::read(&gateway, &self.administration, path, head.uri.query()).await
+            LiveCommand::Requests(RequestsCommand::Explain(body)) => {
+                explain::explain(&gateway, &administration.registrar, body).await
             }
-            ("GET", SETTINGS) => Ok(json!({ "settings": &self.active.load().settings })),
-            ("GET", LOG) => Ok(log_level::read()),
-            ("POST", LOG) => log_level::change(body, &actor),
-            ("POST", RELOAD) => reload::reload(&self.reloads, &actor).await,
-            ("POST", SCORING_REFRESH) => {
-                scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await
+            LiveCommand::Usage(UsageCommand::Top { most, fleet, day }) => {
+                usage_view::top(&gateway, administration, most, fleet, day).await
             }
-            _ => self.perform(head, body, actor).await,
+            LiveCommand::Usage(UsageCommand::Show { id }) => {
+                usage_view::show(&gateway, administration, id).await
+            }
+            LiveCommand::Upstream(UpstreamCommand::Show {}) => {
+                Ok(upstream::view(gateway.engine.fetcher.status()))
+            }
+            LiveCommand::Settings(SettingsCommand::List {}) => {
+                Ok(json!({ "settings": &self.active.load().settings }))
+            }
+            LiveCommand::Settings(SettingsCommand::Reload {}) => {
+                reload::reload(&self.reloads, actor).await
+            }
+            LiveCommand::Log(LogCommand::Show {}) => Ok(log_level::show()),
+            LiveCommand::Log(LogCommand::Set { level }) => log_level::set(&level, actor),
+            LiveCommand::Scoring(SnapshotCommand::Refresh {}) => {
+                scoring::refresh(self.updates.as_ref(), &gateway.clock, actor).await
+            }
         }
     }
 

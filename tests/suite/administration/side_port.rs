@@ -103,7 +103,8 @@ async fn the_unix_socket_of_the_side_port_needs_no_host() {
         let mut stream = UnixStream::connect(socket).await.unwrap();
         stream
             .write_all(
-                format!("GET /v1/settings HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes(),
+                format!("GET /v1/settings/list HTTP/1.1\r\n{host}Connection: close\r\n\r\n")
+                    .as_bytes(),
             )
             .await
             .unwrap();
@@ -217,7 +218,12 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
         ("Bearer".to_owned(), 401),
     ] {
         let response = world
-            .side("GET", "/v1/settings", "", &[("Authorization", &header)])
+            .side(
+                "GET",
+                "/v1/settings/list",
+                "",
+                &[("Authorization", &header)],
+            )
             .await;
         assert_eq!(response.status, status, "{header}");
     }
@@ -238,7 +244,7 @@ async fn two_authorization_headers_are_refused_on_the_side_port() {
             ("Authorization", one.as_str()),
             ("Authorization", other.as_str()),
         ];
-        let response = world.side("GET", "/v1/settings", "", &headers).await;
+        let response = world.side("GET", "/v1/settings/list", "", &headers).await;
         assert_eq!(response.status, 400, "{one} {other}");
         assert!(
             error(&response).contains("Authorization"),

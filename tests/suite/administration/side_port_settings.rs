@@ -16,7 +16,7 @@ async fn settings(world: &World) -> Vec<Value> {
     let response = world
         .side(
             "GET",
-            "/v1/settings",
+            "/v1/settings/list",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )
@@ -106,7 +106,7 @@ async fn each_setting_shows_its_source() {
         ("SCOREGATE_CONFIG", file.to_str().unwrap()),
     ];
     let program = Program::serve(&directory.path().join("data"), &environment);
-    let response = request_side(program.ports().1, "GET", "/v1/settings", "").await;
+    let response = request_side(program.ports().1, "GET", "/v1/settings/list", "").await;
     assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
     let settings = response.json()["settings"].as_array().unwrap().clone();
     for (path, value, from) in [
@@ -150,9 +150,9 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
             .await;
         assert_eq!(response.status, 503);
     };
-    let level = async |body: &str| request_side(side, "POST", "/v1/log", body).await;
+    let level = async |body: &str| request_side(side, "POST", "/v1/log/set", body).await;
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "info"})
     );
     fails("not-heard-1").await;
@@ -180,15 +180,17 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     );
     fails("heard-1234").await;
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "debug"})
     );
     assert_eq!(
-        request_side(side, "POST", "/v1/reload", "").await.status,
+        request_side(side, "POST", "/v1/settings/reload", "")
+            .await
+            .status,
         200
     );
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "info"})
     );
     fails("not-heard-2").await;
