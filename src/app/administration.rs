@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::accounts::TermsByTier;
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use crate::leaks::{LeakConfig, LeakReceiver};
 use crate::registry::{
     DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
@@ -40,12 +40,8 @@ impl ServerKeys {
         context: &StartContext,
         opened: &ServerStore,
     ) -> Result<Self, ConfigProblems> {
-        let StartContext {
-            config,
-            clock,
-            instruments,
-            ..
-        } = context;
+        let StartContext { config, clock, .. } = context;
+        let instruments = &context.instruments.store;
         let store = &opened.store;
         let directory = &opened.key_directory;
         // A store in a file is on this machine already, so only a shared store is copied.
@@ -110,7 +106,7 @@ pub fn administration(
     store: &Arc<dyn Store>,
     changes: &Arc<KeyChanges>,
     clock: &Clock,
-    instruments: &Arc<Instruments>,
+    instruments: &Arc<StoreInstruments>,
 ) -> Administration {
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Arc::new(Registrar::new(Arc::clone(changes), form));

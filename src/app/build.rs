@@ -15,7 +15,7 @@ use crate::gateway::{
     AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
     ServiceNotice, TargetMemo,
 };
-use crate::instruments::Instruments;
+use crate::instruments::CapacityInstruments;
 use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
 use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::site::Site;
@@ -139,7 +139,7 @@ fn gateway(
         engine: state.engine,
         memo: TargetMemo::default(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: capacity(config, &context.instruments),
+        capacity: capacity(config, &context.instruments.capacity),
         recorders: recorders(context, tracer)?,
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
@@ -185,7 +185,7 @@ async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<
         node,
         spawn,
         context.clock.clone(),
-        Arc::clone(&context.instruments),
+        Arc::clone(&context.instruments.ledger),
     );
     let calls = calls.with_key_freshness(&opened.key_directory.freshness);
     let calls = match &opened.fleet {
@@ -216,7 +216,7 @@ pub(super) fn renewed(
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
     } else {
-        capacity(config, &instruments)
+        capacity(config, &instruments.capacity)
     };
     Gateway {
         clock: before.clock.clone(),
@@ -233,7 +233,7 @@ pub(super) fn renewed(
         capacity,
         recorders: RequestRecorders {
             clock: before.clock.clone(),
-            instruments,
+            instruments: instruments.requests,
             request_log: Arc::new(recorders.request_log.resampled(config.sampling)),
             usage: Arc::clone(&recorders.usage),
             requests: Arc::clone(&recorders.requests),
@@ -246,7 +246,7 @@ pub(super) fn renewed(
     }
 }
 
-fn capacity(config: &Config, instruments: &Arc<Instruments>) -> Arc<ConcurrencyLimit> {
+fn capacity(config: &Config, instruments: &Arc<CapacityInstruments>) -> Arc<ConcurrencyLimit> {
     Arc::new(ConcurrencyLimit::new(
         config.concurrency,
         Arc::clone(instruments),
@@ -259,7 +259,7 @@ fn recorders(
 ) -> anyhow::Result<RequestRecorders> {
     Ok(RequestRecorders {
         clock: context.clock.clone(),
-        instruments: Arc::clone(&context.instruments),
+        instruments: Arc::clone(&context.instruments.requests),
         request_log: Arc::new(request_log(&context.config, &context.registry)?),
         usage: Arc::new(UsageTracker::new(context.clock.now())),
         requests: Arc::default(),
@@ -332,7 +332,7 @@ fn document_engine(
         Some(mirror),
         shared_fetches(store, config)?,
         &context.clock,
-        &context.instruments,
+        &context.instruments.documents,
     ))
 }
 

@@ -42,7 +42,7 @@ impl MailTasks {
                 mail,
                 open_mail_transport(mail, &context.clock)?,
                 context.clock.clone(),
-                Arc::clone(&context.instruments),
+                Arc::clone(&context.instruments.mail),
             )),
             None => None,
         };
@@ -66,7 +66,7 @@ fn webhook_sender(context: &StartContext, store: &Arc<dyn Store>) -> WebhookSend
         WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone()),
         context.config.operator.clone(),
         clock.clone(),
-        Arc::clone(&context.instruments),
+        Arc::clone(&context.instruments.mail),
     )
 }
 
@@ -79,7 +79,7 @@ pub(super) fn queue_monitor(
     Some(QueueMonitor::new(
         Arc::<dyn Store>::clone(store),
         context.clock.clone(),
-        Arc::clone(&context.instruments),
+        Arc::clone(&context.instruments.mail),
     ))
 }
 

@@ -1,11 +1,9 @@
 //! The values that all parts of a server are built from.
 
-use std::sync::Arc;
-
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
-use crate::instruments::Instruments;
+use crate::instruments::ServerInstruments;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
@@ -14,7 +12,7 @@ pub(super) struct StartContext {
     pub(super) config: Config,
     pub(super) clock: Clock,
     pub(super) registry: MetricsRegistry,
-    pub(super) instruments: Arc<Instruments>,
+    pub(super) instruments: ServerInstruments,
     /// Calls to the ledger, and other work that a shutdown waits for.
     pub(super) calls: TaskTracker,
 }
@@ -33,8 +31,8 @@ impl StartContext {
 }
 
 /// Handles for the configured tiers; existing counts continue.
-pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
+pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let instruments = Instruments::new(registry, &tiers, &config.endpoints);
-    Arc::new(instruments.with_addresses(registry, &config.upstream.addresses()))
+    let addresses = config.upstream.addresses();
+    ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
 }

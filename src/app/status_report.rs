@@ -28,12 +28,7 @@ pub(super) fn publisher(
     store: &Arc<dyn Store>,
     documents: &Documents,
 ) -> Option<Arc<StatusPublisher>> {
-    let StartContext {
-        config,
-        clock,
-        instruments,
-        ..
-    } = context;
+    let StartContext { config, clock, .. } = context;
     if !config.status_page {
         return None;
     }
@@ -42,7 +37,7 @@ pub(super) fn publisher(
         site(config),
         data_state(documents, clock),
         clock.clone(),
-        Arc::clone(instruments),
+        Arc::clone(&context.instruments.store),
     )))
 }
 

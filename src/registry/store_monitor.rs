@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{StoreHealth, StoreResult};
 
@@ -18,7 +18,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub struct StoreMonitor {
     health: Arc<dyn StoreHealth>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
     /// Whether the last measurement failed.
@@ -27,7 +27,11 @@ pub struct StoreMonitor {
 
 impl StoreMonitor {
     /// Watches the store with this `health`.
-    pub fn new(health: Arc<dyn StoreHealth>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(
+        health: Arc<dyn StoreHealth>,
+        clock: Clock,
+        instruments: Arc<StoreInstruments>,
+    ) -> Self {
         Self {
             health,
             clock,
@@ -39,8 +43,7 @@ impl StoreMonitor {
 
     /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
-        self.instruments
-            .store_is_damaged(self.health.damage().is_some());
+        self.instruments.is_damaged(self.health.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
@@ -52,7 +55,7 @@ impl StoreMonitor {
         else {
             return;
         };
-        self.instruments.store_file_invalid(found.is_some());
+        self.instruments.file_invalid(found.is_some());
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
@@ -87,7 +90,7 @@ impl StoreMonitor {
     }
 
     async fn try_measure(&self) -> StoreResult<()> {
-        let metrics = &self.instruments.shared_store;
+        let metrics = &self.instruments.shared;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {
             metrics.status(&status);
