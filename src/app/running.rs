@@ -184,8 +184,9 @@ impl RunningServer {
         let site = built.site.as_ref();
         let public_port =
             RunningPublicPort::start(&context, &server, site, ports.public, &background);
-        begin_tasks(&background, &server, &context.config, &built.backend);
+        // Before the tasks: the status page records whether the gateway is ready.
         server.readiness.set(true);
+        begin_tasks(&background, &server, &context.config, &built.backend);
         supervisor.notify(SupervisorState::Ready);
         let running = Self {
             public: context.config.listen,

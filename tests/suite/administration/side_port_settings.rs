@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Connection, Response};
-use crate::program::{Keys, Program, ProgramClient, write_secret};
+use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -87,47 +87,6 @@ async fn request_side(
     );
     connection.write(head.as_bytes()).await;
     connection.read(false).await.unwrap()
-}
-
-#[tokio::test]
-async fn each_setting_shows_its_source() {
-    let directory = TempDir::new().unwrap();
-    let token = directory.path().join("token");
-    write_secret(&token, TOKEN);
-    let file = directory.path().join("scoregate.toml");
-    std::fs::write(
-        &file,
-        "guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n[tls]\n",
-    )
-    .unwrap();
-    let environment = [
-        ("SCOREGATE_UPSTREAM", "built-in"),
-        ("SCOREGATE_ADMIN_TOKEN_FILE", token.to_str().unwrap()),
-        ("SCOREGATE_CONFIG", file.to_str().unwrap()),
-    ];
-    let program = Program::serve(&directory.path().join("data"), &environment);
-    let response = request_side(program.ports().1, "GET", "/v1/settings/list", "").await;
-    assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
-    let settings = response.json()["settings"].as_array().unwrap().clone();
-    for (path, value, from) in [
-        ("listen", json!("127.0.0.1:0"), "flag"),
-        ("guard.per_minute", json!(7), "file"),
-        (
-            "upstream",
-            json!("built-in"),
-            "environment SCOREGATE_UPSTREAM",
-        ),
-        (
-            "admin.token",
-            json!("…"),
-            "environment SCOREGATE_ADMIN_TOKEN_FILE",
-        ),
-        ("log.level", json!("info"), "default"),
-        ("upstream.credential", Value::Null, "default"),
-    ] {
-        assert_eq!(one(&settings, path), (&value, from), "{path}");
-    }
-    program.stop().with(0);
 }
 
 #[tokio::test]
