@@ -1,21 +1,23 @@
-//! The cached documents.
+//! Commands on the cached documents.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::documents::DocumentEngine;
 use scoregate_base::routes::Selection;
 
-use super::command::PurgeBody;
+use super::command::{CacheCommand, PurgeBody};
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// The stored documents.
-pub(super) fn list(engine: &DocumentEngine) -> Value {
-    json!({ "documents": engine.documents.list() })
-}
-
-/// Removes documents, or has them refreshed.
-pub(super) async fn purge(engine: &DocumentEngine, body: PurgeBody, actor: &str) -> CommandResult {
-    let PurgeBody { documents, hard } = body;
+/// Lists the stored documents, removes some, or has them refreshed.
+pub(super) async fn perform(
+    engine: &DocumentEngine,
+    command: CacheCommand,
+    actor: &str,
+) -> CommandResult {
+    let PurgeBody { documents, hard } = match command {
+        CacheCommand::List {} => return Ok(json!({ "documents": engine.documents.list() })),
+        CacheCommand::Purge(body) => body,
+    };
     let selection = Selection::parse(&documents, &engine.documents.endpoints())
         .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
     let purged = engine.purge(&selection, hard).await;

@@ -1,18 +1,21 @@
 //! The log level, which can be changed until the next reload or start. The setting `log.level` stays unchanged.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use scoregate_observe::telemetry::log;
 
+use super::command::LogCommand;
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// The current level.
-pub(super) fn show() -> Value {
-    json!({ "level": log::level() })
+/// Shows or changes the level.
+pub(super) fn perform(command: LogCommand, actor: &str) -> CommandResult {
+    match command {
+        LogCommand::Show {} => Ok(json!({ "level": log::level() })),
+        LogCommand::Set { level } => set(&level, actor),
+    }
 }
 
-/// Changes the level.
-pub(super) fn set(level: &str, actor: &str) -> CommandResult {
+fn set(level: &str, actor: &str) -> CommandResult {
     if !log::is_level(level) {
         return Err(CommandProblem::bad(format!("level: {}", log::LEVELS)));
     }

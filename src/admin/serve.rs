@@ -29,8 +29,8 @@ use scoregate_scoring::UpdateRequests;
 use super::access::AdminAccess;
 use super::administration::Administration;
 use super::command::{
-    self, AdminCommand, CacheCommand, LiveCommand, LogCommand, RequestsCommand, SettingsCommand,
-    SnapshotCommand, UpstreamCommand, UsageCommand,
+    self, AdminCommand, LiveCommand, RequestsCommand, SettingsCommand, SnapshotCommand,
+    UpstreamCommand,
 };
 use super::command_problem::{CommandProblem, CommandResult};
 use super::operator::operator;
@@ -302,20 +302,13 @@ impl SidePort {
     /// Performs the command on this server for `actor`.
     async fn perform_live(&self, command: LiveCommand, actor: &str) -> CommandResult {
         let gateway = self.gateway.load_full();
-        let administration = &self.administration;
         match command {
-            LiveCommand::Cache(CacheCommand::List {}) => Ok(cache::list(&gateway.engine)),
-            LiveCommand::Cache(CacheCommand::Purge(body)) => {
-                cache::purge(&gateway.engine, body, actor).await
-            }
+            LiveCommand::Cache(command) => cache::perform(&gateway.engine, command, actor).await,
             LiveCommand::Requests(RequestsCommand::Explain(body)) => {
-                explain::explain(&gateway, &administration.registrar, body).await
+                explain::explain(&gateway, &self.administration.registrar, body).await
             }
-            LiveCommand::Usage(UsageCommand::Top { most, fleet, day }) => {
-                usage_view::top(&gateway, administration, most, fleet, day).await
-            }
-            LiveCommand::Usage(UsageCommand::Show { id }) => {
-                usage_view::show(&gateway, administration, id).await
+            LiveCommand::Usage(command) => {
+                usage_view::perform(&gateway, &self.administration, command).await
             }
             LiveCommand::Upstream(UpstreamCommand::Show {}) => {
                 Ok(upstream::view(gateway.engine.fetcher.status()))
@@ -326,8 +319,7 @@ impl SidePort {
             LiveCommand::Settings(SettingsCommand::Reload {}) => {
                 reload::reload(&self.reloads, actor).await
             }
-            LiveCommand::Log(LogCommand::Show {}) => Ok(log_level::show()),
-            LiveCommand::Log(LogCommand::Set { level }) => log_level::set(&level, actor),
+            LiveCommand::Log(command) => log_level::perform(command, actor),
             LiveCommand::Scoring(SnapshotCommand::Refresh {}) => {
                 scoring::refresh(self.updates.as_ref(), &gateway.clock, actor).await
             }

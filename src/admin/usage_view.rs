@@ -14,6 +14,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 
 use super::administration::Administration;
+use super::command::UsageCommand;
 use super::command_problem::{CommandProblem, CommandResult};
 
 /// Maximum number of applications, and of addresses, in a response.
@@ -30,8 +31,27 @@ pub struct UsageView {
     pub unauthenticated: Vec<UnauthenticatedUse>,
 }
 
+/// The top callers, or the usage of one application.
+pub(super) async fn perform(
+    gateway: &Gateway,
+    administration: &Administration,
+    command: UsageCommand,
+) -> CommandResult {
+    match command {
+        UsageCommand::Top { most, fleet, day } => {
+            top(gateway, administration, most, fleet, day).await
+        }
+        UsageCommand::Show { id } => {
+            let account = administration.registrar.account(id).await?;
+            let account = account.ok_or_else(|| no_usage(id))?;
+            let requests = &gateway.recorders.requests;
+            Ok(json!(requests.usage_of(&account, gateway.clock.now())))
+        }
+    }
+}
+
 /// The top callers of this gateway, or the applications with the highest usage of a day at all gateways.
-pub(super) async fn top(
+async fn top(
     gateway: &Gateway,
     administration: &Administration,
     most: usize,
@@ -56,18 +76,6 @@ pub(super) async fn top(
         applications: recorders.requests.applications(most, now),
         unauthenticated: recorders.usage.unauthenticated(most, now),
     }))
-}
-
-/// The usage of an application, as this gateway counts it.
-pub(super) async fn show(
-    gateway: &Gateway,
-    administration: &Administration,
-    id: ApplicationId,
-) -> CommandResult {
-    let account = administration.registrar.account(id).await?;
-    let account = account.ok_or_else(|| no_usage(id))?;
-    let requests = &gateway.recorders.requests;
-    Ok(json!(requests.usage_of(&account, gateway.clock.now())))
 }
 
 fn no_usage(id: ApplicationId) -> CommandProblem {

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 
 use crate::accounts::TermsByTier;
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
-use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
+use crate::config::{Config, ConfigProblem, ConfigProblems};
 use crate::registry::DirectoryKeeper;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
@@ -18,7 +18,6 @@ use scoregate_observe::telemetry::metrics::{
     Counter, MetricFamily, MetricsRegistry, flag_value, metric_label, number_value,
 };
 
-use super::network_backend::NetworkBackend;
 use super::open_files::OpenFiles;
 use super::server_parts::ServerParts;
 use super::{build, site};
@@ -29,8 +28,6 @@ pub(super) struct Reloader {
     pub(super) config: Config,
     pub(super) registry: MetricsRegistry,
     pub(super) server: Arc<ServerParts>,
-    /// The backend, if it is reached over the network.
-    pub(super) backend: Option<Arc<NetworkBackend>>,
     pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
     pub(super) site: Option<Arc<Site>>,
@@ -54,10 +51,7 @@ impl Reloader {
         let (mut config, changed) = config.in_place_of(before)?;
         site::locate(&mut config, before.listen);
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
-        read_certificates(&config.certificates, self.server.clock.now().wall)?;
-        if let Some(backend) = &self.backend {
-            backend.read_tls()?;
-        }
+        self.server.files.check(&config)?;
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
         adopt_terms(&self.server.keys.keeper, before, &config).await?;
 

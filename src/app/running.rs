@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::{Heartbeat, Readiness, ReloadRequest, Reloaded, SideConfig};
+use crate::admin::{Heartbeat, Readiness, ReloadRequest, Reloaded};
 use crate::config::{Config, ConfigProblems, read_certificates};
 use crate::gateway::Gateway;
 use crate::registry::Registrar;
@@ -20,7 +20,7 @@ use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 use super::administration::ServerKeys;
 use super::background::Background;
-use super::build::{BackendInUse, BuiltGateway, build};
+use super::build::{BuiltGateway, build};
 use super::data_dir::DataDir;
 use super::mail_delivery::{MailWorker, queue_monitor};
 use super::public_port::RunningPublicPort;
@@ -55,10 +55,9 @@ pub struct RunningServer {
     pub reloads: mpsc::Receiver<ReloadRequest>,
     server: Arc<ServerParts>,
     reloader: Reloader,
-    stop_public: CancellationToken,
+    public_port: RunningPublicPort,
     /// Stops the side port and all background tasks, also when dropped.
     stop_side: DropGuard,
-    serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
     trace_export: TraceExport,
@@ -97,7 +96,9 @@ pub async fn start_on(
     site::locate(&mut config, ports.public.address()?);
     let context = StartContext::new(config, clock, registry);
     let built = Box::pin(build(&context, &data_dir)).await?;
-    Box::pin(RunningServer::begin(context, data_dir, ports, built)).await
+    let running = Box::pin(RunningServer::begin(context, data_dir, ports, built)).await?;
+    running.announce();
+    Ok(running)
 }
 
 /// The metrics registry, with build information.
@@ -141,17 +142,11 @@ impl ServerParts {
 }
 
 /// Starts the tasks beside the public port.
-fn begin_tasks(
-    background: &Background,
-    server: &Arc<ServerParts>,
-    config: &Config,
-    backend: &BackendInUse,
-) {
+fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Config) {
+    // Before the status page is told whether the gateway is ready.
+    server.readiness.set(true);
     tasks::repeat(background, server);
     tasks::follow(background, server, config);
-    if let BackendInUse::Network(network) = backend {
-        tasks::follow_names(background, network);
-    }
     status_report::start(background, server);
 }
 
@@ -166,29 +161,26 @@ impl RunningServer {
         let background = Background::new(&context.clock);
         let server = Arc::new(ServerParts::new(&context, &data_dir, &built));
         server.files.refresh().await;
-        let updates = match &built.backend {
-            BackendInUse::BuiltIn(scoring) => Some(tasks::follow_runs(
-                &background,
-                scoring,
-                &server.engine.refresher,
-            )),
-            BackendInUse::Network(_) => None,
-        };
-        let sockets = SideConfig {
-            tcp: ports.side,
-            socket: Some(data_dir.socket()?),
-        };
-        let stop = background.stop.clone();
-        let side_port = RunningSidePort::start(&context, &server, updates, sockets, stop)?;
+        let refresher = &server.engine.refresher;
+        let updates = tasks::follow_backend(&background, &built.backend, refresher);
+        let side_port = RunningSidePort::start(
+            &context,
+            &server,
+            updates,
+            ports.side,
+            &mut data_dir,
+            &background,
+        )?;
         let supervisor = Supervisor::start(server.readiness.heartbeat())?;
-        let site = built.site.as_ref();
-        let public_port =
-            RunningPublicPort::start(&context, &server, site, ports.public, &background);
-        // Before the tasks: the status page records whether the gateway is ready.
-        server.readiness.set(true);
-        begin_tasks(&background, &server, &context.config, &built.backend);
-        supervisor.notify(SupervisorState::Ready);
-        let running = Self {
+        let public_port = RunningPublicPort::start(
+            &context,
+            &server,
+            built.site.as_ref(),
+            ports.public,
+            &background,
+        );
+        begin_tasks(&background, &server, &context.config);
+        Ok(Self {
             public: context.config.listen,
             side: side_port.address,
             registrar: Arc::clone(&built.keys.administration.registrar),
@@ -198,14 +190,12 @@ impl RunningServer {
                 config: context.config,
                 registry: context.registry,
                 server: Arc::clone(&server),
-                backend: built.backend.network(),
-                live_config: public_port.live_config,
+                live_config: Arc::clone(&public_port.live_config),
                 active: side_port.active,
                 site: built.site,
             },
             server,
-            stop_public: public_port.stop,
-            serving: public_port.serving,
+            public_port,
             side_thread: Some(side_port.thread),
             ledger_calls: context.calls,
             trace_export: TraceExport::start(built.exporter, &background),
@@ -213,16 +203,15 @@ impl RunningServer {
             stop_side: background.stop.drop_guard(),
             supervisor,
             data_dir,
-        };
-        running.log_start();
-        Ok(running)
+        })
     }
 
-    fn log_start(&self) {
+    fn announce(&self) {
         let public = self.public;
         let side = self.side;
         let keys = self.server.key_directory.len();
         tracing::info!(%public, %side, keys, "serving");
+        self.supervisor.notify(SupervisorState::Ready);
     }
 
     /// The current gateway, for tests.
@@ -252,8 +241,8 @@ impl RunningServer {
         if !delay.is_zero() {
             clock.sleep(delay).await;
         }
-        self.stop_public.cancel();
-        let served = self.serving.await.unwrap_or(false);
+        self.public_port.stop.cancel();
+        let served = self.public_port.serving.await.unwrap_or(false);
         // Before the calls are closed: units delivered on grace can be charged now if the ledger is back.
         parts.leases.charge_owed().await;
         self.ledger_calls.close();

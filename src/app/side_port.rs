@@ -1,6 +1,6 @@
 //! Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -12,6 +12,8 @@ use tokio_util::task::TaskTracker;
 use crate::admin::{self, ActiveSettings, ReloadRequest, Reloaded, SideConfig, SidePort};
 use scoregate_scoring::UpdateRequests;
 
+use super::background::Background;
+use super::data_dir::DataDir;
 use super::reload;
 use super::server_parts::ServerParts;
 use super::start_context::StartContext;
@@ -27,14 +29,20 @@ pub(super) struct RunningSidePort {
 }
 
 impl RunningSidePort {
-    /// Starts the thread, which runs until `stop`. `updates` are requests to the built-in backend, if it is used.
+    /// Starts the thread, which runs until the stop. `updates` are requests to the built-in backend, if it is used.
     pub(super) fn start(
         context: &StartContext,
         server: &ServerParts,
         updates: Option<UpdateRequests>,
-        sockets: SideConfig,
-        stop: CancellationToken,
+        tcp: TcpListener,
+        data_dir: &mut DataDir,
+        background: &Background,
     ) -> anyhow::Result<Self> {
+        let address = tcp.local_addr()?;
+        let sockets = SideConfig {
+            tcp,
+            socket: Some(data_dir.socket()?),
+        };
         let active = reload::active(&context.config, &Reloaded::default())?;
         let active = Arc::new(ArcSwap::from_pointee(active));
         let (reload_requests, reloads) = mpsc::channel(1);
@@ -49,10 +57,10 @@ impl RunningSidePort {
             updates,
         };
         Ok(Self {
-            address: sockets.tcp.local_addr()?,
+            address,
             reloads,
             active,
-            thread: spawn(side, sockets, stop)?,
+            thread: spawn(side, sockets, background.stop.clone())?,
         })
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::accounts::KeyFreshness;
 use crate::config::Config;
 use crate::documents::Refresher;
@@ -12,10 +10,10 @@ use crate::leaks::{SignerSource, follow_address};
 use crate::registry::DirectoryKeeper;
 use crate::upstream::NameWatcher;
 use scoregate_base::clock::Clock;
-use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
+use scoregate_scoring::{Change, SnapshotUpdater, UpdateRequests};
 
 use super::background::{Background, PeriodicTask};
-use super::network_backend::NetworkBackend;
+use super::build::BackendInUse;
 use super::server_parts::ServerParts;
 
 /// The store writes last uses of keys for a quarter of the time at most.
@@ -257,25 +255,28 @@ pub(super) fn follow(background: &Background, server: &ServerParts, config: &Con
     }
 }
 
-/// Starts the task that follows the names of the backend's addresses.
-pub(super) fn follow_names(background: &Background, backend: &NetworkBackend) {
-    let watcher = NameWatcher::new(backend.addresses.clone(), background.clock.clone());
-    let stop: CancellationToken = background.stop.clone();
-    background.spawn(async move { watcher.run(stop).await });
-}
-
-/// Starts the updates of the built-in backend. Returns the channel for requests.
-pub(super) fn follow_runs(
+/// Starts the tasks that keep the backend current. Returns the channel for requests to the built-in backend.
+pub(super) fn follow_backend(
     background: &Background,
-    scoring: &Arc<Scoring>,
+    backend: &BackendInUse,
     refresher: &Arc<Refresher>,
-) -> UpdateRequests {
-    let checker = Arc::clone(scoring);
-    let check = Arc::new(move |now| checker.check(now));
-    let (updater, requests) =
-        SnapshotUpdater::new(Arc::clone(scoring), check, background.clock.clone());
-    background.until_stopped(update_scores(updater, Arc::clone(refresher)));
-    requests
+) -> Option<UpdateRequests> {
+    let clock = background.clock.clone();
+    match backend {
+        BackendInUse::Network(network) => {
+            let watcher = NameWatcher::new(network.addresses.clone(), clock);
+            let stop = background.stop.clone();
+            background.spawn(async move { watcher.run(stop).await });
+            None
+        }
+        BackendInUse::BuiltIn(scoring) => {
+            let checker = Arc::clone(scoring);
+            let check = Arc::new(move |now| checker.check(now));
+            let (updater, requests) = SnapshotUpdater::new(Arc::clone(scoring), check, clock);
+            background.until_stopped(update_scores(updater, Arc::clone(refresher)));
+            Some(requests)
+        }
+    }
 }
 
 /// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time

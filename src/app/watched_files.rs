@@ -7,7 +7,7 @@ use std::sync::Arc;
 use metrics::Gauge;
 use parking_lot::Mutex;
 
-use crate::config::{Config, UpstreamConfig, read_certificates};
+use crate::config::{Config, ConfigProblems, UpstreamConfig, read_certificates};
 use crate::leaks::{LeakReceiver, SignerSource};
 use crate::mail::MailDelivery;
 use crate::server::TlsTermination;
@@ -108,6 +108,15 @@ impl WatchedFiles {
         };
         watched.replace(config);
         watched
+    }
+
+    /// Reads the files of certificates with other settings, or reports all problems with them. Changes nothing.
+    pub(super) fn check(&self, config: &Config) -> Result<(), ConfigProblems> {
+        read_certificates(&config.certificates, self.clock.now().wall)?;
+        if let Some(backend) = &self.backend {
+            backend.read_tls()?;
+        }
+        Ok(())
     }
 
     /// Watches the files that reloaded settings name.
