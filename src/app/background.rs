@@ -20,11 +20,14 @@ pub(super) struct Background {
     tasks: TaskTracker,
 }
 
+/// A run of a task.
+type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
+
 /// A task that is repeated until the stop. A run that has begun is finished.
 pub(super) struct PeriodicTask<P> {
     pub(super) name: &'static str,
     pub(super) every: Duration,
-    pub(super) run: fn(Arc<P>) -> BoxFuture<'static, ()>,
+    pub(super) run: TaskRun<P>,
 }
 
 impl Background {

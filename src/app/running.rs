@@ -23,16 +23,15 @@ use super::background::Background;
 use super::build::{BuiltGateway, build};
 use super::data_dir::DataDir;
 use super::mail_delivery::{MailWorker, queue_monitor};
-use super::public_port::RunningPublicPort;
 use super::reload::Reloader;
+use super::running_ports::{RunningPublicPort, RunningSidePort};
 use super::server_parts::ServerParts;
-use super::side_port::RunningSidePort;
 use super::sockets::{InheritedSockets, OpenPorts};
 use super::start_context::StartContext;
 use super::storage::StorageGauges;
 use super::trace_export::TraceExport;
 use super::watched_files::WatchedFiles;
-use super::{clock_steps, node_report, reload, site, status_report, tasks};
+use super::{clock_steps, reload, server_parts, site, status_report, tasks};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
 /// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
@@ -51,6 +50,8 @@ pub struct RunningServer {
     pub registrar: Arc<Registrar>,
     /// Its keys.
     pub keys: ServerKeys,
+    /// The current gateway, replaced by a reload.
+    pub gateway: Arc<ArcSwap<Gateway>>,
     /// Reload requests from the side port, to be handled by the owner of the settings.
     pub reloads: mpsc::Receiver<ReloadRequest>,
     server: Arc<ServerParts>,
@@ -133,8 +134,8 @@ impl ServerParts {
             files: Arc::new(files),
             storage: Arc::new(StorageGauges::new(context, data_dir.path())),
             readiness: Arc::new(Readiness::new(heartbeat)),
-            reporter: node_report::reporter(&context.config, Arc::clone(&built.store), gateway),
-            suspects: node_report::suspects(context, keys),
+            reporter: server_parts::reporter(&context.config, Arc::clone(&built.store), gateway),
+            suspects: server_parts::suspects(context, keys),
             mail_queue: queue_monitor(context, &built.store),
             keys: keys.clone(),
         }
@@ -143,7 +144,7 @@ impl ServerParts {
 
 /// Starts the tasks beside the public port.
 fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Config) {
-    // Before the status page is told whether the gateway is ready.
+    // Before the tasks: the status page records whether the gateway is ready.
     server.readiness.set(true);
     tasks::repeat(background, server);
     tasks::follow(background, server, config);
@@ -161,8 +162,7 @@ impl RunningServer {
         let background = Background::new(&context.clock);
         let server = Arc::new(ServerParts::new(&context, &data_dir, &built));
         server.files.refresh().await;
-        let refresher = &server.engine.refresher;
-        let updates = tasks::follow_backend(&background, &built.backend, refresher);
+        let updates = tasks::follow_backend(&background, &server, &built.backend);
         let side_port = RunningSidePort::start(
             &context,
             &server,
@@ -185,6 +185,7 @@ impl RunningServer {
             side: side_port.address,
             registrar: Arc::clone(&built.keys.administration.registrar),
             keys: built.keys,
+            gateway: Arc::clone(&server.gateway),
             reloads: side_port.reloads,
             reloader: Reloader {
                 config: context.config,
@@ -216,7 +217,7 @@ impl RunningServer {
 
     /// The current gateway, for tests.
     pub fn gateway(&self) -> Arc<Gateway> {
-        self.server.gateway.load_full()
+        self.gateway.load_full()
     }
 
     /// Applies other settings. If anything is wrong, nothing changes.

@@ -6,14 +6,17 @@ use arc_swap::ArcSwap;
 
 use crate::accounts::KeyDirectory;
 use crate::admin::{DailySuspects, Readiness};
+use crate::config::Config;
 use crate::documents::DocumentEngine;
 use crate::gateway::Gateway;
 use crate::mail::QueueMonitor;
 use crate::quota::Leases;
 use crate::statistics::NodeReporter;
 use scoregate_base::clock::Clock;
+use scoregate_store::Store;
 
 use super::administration::ServerKeys;
+use super::start_context::{StartContext, node_name};
 use super::storage::StorageGauges;
 use super::watched_files::WatchedFiles;
 
@@ -32,4 +35,26 @@ pub(super) struct ServerParts {
     pub(super) suspects: DailySuspects,
     /// The measure of the mail queue, if mail is sent.
     pub(super) mail_queue: Option<QueueMonitor>,
+}
+
+/// The reporter of this gateway.
+pub(super) fn reporter(config: &Config, store: Arc<dyn Store>, gateway: &Gateway) -> NodeReporter {
+    let documents = Arc::clone(&gateway.engine.documents);
+    NodeReporter::new(
+        store,
+        &gateway.leases,
+        Arc::clone(&gateway.recorders.requests),
+        Box::new(move || documents.catalogue_size()),
+        node_name(config),
+    )
+}
+
+/// The daily judgement, which one gateway makes.
+pub(super) fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
+    DailySuspects::new(
+        Arc::clone(&keys.administration),
+        &context.registry,
+        context.config.operator.is_some(),
+        context.clock.clone(),
+    )
 }

@@ -1,5 +1,6 @@
 //! The values that all parts of a server are built from.
 
+use rustix::system::uname;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
@@ -35,4 +36,12 @@ pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> Server
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let addresses = config.upstream.addresses();
     ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
+}
+
+/// The name of this gateway; default: the host name.
+pub(super) fn node_name(config: &Config) -> String {
+    config
+        .node_name
+        .clone()
+        .unwrap_or_else(|| uname().nodename().to_string_lossy().into_owned())
 }

@@ -258,8 +258,8 @@ pub(super) fn follow(background: &Background, server: &ServerParts, config: &Con
 /// Starts the tasks that keep the backend current. Returns the channel for requests to the built-in backend.
 pub(super) fn follow_backend(
     background: &Background,
+    server: &ServerParts,
     backend: &BackendInUse,
-    refresher: &Arc<Refresher>,
 ) -> Option<UpdateRequests> {
     let clock = background.clock.clone();
     match backend {
@@ -273,7 +273,8 @@ pub(super) fn follow_backend(
             let checker = Arc::clone(scoring);
             let check = Arc::new(move |now| checker.check(now));
             let (updater, requests) = SnapshotUpdater::new(Arc::clone(scoring), check, clock);
-            background.until_stopped(update_scores(updater, Arc::clone(refresher)));
+            let refresher = Arc::clone(&server.engine.refresher);
+            background.until_stopped(update_scores(updater, refresher));
             Some(requests)
         }
     }

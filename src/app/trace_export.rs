@@ -11,8 +11,7 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
 use super::background::Background;
-use super::node_report::node_name;
-use super::start_context::StartContext;
+use super::start_context::{StartContext, node_name};
 
 /// How long a shutdown waits for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);

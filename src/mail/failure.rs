@@ -59,7 +59,7 @@ pub enum UnusableTransport {
     },
 }
 
-/// What a failure means for this mail and for others.
+/// The meaning of a failure for this mail and for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureScope {
     /// Every other attempt would fail too, so the mail is given up.

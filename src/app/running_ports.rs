@@ -1,15 +1,21 @@
-//! Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
+//! Runs the public port, and the side port on a thread and a runtime of its own, so that it answers when the public one is
+//! saturated.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::JoinHandle as ThreadHandle;
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, ActiveSettings, ReloadRequest, Reloaded, SideConfig, SidePort};
+use crate::instruments::McpInstruments;
+use crate::mcp::McpService;
+use crate::server::{LiveServerConfig, PublicPort, Server};
+use crate::site::Site;
 use scoregate_scoring::UpdateRequests;
 
 use super::background::Background;
@@ -18,6 +24,47 @@ use super::reload;
 use super::server_parts::ServerParts;
 use super::start_context::StartContext;
 
+/// The running public port.
+pub(super) struct RunningPublicPort {
+    /// Its settings, which a reload changes.
+    pub(super) live_config: Arc<LiveServerConfig>,
+    pub(super) stop: CancellationToken,
+    /// Returns whether all open connections finished.
+    pub(super) serving: JoinHandle<bool>,
+}
+
+impl RunningPublicPort {
+    /// Begins to accept connections.
+    pub(super) fn start(
+        context: &StartContext,
+        server: &ServerParts,
+        site: Option<&Arc<Site>>,
+        port: PublicPort,
+        background: &Background,
+    ) -> Self {
+        let config = &context.config;
+        let instruments = McpInstruments::new(&context.registry);
+        let mcp = McpService::new(&config.endpoints, &config.service, instruments);
+        let public = Server::new(
+            port,
+            Arc::clone(&server.gateway),
+            config.server.clone(),
+            server.clock.clone(),
+            &context.registry,
+        );
+        let public = public
+            .with_site(site.cloned())
+            .with_leaks(server.keys.leaks.clone())
+            .with_mcp(config.mcp.then(|| Arc::new(mcp)));
+        let stop = CancellationToken::new();
+        Self {
+            live_config: public.live_config(),
+            serving: background.spawn(public.run(stop.clone())),
+            stop,
+        }
+    }
+}
+
 /// The running side port.
 pub(super) struct RunningSidePort {
     pub(super) address: SocketAddr,
@@ -25,7 +72,7 @@ pub(super) struct RunningSidePort {
     pub(super) reloads: mpsc::Receiver<ReloadRequest>,
     /// The settings that it shows, replaced by a reload.
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
-    pub(super) thread: JoinHandle<()>,
+    pub(super) thread: ThreadHandle<()>,
 }
 
 impl RunningSidePort {
@@ -69,7 +116,7 @@ fn spawn(
     side: SidePort,
     sockets: SideConfig,
     stop: CancellationToken,
-) -> anyhow::Result<JoinHandle<()>> {
+) -> anyhow::Result<ThreadHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
