@@ -140,7 +140,17 @@ mod tests {
     fn the_token_is_required_and_browsers_are_refused() {
         let access = AdminAccess::over_tcp(Some(token("0123456789abcdef")), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
-        assert!(access.check(&headers(&[good])).is_ok());
+        for (scheme, is_accepted) in [
+            ("Bearer 0123456789abcdef", true),
+            ("bearer 0123456789abcdef", true),
+            ("BEARER   0123456789abcdef", true),
+            ("Bearer0123456789abcdef", false),
+            ("Basic 0123456789abcdef", false),
+            ("Bearer 0123456789abcdef 0123456789abcdef", false),
+        ] {
+            let checked = access.check(&headers(&[("authorization", scheme)]));
+            assert_eq!(checked.is_ok(), is_accepted, "{scheme}");
+        }
         for refused in [
             &[("host", "localhost")][..],
             &[

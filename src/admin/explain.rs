@@ -1,4 +1,4 @@
-//! `POST /v1/explain`: how this gateway would answer a request now. Takes, fetches and records nothing.
+//! `POST /v1/requests/explain`: how this gateway would answer a request now. Takes, fetches and records nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::gateway::{ExplainedKey, Gateway, Peer};
 use crate::registry::Registrar;
 use scoregate_base::clock::Wall;
-use scoregate_base::json;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{StoredApplication, StoredKey};
 
@@ -53,9 +52,8 @@ pub struct ExplainBody {
 pub(super) async fn explain(
     gateway: &Gateway,
     registrar: &Registrar,
-    body: &[u8],
+    body: ExplainBody,
 ) -> CommandResult {
-    let body: ExplainBody = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
     let head = body.head()?;
     let StoredKey { digest, shown, .. } =
         body.stored_key(registrar, gateway.clock.now().wall).await?;
@@ -150,11 +148,10 @@ impl ExplainBody {
 
     /// Whether a key is meant. An imported key may be known by fewer characters than the operator has.
     fn fits(&self, key: &StoredKey) -> bool {
-        let is_meant = |prefix: &String| {
+        self.key.as_ref().is_none_or(|prefix: &String| {
             key.shown.starts_with(prefix)
                 || (!key.shown.is_empty() && prefix.starts_with(&key.shown))
-        };
-        self.key.as_ref().is_none_or(is_meant)
+        })
     }
 }
 

@@ -31,6 +31,12 @@ pub struct InheritedSockets {
     side: Option<TcpListener>,
 }
 
+/// Both ports, open.
+pub(super) struct OpenPorts {
+    pub(super) public: PublicPort,
+    pub(super) side: TcpListener,
+}
+
 impl InheritedSockets {
     /// The sockets of `LISTEN_FDS`. Empty if it is not set or meant for another process.
     pub fn inherited() -> anyhow::Result<Self> {
@@ -66,7 +72,7 @@ impl InheritedSockets {
     }
 
     /// Both ports: inherited, else bound as configured.
-    pub(super) async fn open(self, config: &Config) -> anyhow::Result<(PublicPort, TcpListener)> {
+    pub(super) async fn open(self, config: &Config) -> anyhow::Result<OpenPorts> {
         let public = match self.public {
             Some(socket) => PublicPort::inherited(socket),
             None => server::bind(config.listen).await,
@@ -76,7 +82,7 @@ impl InheritedSockets {
         let side = self.side.map_or_else(|| listen(config.admin_listen), Ok);
         let side = side
             .with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
-        Ok((public, side))
+        Ok(OpenPorts { public, side })
     }
 }
 

@@ -246,8 +246,9 @@ async fn usable_copy(local: &Arc<LocalFile>) -> anyhow::Result<Option<CopiedRead
 async fn open_local(data_dir: &Path) -> anyhow::Result<Arc<LocalFile>> {
     let directory = data_dir.to_owned();
     let opened = tokio::task::spawn_blocking(move || LocalFile::open(&directory)).await?;
-    let name = || data_dir.join(LocalFile::NAME).display().to_string();
-    Ok(Arc::new(opened.with_context(name)?))
+    Ok(Arc::new(opened.with_context(|| {
+        data_dir.join(LocalFile::NAME).display().to_string()
+    })?))
 }
 
 /// The database with its TLS files.

@@ -33,13 +33,12 @@ impl Supervisor {
         let every = sd_notify::watchdog_enabled()
             .filter(|limit| !limit.is_zero())
             .map(|limit| limit / 2);
-        let serve = move || {
-            serve(&notifications, &heartbeat, every);
-            drop::<Sender<()>>(done);
-        };
         let thread = std::thread::Builder::new()
             .name("supervisor".into())
-            .spawn(serve);
+            .spawn(move || {
+                serve(&notifications, &heartbeat, every);
+                drop::<Sender<()>>(done);
+            });
         thread.context("the thread that notifies the service manager cannot be started")?;
         Ok(Self { stages, ended })
     }

@@ -20,8 +20,8 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {
         return Ok(printer::data(&sample()));
     }
-    let no_file = || CommandError::Input("set the configuration file with --config".into());
-    let path = config.ok_or_else(no_file)?;
+    let path = config
+        .ok_or_else(|| CommandError::Input("set the configuration file with --config".into()))?;
     let mut values = read_file(path);
     // `serve` uses the environment too.
     values.overlay(read_environment(environment()));

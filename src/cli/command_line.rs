@@ -6,8 +6,11 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use rustix::fs::Mode;
 
+use crate::admin::{AccountsCommand, CacheCommand, StatusCommand};
+
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
+use super::group_args::GroupArgs;
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
@@ -77,7 +80,7 @@ enum CliCommand {
     Keys(keys::KeysArgs),
     /// List, suspend and delete the accounts of owners who signed up.
     #[command(after_help = accounts::AFTER_HELP)]
-    Accounts(accounts::AccountsArgs),
+    Accounts(GroupArgs<AccountsCommand>),
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
@@ -86,7 +89,7 @@ enum CliCommand {
     Suspects(suspects::SuspectsArgs),
     /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
-    Status(status::StatusArgs),
+    Status(GroupArgs<StatusCommand>),
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
@@ -95,8 +98,8 @@ enum CliCommand {
     Scoring(scoring::ScoringArgs),
     /// List and purge the cached documents of a running server.
     #[command(after_help = cache::AFTER_HELP)]
-    Cache(cache::CacheArgs),
-    /// Explain the answer to a request: the state, each decision, and the cost.
+    Cache(GroupArgs<CacheCommand>),
+    /// Explain how a request is decided: the state, each decision, and the answer with its cost.
     #[command(after_help = explain::AFTER_HELP)]
     Explain(explain::ExplainArgs),
     /// Reload the settings and certificates of a running server.
@@ -188,8 +191,8 @@ impl CliCommand {
 /// The pages are for every user.
 fn write_man_pages(to: &Path, umask: Mode) -> CommandOutcome {
     rustix::process::umask(umask);
-    let failed = |error| CommandError::Input(format!("{}: {error}", to.display()));
-    clap_mangen::generate_to(Cli::command(), to).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), to)
+        .map_err(|error| CommandError::Input(format!("{}: {error}", to.display())))?;
     Ok(Exit::Done)
 }
 

@@ -33,9 +33,9 @@ impl OutputFile {
         }
         let reserved = ReservedName((!force).then(|| path.to_owned()));
         let suffix = format!(".{}.part", std::process::id());
-        let failed =
-            |error| CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"));
-        let replacement = FileReplacement::begin(path, &suffix).map_err(failed)?;
+        let replacement = FileReplacement::begin(path, &suffix).map_err(|error| {
+            CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"))
+        })?;
         Ok(Self {
             replacement,
             reserved,

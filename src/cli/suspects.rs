@@ -49,11 +49,7 @@ pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
         }
     };
     let response = perform_once(&config, AdminCommand::Suspects(command))?;
-    Ok(if args.json {
-        printer::json(&response)
-    } else {
-        show(response)
-    })
+    Ok(printer::answer(response, args.json, show))
 }
 
 /// A number of days, such as `7d`.

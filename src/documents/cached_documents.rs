@@ -44,7 +44,7 @@ pub(in crate::documents) struct Confirmation {
     pub(in crate::documents) stated_at: Option<Wall>,
 }
 
-/// A stored document, for the operator. The names of the fields are the names in `GET /v1/cache`.
+/// A stored document, for the operator. The fields' names are those of `GET /v1/cache/list`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedDocument {
     /// Its address, such as `/api/v1/models`.

@@ -112,7 +112,7 @@ impl DiskMirror {
     fn report(&self, was_failing: &mut bool, failed: Vec<MirrorError>) {
         let failed_before = std::mem::replace(was_failing, !failed.is_empty());
         for error in failed {
-            self.instruments.mirror_failed();
+            self.instruments.mirror_failures.increment(1);
             let is_damage = matches!(error, MirrorError::Damaged { .. });
             if is_damage || !failed_before {
                 tracing::warn!(%error, "disk mirror failed");

@@ -112,7 +112,7 @@ impl FetchWorker {
             .await
             .is_err()
         {
-            self.instruments.panicked();
+            self.instruments.panics.increment(1);
             tracing::error!(document = %key, "a fetch panicked");
             let failure = UpstreamFailure::Invalid("reading it panicked".into());
             let now = self.clock.now();

@@ -319,7 +319,7 @@ impl Fetcher {
             return;
         }
         self.documents.schedule().record_refresh(at);
-        self.instruments.refreshed();
+        self.instruments.refreshes.increment(1);
         // A model may be new, and a failure may be over.
         self.worker.negative().remove(|_| true);
     }

@@ -140,7 +140,7 @@ impl FleetDocuments {
             .attempt(self.try_turn(name, need, known))
             .await
             .unwrap_or(FleetTurn::Alone);
-        self.instruments.shared_fetch(match turn {
+        self.instruments.shared_fetches.count(match turn {
             FleetTurn::Taken(_) => SharedFetchEnd::Taken,
             FleetTurn::Claimed(_) => SharedFetchEnd::Claimed,
             FleetTurn::Failed => SharedFetchEnd::Failed,
@@ -273,7 +273,9 @@ impl FleetDocuments {
             .attempt(self.fetches.shared.publish(name, publication))
             .await?;
         if !is_published {
-            self.instruments.shared_fetch(SharedFetchEnd::Rejected);
+            self.instruments
+                .shared_fetches
+                .count(SharedFetchEnd::Rejected);
         }
         is_published.then_some(PublishedVersion { number, confirmed })
     }

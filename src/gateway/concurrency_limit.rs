@@ -80,7 +80,7 @@ impl ConcurrencyLimit {
             return Ok(ConcurrencySlot { _permit: permit });
         }
         self.queue(pool, slots, clock).await.ok_or_else(|| {
-            self.instruments.overloaded(pool);
+            self.instruments.overloaded.count(pool);
             tracing::warn!(
                 pool = pool.word(),
                 slots = slots.size,
@@ -112,7 +112,7 @@ impl ConcurrencyLimit {
         // The request is refused immediately if the queue is full: it would not get a slot in time, and has cost
         // nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
-        self.instruments.queued(pool);
+        self.instruments.queued.count(pool);
         let permit = clock
             .within(self.queue_timeout, slots.permits.acquire())
             .await

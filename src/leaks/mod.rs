@@ -9,6 +9,6 @@ mod published_keys;
 mod report_slots;
 mod scan_report;
 
-pub use leak_config::{LeakConfig, SignerSource};
+pub use leak_config::{LeakConfig, SignerSource, follow_address};
 pub use leak_receiver::LeakReceiver;
 pub use published_keys::{BadPublishedKeys, PublishedKeys};

@@ -73,8 +73,12 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
     if !is_usable(&recipient) {
         return Err(InvalidMail::Recipient);
     }
-    let is_part = |byte: u8| byte.is_ascii_graphic() && !b"<>()\\,;:\"[]".contains(&byte);
-    if mail.message_id.is_empty() || !mail.message_id.bytes().all(is_part) {
+    if mail.message_id.is_empty()
+        || !mail
+            .message_id
+            .bytes()
+            .all(|byte: u8| byte.is_ascii_graphic() && !b"<>()\\,;:\"[]".contains(&byte))
+    {
         return Err(InvalidMail::MessageId);
     }
     let name = HeaderName::new_from_ascii_str("Auto-Submitted");

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_mail_is_removed_once_sent_or_refused_and_retried_otherwise() {
-        let refused = Err(MailFailure::Invalid(InvalidMail::Recipient));
+        let refused = Err(MailFailure::from(InvalidMail::Recipient));
         for (attempted, result_word) in [(Ok(()), MailResult::Sent), (refused, MailResult::Refused)]
         {
             assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
             );
             assert_eq!(result(&attempted), result_word);
         }
-        let lost = Err(MailFailure::NoReply(SmtpStep::Content));
+        let lost = Err(MailFailure::from_timeout(SmtpStep::Content));
         let next = recorded(&claimed(3), &lost, NOW);
         assert_eq!(
             (next.message_id.as_str(), next.attempt),

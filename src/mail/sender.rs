@@ -209,17 +209,16 @@ impl MailSender {
 
     /// The answer of the store. A failure is logged when it begins.
     async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
-        let late = |_| {
-            Err(StoreError::Unavailable {
-                doing: WORK,
-                reason: "no answer in time".into(),
-            })
-        };
         let asking = async {
             self.clock
                 .within(STORE_TIMEOUT, asking)
                 .await
-                .unwrap_or_else(late)
+                .unwrap_or_else(|_| {
+                    Err(StoreError::Unavailable {
+                        doing: WORK,
+                        reason: "no answer in time".into(),
+                    })
+                })
         };
         let answer = self
             .instruments

@@ -31,11 +31,12 @@ impl MailTransport {
                 TransportKind::Smtp(Box::new(client))
             }
             MailDelivery::Directory { path, print } => {
-                let failed = |error| UnusableTransport::Directory {
-                    path: path.clone(),
-                    error,
-                };
-                TransportKind::Directory(MailDirectory::open(path, *print).map_err(failed)?)
+                TransportKind::Directory(MailDirectory::open(path, *print).map_err(|error| {
+                    UnusableTransport::Directory {
+                        path: path.clone(),
+                        error,
+                    }
+                })?)
             }
         }))
     }

@@ -108,17 +108,7 @@ impl Certificates {
             }))
     }
 
-    /// Identifies the current contents of the files. `None` if one cannot be read.
-    pub fn fingerprint_of(files: &[CertificateFiles]) -> Option<[u8; 32]> {
-        let mut digest = Sha256::new();
-        for one in files {
-            digest.update(std::fs::read(&one.certificate).ok()?);
-            digest.update(std::fs::read(&one.key).ok()?);
-        }
-        Some(digest.finalize().into())
-    }
-
-    /// The certificate for a name: an exact match, a wildcard, or the default.
+    /// The certificate for a name: an exact one, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
             let domain = || {
@@ -155,43 +145,20 @@ fn load(
         (Ok(chain), Ok(key)) => (chain, key),
         (chain, key) => return Err([chain.err(), key.err()].into_iter().flatten().collect()),
     };
-    let certificate_error = |reason: String| vec![files.bad(&files.certificate, reason)];
-    let leaf = chain
-        .first()
-        .ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
-    let parsed = Certificate::from_der(leaf).map_err(|error| {
-        certificate_error(format!("its first certificate cannot be read: {error}"))
-    })?;
-    let instant = |time: Time| Wall::from_seconds(time.to_unix_duration().as_secs());
-    let validity = parsed.tbs_certificate.validity;
-    let valid_from = instant(validity.not_before);
-    let expires_at = instant(validity.not_after);
-    if expires_at <= now {
-        return Err(certificate_error(format!(
-            "it expired at {}; install a new one",
-            expires_at.rfc3339()
-        )));
-    }
-    if valid_from > now {
-        return Err(certificate_error(format!(
-            "it is valid from {} on; check the clock, or install another",
-            valid_from.rfc3339()
-        )));
-    }
+    let bad_certificate = |reason| vec![files.bad(&files.certificate, reason)];
+    let parsed = parsed(&chain).map_err(bad_certificate)?;
+    let expires_at = expiry(&parsed, now).map_err(bad_certificate)?;
     let names = names(&parsed);
     if names.is_empty() {
-        return Err(certificate_error(
-            "it contains no DNS name and no IP address (subjectAltName): clients would reject it"
-                .into(),
-        ));
+        let reason =
+            "it contains no DNS name and no IP address (subjectAltName): clients would reject it";
+        return Err(bad_certificate(reason.into()));
     }
-    let certified =
-        CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
-            vec![files.bad(
-                &files.key,
-                format!("it does not match {}: {error}", files.certificate.display()),
-            )]
-        })?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    let certified = certified.map_err(|error| {
+        let shown = files.certificate.display();
+        vec![files.bad(&files.key, format!("it does not match {shown}: {error}"))]
+    })?;
     Ok(LoadedCertificate {
         certified: Arc::new(certified),
         names,
@@ -199,8 +166,37 @@ fn load(
     })
 }
 
-/// Its names, in lower case. Addresses are included, although clients never send them as a name, because a certificate
-/// may be for addresses only.
+/// The first certificate of a chain, or what is wrong with it.
+fn parsed(chain: &[CertificateDer<'_>]) -> Result<Certificate, String> {
+    let leaf = chain.first().ok_or("the file contains no certificate")?;
+    Certificate::from_der(leaf)
+        .map_err(|error| format!("its first certificate cannot be read: {error}"))
+}
+
+/// When a certificate expires, or why it is not valid now.
+fn expiry(certificate: &Certificate, now: Wall) -> Result<Wall, String> {
+    let validity = &certificate.tbs_certificate.validity;
+    let valid_from = instant(validity.not_before);
+    let expires_at = instant(validity.not_after);
+    if expires_at <= now {
+        let at = expires_at.rfc3339();
+        return Err(format!("it expired at {at}; install a new one"));
+    }
+    if valid_from > now {
+        let from = valid_from.rfc3339();
+        return Err(format!(
+            "it is valid from {from} on; check the clock, or install another"
+        ));
+    }
+    Ok(expires_at)
+}
+
+fn instant(time: Time) -> Wall {
+    Wall::from_seconds(time.to_unix_duration().as_secs())
+}
+
+/// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
+/// addresses only.
 fn names(certificate: &Certificate) -> Vec<String> {
     let alternatives = certificate
         .tbs_certificate

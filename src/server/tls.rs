@@ -80,9 +80,11 @@ impl TlsTermination {
         })
     }
 
-    /// Replaces the certificates for new connections.
-    pub fn renew(&self, certificates: Certificates) {
-        self.current.0.store(Arc::new(certificates));
+    /// Replaces the certificates for new connections. Returns whether they are others.
+    pub fn renew(&self, certificates: Certificates) -> bool {
+        let fingerprint = certificates.fingerprint;
+        let before = self.current.0.swap(Arc::new(certificates));
+        before.fingerprint != fingerprint
     }
 
     /// The current certificates.

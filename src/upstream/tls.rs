@@ -158,19 +158,6 @@ impl BackendTlsSettings {
             client_expires_at,
         })
     }
-
-    /// Identifies the current contents of the files. `None` if one cannot be read.
-    pub fn fingerprint(&self) -> Option<[u8; 32]> {
-        let client = self
-            .client_certificate
-            .iter()
-            .flat_map(|files| [&files.certificate, &files.key]);
-        let mut digest = Sha256::new();
-        for path in self.ca_file.iter().chain(client) {
-            digest.update(zeroize::Zeroizing::new(std::fs::read(path).ok()?));
-        }
-        Some(digest.finalize().into())
-    }
 }
 
 impl TimeProvider for CertificateTime {

@@ -11,7 +11,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError};
 
 use super::requests_view::ApplicationRequestsView;
-use super::views::{FleetUsageView, NodesRead, NodesView};
+use super::views::{FleetUsageView, NodesRead};
 
 /// Reads what gateways reported.
 pub struct FleetReports {
@@ -67,8 +67,8 @@ impl FleetReports {
     }
 
     /// The gateways that use the store.
-    pub(in crate::admin) async fn nodes(&self) -> CommandResult<NodesView> {
-        Ok(NodesView::from(&self.read_nodes().await?))
+    pub(in crate::admin) async fn nodes(&self) -> CommandResult {
+        Ok(self.read_nodes().await?.view())
     }
 
     /// The applications with the highest usage of a day, by default today.

@@ -12,7 +12,7 @@ use crate::admin::administration::Administration;
 use crate::admin::command_problem::CommandResult;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::Suspicion;
-use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, number_value};
 use scoregate_store::NewMail;
 
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
@@ -87,10 +87,6 @@ impl DailySuspects {
     }
 
     /// Sets the metric to the numbers of applications.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     fn count(&self, suspects: &[SuspectView]) {
         for suspicion in Suspicion::ALL {
             let found = suspects
@@ -99,7 +95,7 @@ impl DailySuspects {
             let applications: BTreeSet<&str> =
                 found.map(|suspect| suspect.application.as_str()).collect();
             if let Some(gauge) = self.applications.of(suspicion) {
-                gauge.set(applications.len() as f64);
+                gauge.set(number_value(applications.len() as u64));
             }
         }
     }

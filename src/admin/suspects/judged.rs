@@ -284,12 +284,6 @@ impl FleetReports {
 
 impl SuspectView {
     fn new(finding: &Finding, names: &HashMap<ApplicationId, String>) -> Self {
-        let figure = |figure: &Figure| FigureView {
-            name: figure.kind.name().into(),
-            value: figure.value,
-            threshold: figure.threshold,
-            median: figure.median,
-        };
         Self {
             application: finding.application.to_string(),
             name: names.get(&finding.application).cloned().unwrap_or_default(),
@@ -298,7 +292,16 @@ impl SuspectView {
             rule: finding.rule.word().into(),
             sentence: finding.sentence(),
             others: finding.others.iter().map(ToString::to_string).collect(),
-            figures: finding.figures.iter().map(figure).collect(),
+            figures: finding
+                .figures
+                .iter()
+                .map(|figure: &Figure| FigureView {
+                    name: figure.kind.name().into(),
+                    value: figure.value,
+                    threshold: figure.threshold,
+                    median: figure.median,
+                })
+                .collect(),
             days: finding.days,
             of_days: finding.of_days,
         }
@@ -307,13 +310,6 @@ impl SuspectView {
 
 impl From<&DayRecord> for EvidenceDayView {
     fn from(DayRecord { day, evidence, .. }: &DayRecord) -> Self {
-        let hour = |hour: &HourSummary| EvidenceHourView {
-            requests: hour.requests(),
-            models: evidence.share_of_hour(hour),
-            networks: hour.networks,
-            products: hour.agents,
-            first_minute: hour.first_minute(),
-        };
         Self {
             day: day.to_string(),
             delivered: evidence.counts.delivered,
@@ -325,7 +321,17 @@ impl From<&DayRecord> for EvidenceDayView {
             networks: evidence.networks.distinct(),
             products: evidence.agents.distinct(),
             concurrent_networks: evidence.concurrent,
-            hours: evidence.hours.iter().map(hour).collect(),
+            hours: evidence
+                .hours
+                .iter()
+                .map(|hour: &HourSummary| EvidenceHourView {
+                    requests: hour.requests(),
+                    models: evidence.share_of_hour(hour),
+                    networks: hour.networks,
+                    products: hour.agents,
+                    first_minute: hour.first_minute(),
+                })
+                .collect(),
         }
     }
 }

@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::net::UnixStream;
 
-use crate::admin::USAGE;
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
@@ -104,7 +103,9 @@ impl PolledServer {
     async fn sample(&self) -> CommandOutcome<ServerSample> {
         let metrics = self.get("/metrics".into()).await?;
         let at = self.clock.now();
-        let usage = self.get(format!("{USAGE}?most={SAMPLE_LIMIT}")).await?;
+        let usage = self
+            .get(format!("/v1/usage/top?most={SAMPLE_LIMIT}"))
+            .await?;
         Ok(ServerSample {
             at,
             metrics: ScrapedMetrics::read(&metrics),

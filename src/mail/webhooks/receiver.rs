@@ -95,9 +95,8 @@ impl WebhookUrl {
 impl Receiver {
     /// The account whose owner chose the URL, or the operator.
     pub(super) fn owner(&self) -> String {
-        let of_operator = || OPERATOR.to_owned();
         let webhook = self.webhook.as_ref();
-        webhook.map_or_else(of_operator, |webhook| webhook.owner.to_string())
+        webhook.map_or_else(|| OPERATOR.to_owned(), |webhook| webhook.owner.to_string())
     }
 
     pub(super) fn host(&self) -> &str {

@@ -29,7 +29,7 @@ async fn request_side(world: &World, target: &str) -> Response {
 }
 
 async fn usage(world: &World) -> Value {
-    let response = request_side(world, "/v1/usage").await;
+    let response = request_side(world, "/v1/usage/top").await;
     assert_eq!(response.status, 200);
     response.json()
 }
@@ -82,7 +82,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
     });
     assert_eq!(one["requests"], counted);
-    let whole = request_side(&world, &format!("/v1/usage/{}", customer.id))
+    let whole = request_side(&world, &format!("/v1/usage/show?id={}", customer.id))
         .await
         .json();
     assert_eq!(&whole, one);
@@ -100,7 +100,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
     // Applications without requests are not in the list, but can be queried.
-    let none = request_side(&world, &format!("/v1/usage/{}", idle.id))
+    let none = request_side(&world, &format!("/v1/usage/show?id={}", idle.id))
         .await
         .json();
     assert_eq!(
@@ -169,14 +169,17 @@ async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
 #[tokio::test]
 async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
     let world = watched().await;
-    assert_eq!(world.side("GET", "/v1/usage", "", &[]).await.status, 401);
+    assert_eq!(
+        world.side("GET", "/v1/usage/top", "", &[]).await.status,
+        401
+    );
     for (target, status) in [
-        ("/v1/usage?most=0", 400),
-        ("/v1/usage?most=1025", 400),
-        ("/v1/usage?least=1", 400),
-        ("/v1/usage?most=1", 200),
-        ("/v1/usage/app_0123", 400),
-        ("/v1/usage/app_00000000000", 404),
+        ("/v1/usage/top?most=0", 400),
+        ("/v1/usage/top?most=1025", 400),
+        ("/v1/usage/top?least=1", 400),
+        ("/v1/usage/top?most=1", 200),
+        ("/v1/usage/show?id=app_0123", 400),
+        ("/v1/usage/show?id=app_00000000000", 404),
         ("/v1/usages", 404),
     ] {
         assert_eq!(
@@ -192,7 +195,7 @@ async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
         .revoke("test", ended.id, None)
         .await
         .unwrap();
-    let response = request_side(&world, &format!("/v1/usage/{}", ended.id)).await;
+    let response = request_side(&world, &format!("/v1/usage/show?id={}", ended.id)).await;
     assert_eq!(response.status, 200, "its usage is kept for a while");
 }
 

@@ -16,7 +16,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
-pub use super::event_limits::RunningTime;
 use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, metric_label};
@@ -62,10 +61,10 @@ pub const LEVELS: &str =
 
 /// Starts writing events and panics to standard error. Called once by the program; tests have no log. Fails if its
 /// threads cannot be started.
-pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
+pub fn start(config: &LogConfig) -> std::io::Result<()> {
     let writer = LineWriter::start("event-log", QUEUE, std::io::stderr())?;
-    let (limits, has_dropped) = EventLimits::new(now);
-    limits.report_from_a_thread(has_dropped)?;
+    let limits = EventLimits::default();
+    limits.report_from_a_thread()?;
     let (filter, handle) = reload::Layer::new(filter(&config.level));
     let to = writer.clone();
     let lines = fmt::layer()
@@ -143,7 +142,7 @@ pub fn write_line(line: &str) -> bool {
 /// Writes queued lines and reports dropped events; waits for at most `timeout`. Blocks.
 pub fn finish(timeout: Duration) {
     if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
-        limits.finish();
+        limits.report();
         writer.finish(timeout);
     }
 }
