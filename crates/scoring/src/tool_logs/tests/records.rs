@@ -30,7 +30,7 @@ fn mapping_of_the_page(number: usize, model: &str) -> LogMapping {
 
 fn trials(read: &[Result<MappedRuns, LogProblem>]) -> Vec<Value> {
     let runs = read.iter().flat_map(|runs| &runs.as_ref().unwrap().runs);
-    let runs = runs.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let runs = runs.map(|run| serde_json::to_value(run).unwrap());
     runs.flat_map(|run| run["trials"].as_array().unwrap().clone())
         .collect()
 }
@@ -117,7 +117,7 @@ fn rows_of_csv_are_samples_of_their_model_and_task() {
     let rows = "who,what,at,score,error,usd\nm,t,2026-11-24T12:00:00Z,0.5,,0.25\nm,t,2026-11-24 11:00:00,,Rate Limit,\nm,t,2026-11-24T13:00:00Z,True,,\n";
     let runs = read_text(EvaluationTool::Csv, mapping, rows).unwrap();
     assert_eq!(runs.time, "2026-11-24T11:00:00Z", "the earliest, in UTC");
-    let run: Value = serde_json::from_str(&runs.runs[0]).unwrap();
+    let run = serde_json::to_value(&runs.runs[0]).unwrap();
     let expected = r#"[{"scores":{"spec":0.5},"cost":0.25},{"failure":{"reason":"throttled"}},{"scores":{"spec":1.0}}]"#;
     assert_eq!(
         run["trials"],
@@ -149,10 +149,7 @@ fn records_that_are_appended_or_whose_scores_change_keep_the_id_of_their_evaluat
         let runs = read_text(EvaluationTool::Jsonl, mapping, records)
             .unwrap()
             .runs;
-        (
-            serde_json::from_str::<Value>(&runs[0]).unwrap()["id"].clone(),
-            runs,
-        )
+        (serde_json::to_value(&runs[0]).unwrap()["id"].clone(), runs)
     };
     let record = |score: &str| {
         format!("{{\"at\": \"2026-11-24T12:00:00Z\", \"failed\": false, \"score\": {score}}}\n")
@@ -202,8 +199,6 @@ fn every_error_of_records_names_the_record_and_the_remedy() {
         let found = read_text(EvaluationTool::Jsonl, fields, text).unwrap_err();
         assert!(found.contains(problem), "{text}: {found}");
     }
-    let long = read_text(EvaluationTool::Jsonl, fields, &" ".repeat(16 << 20)).unwrap_err();
-    assert_eq!(long, "record 1: is longer than 16 MiB");
     let unmapped = LogMapping::parse("").unwrap();
     let read = read_log(
         EvaluationTool::Csv,
