@@ -9,9 +9,6 @@ use scoregate_base::words;
 
 use super::score::LoggedScore;
 
-/// Maximum number of samples of an evaluation, so that a broken file cannot exhaust the memory.
-pub(super) const MOST_SAMPLES: usize = 1_000_000;
-
 /// The samples of one task, evaluated on one model.
 #[derive(Debug)]
 pub(super) struct Evaluation {
