@@ -1,4 +1,4 @@
-//! Records of other tools, by the mappings in `docs/scoring.md`.
+//! Records of other tools.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -7,25 +7,13 @@ use crate::tool_logs::*;
 
 use super::golden_files::golden_file;
 
-const PAGE: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/scoring.md"
-));
-
-/// A mapping of the page with a model.
-fn mapping_of_the_page(number: usize, model: &str) -> LogMapping {
-    let section = PAGE.split("### Records of any tool").nth(1).unwrap();
-    let block = section
-        .split("```toml\n")
-        .nth(number)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+/// A golden mapping with a model.
+fn mapping_with_model(name: &str, model: &str) -> LogMapping {
+    let text = std::fs::read_to_string(golden_file(name)).unwrap();
     let model = format!(
         "[models.{model:?}]\nid = \"atlas-4\"\nname = \"Atlas 4\"\nprovider = \"meridian\"\n"
     );
-    LogMapping::parse(&format!("{block}{model}")).unwrap()
+    LogMapping::parse(&format!("{text}{model}")).unwrap()
 }
 
 fn trials(read: &[Result<MappedRuns, LogProblem>]) -> Vec<Value> {
@@ -47,28 +35,14 @@ fn read_text(tool: EvaluationTool, mapping: &str, text: &str) -> Result<MappedRu
 }
 
 #[test]
-fn logs_of_openai_evals_are_read_by_the_mapping_of_the_page() {
+fn logs_of_openai_evals_are_read_by_their_mapping() {
     let path = golden_file("records/openai-evals.jsonl");
-    let mapping = mapping_of_the_page(1, "meridian/atlas-4");
-    let read = read_log(EvaluationTool::Jsonl, &path, &mapping);
-    let problem = read[0].as_ref().unwrap_err().to_string();
-    assert!(problem.contains("[tasks.\"capitals.dev.v0\"]"), "{problem}");
-    let page = PAGE.replace("test-match.s1.simple-v0", "capitals.dev.v0");
-    let block = page
-        .split("### Records of any tool")
-        .nth(1)
-        .unwrap()
-        .split("```toml\n")
-        .nth(1)
-        .unwrap();
-    let model = "[models.\"meridian/atlas-4\"]\nname = \"Atlas 4\"\nprovider = \"meridian\"\n";
-    let mapping =
-        LogMapping::parse(&format!("{}{model}", block.split("```").next().unwrap())).unwrap();
+    let mapping = mapping_with_model("openai-evals.toml", "meridian/atlas-4");
     let read = read_log(EvaluationTool::Jsonl, &path, &mapping);
     let runs = read[0].as_ref().unwrap();
     assert_eq!(
         (runs.time.as_str(), runs.model_id.as_str(), read.len()),
-        ("2026-11-24T12:00:00.904Z", "meridian--atlas-4", 1)
+        ("2026-11-24T12:00:00.904Z", "atlas-4", 1)
     );
     let correct: Vec<Value> = trials(&read)
         .iter()
@@ -78,12 +52,12 @@ fn logs_of_openai_evals_are_read_by_the_mapping_of_the_page() {
 }
 
 #[test]
-fn output_of_promptfoo_is_read_by_the_mapping_of_the_page() {
+fn output_of_promptfoo_is_read_by_its_mapping() {
     let path = golden_file("records/promptfoo-2026-11-27T215414.jsonl");
     let read = read_log(
         EvaluationTool::Jsonl,
         &path,
-        &mapping_of_the_page(2, "meridian/atlas-4"),
+        &mapping_with_model("promptfoo.toml", "meridian/atlas-4"),
     );
     assert_eq!(
         (read.len(), read[0].as_ref().unwrap().time.as_str()),
