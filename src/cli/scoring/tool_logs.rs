@@ -62,6 +62,7 @@ pub(super) struct ToolLogCounts {
     scored: u64,
     failed: BTreeMap<&'static str, u64>,
     invalidated: u64,
+    limited: u64,
     problems: BTreeMap<&'static str, u64>,
     pub(super) messages: EqualMessages,
 }
@@ -203,7 +204,7 @@ fn entry(file: &str, runs: &Result<MappedRuns, LogProblem>) -> Value {
             "file": file, "verdict": "importable", "task": runs.task, "model": runs.model,
             "modelId": runs.model_id, "suite": runs.suite, "axes": runs.axes, "time": runs.time,
             "scored": runs.scored, "failed": runs.failed, "invalidated": runs.invalidated,
-            "absent": runs.absent, "runs": runs.runs,
+            "limited": runs.limited, "absent": runs.absent, "runs": runs.runs,
         }),
         Err(problem) => json!({
             "file": file, "verdict": problem.verdict, "place": problem.place,
@@ -221,6 +222,7 @@ impl ToolLogCounts {
                 self.runs += runs.runs.len() as u64;
                 self.scored += runs.scored;
                 self.invalidated += runs.invalidated;
+                self.limited += runs.limited;
                 for (failure, count) in &runs.failed {
                     *self.failed.entry(failure.word()).or_default() += count;
                 }
@@ -264,6 +266,12 @@ impl ToolLogCounts {
                 self.invalidated
             ));
         }
+        if self.limited > 0 {
+            parts.push(format!(
+                "samples stopped by a limit: {} (counted by their scores)",
+                self.limited
+            ));
+        }
         parts.extend(
             self.problems
                 .iter()
@@ -274,6 +282,6 @@ impl ToolLogCounts {
 
     pub(super) fn json(&self) -> Value {
         json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
-            "invalidated": self.invalidated, "problems": self.problems})
+            "invalidated": self.invalidated, "limited": self.limited, "problems": self.problems})
     }
 }

@@ -43,6 +43,8 @@ pub struct MappedRuns {
     pub failed: BTreeMap<RunFailure, u64>,
     /// Samples that were declared invalid, and are left out.
     pub invalidated: u64,
+    /// Trials of samples that the tool stopped at a limit. They count by their scores.
+    pub limited: u64,
     /// Measurements that the tool or the mapping does not have, for all trials.
     pub absent: Vec<&'static str>,
 }
@@ -65,6 +67,7 @@ pub(super) fn convert(
         scored: 0,
         failed: BTreeMap::new(),
         invalidated: 0,
+        limited: 0,
         absent: Vec::new(),
     };
     let trials = converted.trials(evaluation, task, model)?;
@@ -112,6 +115,7 @@ impl MappedRuns {
                 }
                 Err(problem) => problems.push(format!("{}: {problem}", sample.name)),
             }
+            self.limited += u64::from(sample.is_limited);
         }
         if !problems.is_empty() {
             return Err(invalid_samples(evaluation, &problems));

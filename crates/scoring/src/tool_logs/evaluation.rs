@@ -31,6 +31,8 @@ pub(super) struct EvaluatedSample {
     pub(super) outcome: SampleOutcome,
     pub(super) latency_ms: Option<f64>,
     pub(super) usage: Option<TokenUsage>,
+    /// Whether the tool stopped it at a limit of time, tokens or messages. It counts by its outcome.
+    pub(super) is_limited: bool,
 }
 
 /// How a sample ended.

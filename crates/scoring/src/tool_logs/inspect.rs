@@ -72,6 +72,7 @@ struct InspectSample {
     total_time: Option<f64>,
     working_time: Option<f64>,
     invalidation: Option<IgnoredAny>,
+    limit: Option<IgnoredAny>,
     error: Option<LoggedException>,
 }
 
@@ -260,6 +261,7 @@ impl InspectSample {
             outcome,
             latency_ms: seconds.map(|seconds| (seconds * 1_000.0).round()),
             usage,
+            is_limited: self.limit.is_some(),
         }
     }
 }

@@ -264,6 +264,7 @@ fn evaluated(doc_id: u64, metrics: BTreeMap<String, LoggedScore>) -> EvaluatedSa
         outcome: SampleOutcome::Scored(scores),
         latency_ms: None,
         usage: None,
+        is_limited: false,
     }
 }
 

@@ -191,6 +191,7 @@ impl RecordReader<'_> {
             outcome,
             latency_ms: measured(record, self.fields.latency_ms.as_deref())?,
             usage,
+            is_limited: false,
         })
     }
 

@@ -86,6 +86,17 @@ fn a_made_up_log_is_read() {
 }
 
 #[test]
+fn a_sample_that_was_stopped_by_a_limit_counts_by_its_score_and_is_reported() {
+    let limit = r#""id":2,"limit":{"type":"token","limit":1000.0}"#;
+    let runs = read_with(WrittenMember::stored(
+        "samples/2_epoch_1.json",
+        SAMPLE.replace("\"id\":1", limit),
+    ));
+    let runs = runs.unwrap();
+    assert_eq!((runs.scored, runs.limited), (2, 1));
+}
+
+#[test]
 fn zstandard_frames_that_follow_each_other_are_one_member() {
     let content = SAMPLE.replace("\"id\":1", "\"id\":2");
     let mut raw = Vec::new();

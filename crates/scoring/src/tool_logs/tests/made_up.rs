@@ -20,6 +20,7 @@ fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
             outcome: SampleOutcome::Scored(BTreeMap::from([("acc".into(), score)])),
             latency_ms: None,
             usage: None,
+            is_limited: false,
         });
     Evaluation {
         identity: vec!["e".into()],
