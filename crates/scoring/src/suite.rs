@@ -46,8 +46,10 @@ impl Suite {
 
     /// Validates a name.
     pub fn new(name: &str) -> Option<Self> {
-        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_valid = (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_allowed);
+        let is_plain = name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        let is_valid = (1..=LONGEST).contains(&name.len()) && is_plain;
         is_valid.then(|| Self::literal(name.as_bytes()))
     }
 

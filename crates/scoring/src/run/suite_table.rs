@@ -146,18 +146,29 @@ impl SuiteEntry {
     }
 
     fn validate(&self, index: usize) -> Result<(), BadRun> {
-        let bad = |field: &str, problem: &str| {
-            Err(BadRun::new(format!("suite[{index}].{field}"), problem))
-        };
-        if !(self.weight.is_finite() && self.weight > 0.0) {
-            bad("weight", "write a number above 0")
-        } else if self.axes == AxisSet::default() {
-            bad("axes", "a suite needs at least one axis")
-        } else if self.feeds.is_empty() {
-            bad("feeds", "a suite needs at least one `sortBy` value")
-        } else {
-            Ok(())
+        let problems = [
+            (
+                "weight",
+                !(self.weight.is_finite() && self.weight > 0.0),
+                "write a number above 0",
+            ),
+            (
+                "axes",
+                self.axes == AxisSet::default(),
+                "a suite needs at least one axis",
+            ),
+            (
+                "feeds",
+                self.feeds.is_empty(),
+                "a suite needs at least one `sortBy` value",
+            ),
+        ];
+        for (field, is_wrong, problem) in problems {
+            if is_wrong {
+                return Err(BadRun::new(format!("suite[{index}].{field}"), problem));
+            }
         }
+        Ok(())
     }
 }
 

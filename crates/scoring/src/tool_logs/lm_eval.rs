@@ -78,12 +78,8 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
         Ok(log) => log,
         Err(problem) => return vec![Err(problem)],
     };
-    let evaluation = |task: &String| {
-        let ((mapped, _), samples) =
-            both(mapping.entries(task, &log.model), log.samples_path(task))?;
-        log.evaluation(task, mapped, &samples)
-    };
-    log.results.configs.keys().map(evaluation).collect()
+    let tasks = log.results.configs.keys();
+    tasks.map(|task| log.mapped(task, mapping)).collect()
 }
 
 impl<'a> LmLog<'a> {
@@ -123,6 +119,13 @@ impl<'a> LmLog<'a> {
             started,
             results,
         })
+    }
+
+    /// The evaluation of a task, if the mapping names it.
+    fn mapped(&self, task: &str, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
+        let entries = mapping.entries(task, &self.model);
+        let ((mapped, _), samples) = both(entries, self.samples_path(task))?;
+        self.evaluation(task, mapped, &samples)
     }
 
     fn evaluation(
@@ -193,11 +196,10 @@ impl<'a> LmLog<'a> {
             .higher_is_better
             .get(task)
             .and_then(Value::as_object);
-        let is_lower = |(_, is_higher): &(&String, &Value)| is_higher.as_bool() == Some(false);
         metrics
             .into_iter()
             .flatten()
-            .filter(is_lower)
+            .filter(|(_, is_higher)| is_higher.as_bool() == Some(false))
             .map(|(metric, _)| metric.clone())
             .collect()
     }

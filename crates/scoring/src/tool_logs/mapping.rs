@@ -218,11 +218,10 @@ impl TaskMapping {
 /// The id for a name such as `org/model`.
 fn safe_id(tool_name: &str) -> String {
     let name = tool_name.trim_start_matches(|first: char| !first.is_ascii_alphanumeric());
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    name.replace('/', "--")
-        .chars()
-        .map(|c| if is_allowed(c) { c } else { '_' })
-        .collect()
+    name.replace('/', "--").replace(
+        |c: char| !c.is_ascii_alphanumeric() && !"._:-".contains(c),
+        "_",
+    )
 }
 
 #[cfg(test)]
