@@ -53,7 +53,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     let text = read_text(file, MAX_BYTES)
         .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
     let table =
-        SuiteTable::read(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
+        SuiteTable::parse(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
     let is_new = place
         .open_or_create()?
         .set_suites(&table, Clock::system().now().wall)?;

@@ -128,7 +128,11 @@ impl Wall {
 
     /// Parses an RFC 3339 instant; `None` for anything else and for times before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        let at: jiff::Timestamp = text.trim().parse().ok()?;
+        let text = text.trim();
+        if has_offset_of_days(text) {
+            return None;
+        }
+        let at: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(at.as_nanosecond()).ok().map(Self)
     }
 
@@ -339,6 +343,15 @@ impl Serialize for Day {
     }
 }
 
+/// Whether the hours of an offset are 24 or more, which the calendar's library accepts and RFC 3339 does not.
+fn has_offset_of_days(text: &str) -> bool {
+    let Some((_, offset)) = text.rsplit_once(['+', '-']) else {
+        return false;
+    };
+    let is_offset = offset.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    is_offset && offset.get(..2).is_some_and(|hours| hours >= "24")
+}
+
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -374,6 +387,20 @@ mod tests {
             assert_eq!(Day::parse(text), None, "{text}");
         }
         assert_eq!(Day::from_number(u32::MAX).to_string(), "9999-12-31");
+    }
+
+    #[test]
+    fn an_offset_of_a_day_or_more_is_no_timestamp() {
+        for (text, is_valid) in [
+            ("2026-11-30T12:00:00+23:59", true),
+            ("2026-11-30T12:00:00-23:59", true),
+            ("2026-11-30T12:00:00Z", true),
+            ("2026-11-30T12:00:00+24:00", false),
+            ("2026-11-30T12:00:00-25:30", false),
+            ("2026-11-30T12:00:00+2400", false),
+        ] {
+            assert_eq!(Wall::parse_rfc3339(text).is_some(), is_valid, "{text}");
+        }
     }
 
     fn month(day: &str, anchor: u8) -> [String; 2] {
