@@ -2,36 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use super::day_ledger::{DayTotals, NodeTotals};
+use super::day_ledger::NodeTotals;
 
-/// The rows of a day.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LedgerRows {
-    pub(super) total: DayTotals,
-    pub(super) nodes: Vec<NodeTotals>,
-}
+/// Days of a month, so that schedules contain several months.
+pub(super) const MONTH: usize = 2;
 
 /// A ledger, which opens days and never returns to one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LedgerDays {
+pub(super) struct LedgerRows {
     pub(super) today: usize,
-    pub(super) days: BTreeMap<usize, LedgerRows>,
-}
-
-impl LedgerDays {
-    pub(super) fn rows(&self, day: usize) -> LedgerRows {
-        self.days.get(&day).cloned().unwrap_or_default()
-    }
+    /// Units granted and not returned, by day and by month.
+    pub(super) days: BTreeMap<usize, u64>,
+    pub(super) months: BTreeMap<usize, u64>,
+    /// Totals of a node on a day.
+    pub(super) nodes: BTreeMap<(usize, usize), NodeTotals>,
 }
 
 impl LedgerRows {
-    pub(super) fn node(&self, id: usize) -> NodeTotals {
-        self.nodes.get(id).copied().unwrap_or_default()
+    pub(super) fn of_day(&self, day: usize) -> u64 {
+        self.days.get(&day).copied().unwrap_or_default()
     }
 
-    pub(super) fn set(&mut self, id: usize, totals: NodeTotals) {
-        self.nodes
-            .resize(self.nodes.len().max(id + 1), NodeTotals::default());
-        self.nodes[id] = totals;
+    pub(super) fn of_month(&self, month: usize) -> u64 {
+        self.months.get(&month).copied().unwrap_or_default()
+    }
+
+    pub(super) fn node(&self, day: usize, id: usize) -> NodeTotals {
+        self.nodes.get(&(day, id)).copied().unwrap_or_default()
+    }
+
+    /// Units that nodes hold of a day.
+    pub(super) fn held(&self, day: usize) -> u64 {
+        let nodes = self.nodes.range((day, 0)..(day + 1, 0));
+        nodes.map(|(_, node)| u64::from(node.held())).sum()
+    }
+
+    /// Units granted by these rows and not by older ones, of which a failover leaves only the older ones.
+    pub(super) fn granted_since(&self, older: &Self) -> u64 {
+        let lost = |((day, id), node): (&(usize, usize), &NodeTotals)| {
+            node.granted.saturating_sub(older.node(*day, *id).granted)
+        };
+        self.nodes.iter().map(lost).map(u64::from).sum()
     }
 }
