@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use crate::clock::{Day, Mono, Now, Wall};
 
+use super::sample::of_tier;
 use super::*;
 
 const CASES: u32 = 20_000;
@@ -144,13 +145,7 @@ impl ScheduleWorld {
             wall: START,
             mono: Mono::from_nanos(1_000_000_000),
         };
-        let limits = Limits {
-            minute: MINUTE,
-            day: 300,
-            guard: 60,
-            grace: 3,
-            calendar: CalendarLimits::NONE,
-        };
+        let limits = of_tier(MINUTE, 300, 3);
         let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
             now,
