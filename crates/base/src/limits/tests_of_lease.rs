@@ -210,3 +210,14 @@ fn grace_is_reserved_owed_until_leased_and_within_the_quota() {
     );
     assert_eq!(back.to_reserve(2), (5, 1));
 }
+
+#[test]
+fn a_report_requests_a_unit_even_if_others_hold_all() {
+    let balance = DayBalance::opened(TODAY, 10).grant(TODAY, 0, 0, 10);
+    assert_eq!(
+        (balance.report(10).granted, balance.may_gain(10)),
+        (1, true)
+    );
+    let all = spent(leased(10, 10), 10, 10);
+    assert_eq!((all.report(10).granted, all.may_gain(10)), (10, false));
+}

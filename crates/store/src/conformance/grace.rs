@@ -45,6 +45,7 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
         node: 4,
         ..claim(1)
     };
+    let copy = GraceClaim { node: 5, ..next };
     for (claim, granted, reason) in [
         (claim(1), share(0), "the first one"),
         (claim(1), share(0), "a repeated claim"),
@@ -53,7 +54,8 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
         (tomorrow, share(0), "a day has shares of its own"),
         (next, share(0), "the next process continues"),
         (next, share(0), "confirmed"),
-        (claim(1), None, "a copy of the data directory"),
+        (claim(1), None, "an old copy of the data directory"),
+        (copy, None, "a copy of the newest state"),
     ] {
         assert_eq!(claimed(store, claim).await, granted, "{reason}");
     }

@@ -87,7 +87,7 @@ macro_rules! run_with {
             a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one
             the_feed_names_each_changed_application_once_in_order
             a_reader_of_the_feed_misses_no_concurrent_change
-            a_position_ahead_of_the_feed_requires_a_reload
+            a_position_ahead_of_the_feed_or_of_another_one_requires_a_reload
             requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
             requests_are_read_by_day_oldest_first_within_the_bounds
             requests_of_closed_days_are_merged_and_take_no_reports
