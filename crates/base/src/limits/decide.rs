@@ -260,7 +260,9 @@ impl LimitStatus {
 mod tests {
     use super::*;
     use crate::clock::Wall;
-    use crate::limits::sample::{FREE, PRO};
+
+    const FREE: Limits = Limits::FREE;
+    const PRO: Limits = Limits::PRO;
 
     fn noon() -> Now {
         Now {

@@ -1,4 +1,4 @@
-//! The rows of a ledger, for the random schedules of `ledger_schedules`.
+//! The rows of a ledger and its rules, right and wrong ones, for the random schedules of `ledger_schedules`.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,34 @@ use super::day_ledger::NodeTotals;
 
 /// Days of a month, so that schedules contain several months.
 pub(super) const MONTH: usize = 2;
+
+/// The rules of the ledger and of the nodes, and wrong ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LedgerRules {
+    Totals,
+    /// Bug: requests and replies carry numbers of units instead of totals.
+    Increments,
+    /// Bug: decides on the rows as they were when the report was sent, as a statement does that waited for a lock.
+    OldSnapshot,
+    /// Bug: takes back the units of a node that was silent for long.
+    Reclaim,
+    /// Bug: does not take the larger totals of a report.
+    NoReassertion,
+    /// Bug: applies a report to the current day, whatever its day is.
+    AnyDay,
+    /// Bug: a node spends what is left of its units on the next day.
+    KeepsUnits,
+    /// Bug: a grant fits into the day only.
+    DayDecides,
+    /// Bug: the month is changed by grants and not by returns.
+    KeepsReturned,
+    /// Bug: the month is changed by the difference that the report states, not by the node's totals.
+    MonthIncrements,
+    /// Bug: units count in the month in which the ledger is, not in the month of their day.
+    MonthOfLedger,
+    /// Bug: a node returns all units of yesterday, also spent ones.
+    ReturnsSpent,
+}
 
 /// A ledger, which opens days and never returns to one.
 #[derive(Clone, Debug, Default)]

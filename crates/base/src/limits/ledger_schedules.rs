@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::day_ledger::{NodeReport, NodeTotals, WindowTotals};
 use super::found_bugs::{is_found, pick};
-use super::ledger_model::{LedgerRows, MONTH};
+use super::ledger_model::{LedgerRows, LedgerRules, MONTH};
 
 const CASES: u32 = 20_000;
 const NODES: usize = 3;
@@ -39,11 +39,9 @@ enum FleetStep {
         which: usize,
         again: bool,
     },
-    /// A report is lost.
     LoseReport {
         which: usize,
     },
-    /// A reply is lost.
     LoseReply {
         which: usize,
     },
@@ -96,34 +94,6 @@ fn step(most_lost: usize) -> impl Strategy<Value = FleetStep> {
         4 => node().prop_map(|node| FleetStep::NextDay { node }),
         1 => (0..=most_lost).prop_map(|lost| FleetStep::Failover { lost }),
     ]
-}
-
-/// The rules of the ledger and of the nodes, and wrong ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LedgerRules {
-    Totals,
-    /// Bug: requests and replies carry numbers of units instead of totals.
-    Increments,
-    /// Bug: decides on the rows as they were when the report was sent, as a statement does that waited for a lock.
-    OldSnapshot,
-    /// Bug: takes back the units of a node that was silent for long.
-    Reclaim,
-    /// Bug: does not take the larger totals of a report.
-    NoReassertion,
-    /// Bug: applies a report to the current day, whatever its day is.
-    AnyDay,
-    /// Bug: a node spends what is left of its units on the next day.
-    KeepsUnits,
-    /// Bug: a grant fits into the day only.
-    DayDecides,
-    /// Bug: the month is changed by grants and not by returns.
-    KeepsReturned,
-    /// Bug: the month is changed by the difference that the report states, not by the node's totals.
-    MonthIncrements,
-    /// Bug: units count in the month in which the ledger is, not in the month of their day.
-    MonthOfLedger,
-    /// Bug: a node returns all units of yesterday, also spent ones.
-    ReturnsSpent,
 }
 
 #[derive(Clone, Debug)]

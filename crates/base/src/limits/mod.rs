@@ -26,8 +26,6 @@ mod network_limit;
 mod returned_units;
 mod rule;
 #[cfg(test)]
-mod sample;
-#[cfg(test)]
 mod schedules;
 mod share_admission;
 mod table;

@@ -10,7 +10,6 @@ use proptest::prelude::*;
 
 use crate::clock::{Day, Mono, Now, Wall};
 
-use super::sample::of_tier;
 use super::*;
 
 const CASES: u32 = 20_000;
@@ -145,7 +144,7 @@ impl ScheduleWorld {
             wall: START,
             mono: Mono::from_nanos(1_000_000_000),
         };
-        let limits = of_tier(MINUTE, 300, 3);
+        let limits = Limits::for_tests(MINUTE, 300, 3);
         let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
             now,

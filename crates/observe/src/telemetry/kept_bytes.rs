@@ -1,4 +1,4 @@
-//! What tests write, kept in memory.
+//! A writer that keeps the bytes of a test in memory.
 
 use std::io::{self, Write};
 use std::sync::Arc;

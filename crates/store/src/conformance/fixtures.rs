@@ -1,4 +1,4 @@
-//! What several checks do with a store: changes, days, owners with applications, mail, and the audit trail.
+//! Steps that several checks take: changes, days, owners with applications, mail, and the audit trail.
 
 use std::fmt::Debug;
 

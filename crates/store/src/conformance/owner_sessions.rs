@@ -96,33 +96,6 @@ async fn session(store: &dyn Store, token: &str, at: Wall) -> Option<OwnerId> {
     session.map(|session| session.owner.id)
 }
 
-async fn found_owners(store: &dyn Store, query: OwnerQuery) -> Vec<OwnerId> {
-    let owners = store.owners(query).await.unwrap();
-    owners.iter().map(|owner| owner.id).collect()
-}
-
-/// The first owners.
-fn first(limit: usize) -> OwnerQuery {
-    OwnerQuery {
-        limit,
-        ..OwnerQuery::default()
-    }
-}
-
-fn with_email(email: &str) -> OwnerQuery {
-    OwnerQuery {
-        email: Some(email.into()),
-        ..first(9)
-    }
-}
-
-fn with_application(application: ApplicationId) -> OwnerQuery {
-    OwnerQuery {
-        application: Some(application),
-        ..first(9)
-    }
-}
-
 pub(crate) async fn a_link_signs_up_its_address_once_and_only_with_the_terms(store: &dyn Store) {
     let email = "Ann@example.org".to_owned();
     assert!(send(store, "token", &email).await);
@@ -405,7 +378,7 @@ pub(crate) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_in(store: 
 }
 
 /// Sends a link to an address of a mailbox.
-async fn send_to(store: &dyn Store, email: &str, mailbox: &str) {
+pub(super) async fn send_to(store: &dyn Store, email: &str, mailbox: &str) {
     let link = NewSignInLink {
         mailbox: mailbox.into(),
         ..a_link(email, email)
@@ -459,53 +432,4 @@ pub(crate) async fn a_deleted_owner_leaves_only_audit_records_without_the_addres
             .all(|record| !record.detail.contains('@') && !record.who.contains('@'))
     );
     assert_eq!(signed_up(store, "ann@example.org").await.applications, []);
-}
-
-pub(crate) async fn owners_are_found_by_address_and_application_in_pages(store: &dyn Store) {
-    let mut all = Vec::new();
-    for name in ["Ann", "bob", "cat"] {
-        all.push(signed_up(store, &format!("{name}@example.org")).await.id);
-    }
-    let bob = all[1];
-    let application = application_of(store, bob, 1).await;
-    all.sort();
-    let second_page = OwnerQuery {
-        after: Some(all[1]),
-        ..first(2)
-    };
-    for (query, expected) in [
-        (with_email("example.org"), &all[..]),
-        (with_email("BOB@"), &[bob]),
-        (with_email("%"), &[]),
-        (with_email("_ob@"), &[]),
-        (with_application(application), &[bob]),
-        (with_application(an_id()), &[]),
-        (first(2), &all[..2]),
-        (second_page, &all[2..]),
-    ] {
-        assert_eq!(
-            found_owners(store, query.clone()).await,
-            expected,
-            "{query:?}"
-        );
-    }
-}
-
-pub(crate) async fn an_owner_is_found_by_the_address_without_its_tag(store: &dyn Store) {
-    signed_up(store, "bob@example.org").await;
-    for (email, mailbox) in [
-        ("Ann+x@example.org", "ann@example.org"),
-        ("o'%_+y@a.example", "o'%_@a.example"),
-    ] {
-        send_to(store, email, mailbox).await;
-        let (owner, is_new) = signed_in(store, using(email, email)).await;
-        assert!(is_new);
-        for text in [email, mailbox, &mailbox.to_uppercase()] {
-            assert_eq!(
-                found_owners(store, with_email(text)).await,
-                [owner.id],
-                "{text}"
-            );
-        }
-    }
 }

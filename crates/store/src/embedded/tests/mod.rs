@@ -24,7 +24,6 @@ use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, application_of, applications, asking,
     changing, created, creating, found, given, make, owner_refusal, rotation, to_tier,
 };
-use crate::dump::TABLES;
 use crate::sql::schema::STEPS;
 use crate::{
     ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _,
@@ -478,29 +477,4 @@ async fn a_day_beyond_the_calendar_is_refused() {
         "{refused:?}"
     );
     assert_eq!(store.day().await.unwrap(), None);
-}
-
-#[test]
-fn the_exported_columns_and_keys_are_those_of_the_tables() {
-    let (directory, store) = fresh();
-    drop(store);
-    let tables = Connection::open(file(&directory)).unwrap();
-    let mut columns = tables
-        .prepare("SELECT name, pk FROM pragma_table_info(?1)")
-        .unwrap();
-    for table in &TABLES {
-        let found: Vec<(String, usize)> = columns
-            .query_map([table.name], |row| {
-                Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
-            })
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
-        let exported = table.columns();
-        let exported = exported.iter().enumerate().map(|(index, column)| {
-            let is_key = index < table.key;
-            (column.name.to_owned(), if is_key { index + 1 } else { 0 })
-        });
-        assert_eq!(found, exported.collect::<Vec<_>>(), "{}", table.name);
-    }
 }

@@ -51,6 +51,31 @@ fn exports_and_backups_contain_all_rows_of_every_exported_table() {
 }
 
 #[test]
+fn the_exported_columns_and_keys_are_those_of_the_tables() {
+    let (directory, store) = fresh();
+    drop(store);
+    let tables = Connection::open(file(&directory)).unwrap();
+    let mut columns = tables
+        .prepare("SELECT name, pk FROM pragma_table_info(?1)")
+        .unwrap();
+    for table in &TABLES {
+        let found: Vec<(String, usize)> = columns
+            .query_map([table.name], |row| {
+                Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
+            })
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let exported = table.columns();
+        let exported = exported.iter().enumerate().map(|(index, column)| {
+            let is_key = index < table.key;
+            (column.name.to_owned(), if is_key { index + 1 } else { 0 })
+        });
+        assert_eq!(found, exported.collect::<Vec<_>>(), "{}", table.name);
+    }
+}
+
+#[test]
 fn a_row_that_does_not_fit_its_table_is_refused_although_the_checksum_is_right() {
     let (directory, store) = fresh();
     wait(conformance::fill(&store));

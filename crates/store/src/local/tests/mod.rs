@@ -34,7 +34,10 @@ fn other_process(words: &str, test: &str, directory: &Path) -> Child {
 }
 
 /// Tells how far the other process is.
-#[expect(clippy::print_stdout, reason = "the other process hears it")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the test that started this process reads it"
+)]
 fn report(number: u32) {
     println!("\nreached {number}");
 }
