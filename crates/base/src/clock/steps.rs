@@ -362,21 +362,6 @@ mod tests {
     }
 
     #[test]
-    fn a_step_undone_within_a_minute_never_applies() {
-        let mut machine = Machine::new();
-        machine.set(DAY);
-        machine.after(59);
-        let (applies, event) = machine.set(0);
-        assert_eq!(
-            (applies, direction(event)),
-            (machine.unset(), Some(StepDirection::Backward))
-        );
-        // The minute starts again with the next step.
-        machine.set(DAY);
-        assert_eq!(machine.after(59), (machine.unset(), None));
-    }
-
-    #[test]
     fn a_step_backward_applies_at_once_and_one_of_a_minute_is_a_correction() {
         for (off, noticed) in [
             (-DAY, Some(StepDirection::Backward)),
@@ -399,25 +384,6 @@ mod tests {
             (applies, direction(event)),
             (noon(), Some(StepDirection::Forward))
         );
-    }
-
-    #[test]
-    fn repeated_steps_apply_once_the_clock_is_stable() {
-        let mut machine = Machine::new();
-        for (off, stay, noticed) in [
-            (HOUR, 40, StepDirection::Forward),
-            (DAY, 40, StepDirection::Forward),
-            (2 * HOUR, 40, StepDirection::Backward),
-        ] {
-            assert_eq!(direction(machine.set(off).1), Some(noticed), "{off}");
-            assert_eq!(machine.after(stay), (machine.unset(), None), "{off}");
-        }
-        assert_eq!(machine.after(20).0, machine.shown());
-        assert_eq!(
-            direction(machine.set(-HOUR).1),
-            Some(StepDirection::Backward)
-        );
-        assert_eq!(machine.after(1), (machine.shown(), None));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 pub mod access_log_writer;
 mod event_limits;
+#[cfg(test)]
+mod kept_bytes;
 mod line_writer;
 pub mod log;
 mod memory_limit;
