@@ -24,8 +24,6 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
     ("tests/suite/archive/scoring_import.rs", TO_SPLIT),
     ("tests/suite/cli/cli_store.rs", TO_SPLIT),
-    ("tests/suite/requests/codes.rs", TO_SPLIT),
-    ("tests/suite/requests/pages.rs", TO_SPLIT),
     ("tests/suite/site/leaked_keys.rs", TO_SPLIT),
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
     ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
