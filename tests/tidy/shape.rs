@@ -26,8 +26,6 @@ const TABLES: &[(&str, &str)] = &[
     ("tests/suite/cli/cli_store.rs", TO_SPLIT),
     ("tests/suite/site/leaked_keys.rs", TO_SPLIT),
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
-    ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
-    ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
 ];
 
 /// Places that the default formatting made longer than the limit. Their number only decreases.
