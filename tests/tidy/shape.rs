@@ -20,12 +20,8 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/base/src/routes/shapes.rs", TO_SPLIT),
     ("tests/suite/archive/scoring_import.rs", TO_SPLIT),
     ("tests/suite/cli/cli_store.rs", TO_SPLIT),
-    ("tests/suite/requests/codes.rs", TO_SPLIT),
-    ("tests/suite/requests/pages.rs", TO_SPLIT),
     ("tests/suite/site/leaked_keys.rs", TO_SPLIT),
     ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
-    ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
-    ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
 ];
 
 /// Places that the default formatting made longer than the limit. Their number only decreases.

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{
-    ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -209,29 +207,6 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
         .counted("scoregate_certificate_expiry_timestamp_seconds")
         .await;
     assert_eq!(u64::from(expiry), first_to_end.seconds());
-}
-
-#[tokio::test]
-async fn a_tls_session_is_resumed() {
-    let authority = Authority::new();
-    authority.certify("default", &["localhost"], 2040);
-    let world = world(&authority, &["default"]).await;
-    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let client = authority.client(version, &["http/1.1"]);
-        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
-            let stream = client
-                .handshake(world.address(), "localhost")
-                .await
-                .unwrap();
-            assert_eq!(
-                stream.get_ref().1.handshake_kind(),
-                Some(kind),
-                "{version:?}"
-            );
-            // The ticket is sent with the first response.
-            assert_eq!(health(&mut Connection::over(stream)).await, 200);
-        }
-    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};
 use crate::load_clients::{LoadClient, Reply, Wire, prepare};
-use crate::program::{ChildProcess, Program, command, ports_in};
+use crate::program::{ChildProcess, command, ports_in};
 use crate::world::good;
 
 /// The smallest possible pipe.
@@ -213,34 +213,6 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
         );
     }
     program.stop_within(STOP);
-}
-
-#[test]
-fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let directory = TempDir::new().unwrap();
-    let url = backend.url();
-    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
-    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
-    request_failing_documents(program.public(), &load_client, TIMES);
-    // Even without a later event of the kind: the shutdown reports what was dropped.
-    let err = program.stop().with(0).err;
-    let logged = err.matches("a fetch failed").count();
-    let reports = err.lines().filter(|line| {
-        line.contains("more events of one kind than are logged") && line.contains("fetch_task")
-    });
-    let dropped: Vec<usize> = reports
-        .map(|line| {
-            let number = line.split_once("dropped=").unwrap().1;
-            number.split_whitespace().next().unwrap().parse().unwrap()
-        })
-        .collect();
-    let reports = dropped.len();
-    let dropped: usize = dropped.iter().sum();
-    assert_eq!(logged + dropped, TIMES as usize, "{err}");
-    // There is more than one report only on a slow machine.
-    assert!(dropped > 0 && logged <= 10 * (reports + 1), "{err}");
 }
 
 /// Marks a test that runs in its own process, and runs the child's part there.

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Removes from a database what other engines with PostgreSQL's protocol may lack, also for its superuser. Statements of later
+/// sessions do not find it.
+const REMOVE_FEATURES: &str = "
+SET allow_system_table_mods = on;
+DELETE FROM pg_proc WHERE proname = 'pg_notify';
+DROP VIEW IF EXISTS pg_stat_user_tables";
+
 const REFUSE_UNLOGGED_TABLES: &str = "
 CREATE OR REPLACE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -31,7 +38,7 @@ async fn refused_tables(config: &DatabaseConfig) -> String {
 #[tokio::test]
 async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_them() {
     needs!("postgresql");
-    let config = without("without_features", postgres::REMOVE_FEATURES).await;
+    let config = without("without_features", REMOVE_FEATURES).await;
     let opened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default())
         .check()
         .await;

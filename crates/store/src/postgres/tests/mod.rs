@@ -15,6 +15,7 @@ mod outdated;
 mod postgres;
 #[path = "../../../../../tests/servers/postgres_restarts.rs"]
 mod postgres_restarts;
+mod promoted_copy;
 mod silent_hosts;
 mod terms;
 mod timelines;
