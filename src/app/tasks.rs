@@ -36,8 +36,8 @@ const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
 const PAUSES_OF_USES: u32 = 3;
 /// Interval between checks for applications whose units of tomorrow are due.
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
-/// Interval between checks for units and shares of minutes that other gateways may use.
-// Shorter than the time for which another gateway waits after it has recalled a share, so that its next report finds it.
+/// Interval between checks for units and tokens that other gateways may use.
+// Units and tokens that were leased under other limits are returned within a second.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
 /// Interval between checks for claims of shares of grace that are due, and between questions whether an unreachable ledger
 /// is back.
@@ -169,7 +169,7 @@ fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys
         RETURN_UNUSED_EVERY,
         &units,
         |(leases, key_directory)| async move {
-            leases.return_unused(&key_directory).await;
+            leases.return_unused(&key_directory);
         },
     );
     background.repeat(KEEP_GRACE_EVERY, &leases, |leases| async move {

@@ -88,12 +88,7 @@ async fn the_metrics_show_a_missing_standby_dead_rows_and_the_exchanges_of_the_l
     reaches(admin, "scoregate_store_standby_missing", 1).await;
     reaches(admin, "scoregate_store_exchanges_total", 20).await;
     reaches(admin, "scoregate_store_exchange_reports_total", 20).await;
-    for table in [
-        "ledger_days",
-        "ledger_nodes",
-        "minute_pools",
-        "minute_shares",
-    ] {
+    for table in ["ledger_days", "ledger_nodes", "minute_pools"] {
         reaches(
             admin,
             &format!("scoregate_store_dead_rows{{table=\"{table}\"}}"),

@@ -35,7 +35,7 @@ struct MidnightSize {
     store_timeout: &'static str,
     /// Gateways start.
     start: i64,
-    /// All callers send the last request of the day. Their minute shares last for half a minute after it.
+    /// All callers send the last request of the day. Their tokens of the minute last for half a minute after it.
     last_use: i64,
 }
 

@@ -11,7 +11,7 @@ fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
     }
 }
 
-/// A report that requests 5 units and a capacity of 20, and returns what it `knows` as returned.
+/// A report that requests 5 units and 20 tokens, and returns the units that are `known` as returned.
 fn request(
     application: ApplicationId,
     terms: Option<AssumedTerms>,
@@ -22,16 +22,10 @@ fn request(
         granted: known.granted + 5,
         quota: 500,
     };
-    let minute = MinuteReport {
+    let minute = Some(MinuteReport {
         wanted: 20,
         limit: 60,
-        lifetime: 60_000_000,
         ..MinuteReport::default()
-    };
-    // Each report about a minute has a higher number.
-    let minute = Some(MinuteReport {
-        round: known.granted + 1,
-        ..minute
     });
     let report = LedgerReport::of_units(application, NOON.day(), totals);
     LedgerExchange {
@@ -45,7 +39,7 @@ fn request(
     }
 }
 
-/// The totals of the node, the capacity of its share, and whether its terms are outdated.
+/// The totals of the node, the tokens granted to it, and whether its terms are outdated.
 async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
     let reply = store.exchange(exchange).await.unwrap();
     let ReportOutcome::Applied {
@@ -56,7 +50,7 @@ async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTota
     else {
         panic!("{reply:?}")
     };
-    (node, reply.minutes[0].unwrap().capacity, has_outdated_terms)
+    (node, reply.minutes[0].unwrap().tokens, has_outdated_terms)
 }
 
 #[tokio::test]
@@ -64,12 +58,12 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) = exchanged(
+    let (granted, tokens, is_outdated) = exchanged(
         &store,
         request(id, Some(terms("pro", None)), NodeTotals::default()),
     )
     .await;
-    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
+    assert_eq!((granted.granted, tokens, is_outdated), (5, 20, false));
 
     let change = |what| StoreChange {
         at: NOON,
@@ -89,9 +83,9 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
         returned: 2,
         ..granted
     };
-    let (left, capacity, is_outdated) =
+    let (left, tokens, is_outdated) =
         exchanged(&store, request(id, Some(terms("pro", None)), returned)).await;
-    assert_eq!((left, capacity, is_outdated), (returned, 0, true));
+    assert_eq!((left, tokens, is_outdated), (returned, 0, true));
 
     let own = OwnLimits {
         minute: None,
@@ -112,8 +106,8 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
             ..returned
         },
     );
-    let (more, capacity, is_outdated) = exchanged(&store, current).await;
-    assert_eq!((more.granted, capacity, is_outdated), (11, 20, false));
+    let (more, tokens, is_outdated) = exchanged(&store, current).await;
+    assert_eq!((more.granted, tokens, is_outdated), (11, 20, false));
 }
 
 #[tokio::test]
@@ -121,7 +115,7 @@ async fn a_report_without_terms_is_not_compared() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) =
+    let (granted, tokens, is_outdated) =
         exchanged(&store, request(id, None, NodeTotals::default())).await;
-    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
+    assert_eq!((granted.granted, tokens, is_outdated), (5, 20, false));
 }
