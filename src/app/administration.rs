@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 use crate::accounts::TermsByTier;
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use crate::leaks::{LeakConfig, LeakReceiver};
 use crate::registry::{
     DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
@@ -40,7 +40,7 @@ impl ServerKeys {
         config: &Config,
         opened: &ServerStore,
         clock: &Clock,
-        instruments: &Arc<Instruments>,
+        instruments: &Arc<StoreInstruments>,
         tasks: &TaskTracker,
     ) -> Result<Self, ConfigProblems> {
         let store = || Arc::clone(&opened.store);
@@ -116,7 +116,7 @@ pub fn administration(
     store: &Arc<dyn Store>,
     changes: &Arc<KeyChanges>,
     clock: &Clock,
-    instruments: &Arc<Instruments>,
+    instruments: &Arc<StoreInstruments>,
 ) -> Administration {
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let store = || Arc::clone(store);

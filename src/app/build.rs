@@ -15,7 +15,7 @@ use crate::gateway::{
     AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
     ServiceNotice, TargetMemo,
 };
-use crate::instruments::Instruments;
+use crate::instruments::{LedgerInstruments, RequestInstruments, ServerInstruments};
 use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
 use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::site::Site;
@@ -83,8 +83,8 @@ pub(super) async fn build(
     let instruments = instruments(config, registry);
     let opened = open_for_server(config, data_dir.path(), clock).await?;
     let store = Arc::clone(&opened.store);
-    let mail = MailTasks::open(config, &store, clock, &instruments)?;
-    let keys = ServerKeys::new(config, &opened, clock, &instruments, ledger_calls)?;
+    let mail = MailTasks::open(config, &store, clock, &instruments.mail)?;
+    let keys = ServerKeys::new(config, &opened, clock, &instruments.store, ledger_calls)?;
     let shared = shared_fetches(&store, config)?;
     let BuiltUpstream {
         upstream,
@@ -98,12 +98,12 @@ pub(super) async fn build(
         Some(mirror(config, data_dir)),
         shared,
         clock,
-        &instruments,
+        &instruments.documents,
     );
     // Begun here, so that it runs while the keys are loaded. It ends before requests are served.
     let restoring = restoring(&engine);
     let key_directory = Arc::clone(&opened.key_directory);
-    let leases = leases(&opened, clock, &instruments, ledger_calls).await?;
+    let leases = leases(&opened, clock, &instruments.ledger, ledger_calls).await?;
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
     if let Some(copy) = &keys.copy {
@@ -119,7 +119,8 @@ pub(super) async fn build(
     }
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
-    let status = status_report::publisher(config, &store, &engine.documents, clock, &instruments);
+    let status =
+        status_report::publisher(config, &store, &engine.documents, clock, &instruments.store);
     let gateway = Arc::new(Gateway {
         clock: clock.clone(),
         form: KeyForm::new(&config.key_prefix, config.accept_imported),
@@ -133,9 +134,9 @@ pub(super) async fn build(
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(
             config.concurrency,
-            Arc::clone(&instruments),
+            instruments.capacity,
         )),
-        recorders: recorders(config, clock, registry, instruments, tracer)?,
+        recorders: recorders(config, clock, registry, instruments.requests, tracer)?,
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
@@ -171,7 +172,7 @@ fn restoring(engine: &DocumentEngine) -> tokio::task::JoinHandle<()> {
 async fn leases(
     opened: &ServerStore,
     clock: &Clock,
-    instruments: &Arc<Instruments>,
+    instruments: &Arc<LedgerInstruments>,
     ledger_calls: &TaskTracker,
 ) -> anyhow::Result<Leases> {
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
@@ -210,7 +211,7 @@ pub(super) fn renewed(
     } else {
         Arc::new(ConcurrencyLimit::new(
             config.concurrency,
-            Arc::clone(&instruments),
+            instruments.capacity,
         ))
     };
     Gateway {
@@ -228,7 +229,7 @@ pub(super) fn renewed(
         capacity,
         recorders: RequestRecorders {
             clock: before.clock.clone(),
-            instruments,
+            instruments: instruments.requests,
             request_log: Arc::new(recorders.request_log.resampled(config.sampling)),
             usage: Arc::clone(&recorders.usage),
             requests: Arc::clone(&recorders.requests),
@@ -245,7 +246,7 @@ fn recorders(
     config: &Config,
     clock: &Clock,
     registry: &MetricsRegistry,
-    instruments: Arc<Instruments>,
+    instruments: Arc<RequestInstruments>,
     tracer: Option<Arc<Tracer>>,
 ) -> anyhow::Result<RequestRecorders> {
     Ok(RequestRecorders {
@@ -273,12 +274,10 @@ fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<Ac
 }
 
 /// Handles for the configured tiers; existing counts continue.
-fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
+fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    Arc::new(
-        Instruments::new(registry, &tiers, &config.endpoints)
-            .with_addresses(registry, &config.upstream.addresses()),
-    )
+    let addresses = config.upstream.addresses();
+    ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
 }
 
 fn notice(config: &Config) -> ServiceNotice {

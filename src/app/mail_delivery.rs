@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, ConfigProblems, open_mail_transport};
-use crate::instruments::Instruments;
+use crate::instruments::MailInstruments;
 use crate::mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender};
 use crate::upstream::BackendTlsSettings;
 use scoregate_base::clock::Clock;
@@ -38,7 +38,7 @@ impl MailTasks {
         config: &Config,
         store: &Arc<dyn Store>,
         clock: &Clock,
-        instruments: &Arc<Instruments>,
+        instruments: &Arc<MailInstruments>,
     ) -> Result<Self, ConfigProblems> {
         let store = || Arc::clone(store);
         let instruments = || Arc::clone(instruments);

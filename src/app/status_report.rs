@@ -9,7 +9,7 @@ use crate::admin::Readiness;
 use crate::config::Config;
 use crate::documents::{DataRefresh, Documents};
 use crate::gateway::Gateway;
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use crate::pages::status::{DataState, StatusSite};
 use crate::status::{Observation, StatusPublisher};
 use crate::upstream::BreakerState;
@@ -29,7 +29,7 @@ pub(super) fn publisher(
     store: &Arc<dyn Store>,
     documents: &Documents,
     clock: &Clock,
-    instruments: &Arc<Instruments>,
+    instruments: &Arc<StoreInstruments>,
 ) -> Option<Arc<StatusPublisher>> {
     let publisher = || {
         let store = Arc::clone(store);

@@ -24,8 +24,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 const BUDGET: usize = 32 << 20;
 // The rest is for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;
-/// Memory of the codec for a request whose body is awaited: the buffer with its head, and the one that receives its body.
-const READ_BUFFERS: usize = 16 << 10;
+/// Memory of the codec for a request whose body is awaited: the buffer with its head, the one that receives its body, and on
+/// TLS the record that carries them.
+const READ_BUFFERS: usize = 24 << 10;
 /// Memory of the codec of HTTP/2 for a connection, which may have this request only.
 const CODEC_OF_HTTP2: usize = 48 << 10;
 

@@ -20,7 +20,7 @@ use crate::accounts::TermsByTier;
 use crate::admin::{self, AdminCommand, Administration, CommandProblem, to_request};
 use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
 use crate::config::Config;
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use crate::registry::KeyChanges;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
@@ -245,12 +245,8 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
     let store = open_store(config, &config.data_dir, &clock)
         .await
         .context("the store cannot be opened")?;
-    let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let instruments = Arc::new(Instruments::new(
-        &MetricsRegistry::default(),
-        &names,
-        &config.endpoints,
-    ));
+    let registry = MetricsRegistry::default();
+    let instruments = Arc::new(StoreInstruments::new(&registry));
     let keys = Arc::clone(&store);
     let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
     let changes = KeyChanges::new(

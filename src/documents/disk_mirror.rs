@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::RefreshInterval;
-use crate::instruments::Instruments;
+use crate::instruments::DocumentInstruments;
 use scoregate_base::clock::Clock;
 use scoregate_store::{Mirror, MirrorError, MirrorRecord};
 
@@ -36,7 +36,7 @@ pub struct DiskMirror {
     /// Held while writing; whether the last write failed.
     failing: Mutex<bool>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<DocumentInstruments>,
 }
 
 impl DiskMirror {
@@ -46,7 +46,7 @@ impl DiskMirror {
         documents: Arc<Documents>,
         changed: Arc<ChangedKeys>,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<DocumentInstruments>,
     ) -> Self {
         Self {
             disk,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instruments::Instruments;
+use crate::instruments::DocumentInstruments;
 use crate::upstream::ProtectedUpstream;
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::Selection;
@@ -40,7 +40,7 @@ impl DocumentEngine {
         disk: Option<MirrorWorker>,
         shared: Option<SharedFetches>,
         clock: &Clock,
-        instruments: &Arc<Instruments>,
+        instruments: &Arc<DocumentInstruments>,
     ) -> Self {
         // Without a disk nobody takes the keys of changed documents, so they are not collected.
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
 use crate::cache::{Document, DocumentContent, FlightLeader, NegativeCache, StoredDocument};
-use crate::instruments::{FetchEnd, Instruments};
+use crate::instruments::{DocumentInstruments, FetchEnd};
 use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 use scoregate_base::clock::{Clock, Now};
 use scoregate_base::routes::DocumentKey;
@@ -57,7 +57,7 @@ pub(super) struct FetchWorker {
     builders: Arc<Semaphore>,
     shared: SharedFetch,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<DocumentInstruments>,
 }
 
 impl FetchWorker {
@@ -67,7 +67,7 @@ impl FetchWorker {
         upstream: ProtectedUpstream,
         fleet: Option<Arc<FleetDocuments>>,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<DocumentInstruments>,
     ) -> Self {
         let (negative, last) = Default::default();
         let builders = Arc::new(Semaphore::new(

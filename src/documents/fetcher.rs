@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument};
-use crate::instruments::{CacheOutcome, Instruments};
+use crate::instruments::{CacheOutcome, DocumentInstruments};
 use crate::upstream::{ProtectedUpstream, UpstreamRequest};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_base::routes::{DocumentKey, Selection};
@@ -69,7 +69,7 @@ pub struct Fetcher {
     turns: ProbeTurns,
     tasks: TaskTracker,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<DocumentInstruments>,
 }
 
 impl Fetcher {
@@ -79,7 +79,7 @@ impl Fetcher {
         upstream: ProtectedUpstream,
         fleet: Option<Arc<FleetDocuments>>,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<DocumentInstruments>,
     ) -> Self {
         let worker = FetchWorker::new(
             Arc::clone(&documents),
@@ -98,6 +98,12 @@ impl Fetcher {
             clock,
             instruments,
         }
+    }
+
+    /// Its metric handles, for another engine of the same server.
+    #[cfg(feature = "lab")]
+    pub fn instruments(&self) -> &Arc<DocumentInstruments> {
+        &self.instruments
     }
 
     /// Number of requests that wait for a fetch.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::cache::{PublishedVersion, StoredDocument};
-use crate::instruments::{Instruments, SharedFetchEnd};
+use crate::instruments::{DocumentInstruments, SharedFetchEnd};
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::routes::DocumentKey;
 use scoregate_store::{
@@ -88,7 +88,7 @@ pub(super) struct FleetDocuments {
     noted: Mutex<Option<FollowedRefresh>>,
     has_noted: Notify,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<DocumentInstruments>,
 }
 
 impl FleetClaim {
@@ -111,7 +111,11 @@ impl FleetClaim {
 }
 
 impl FleetDocuments {
-    pub(super) fn new(fetches: SharedFetches, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub(super) fn new(
+        fetches: SharedFetches,
+        clock: Clock,
+        instruments: Arc<DocumentInstruments>,
+    ) -> Self {
         let (is_away, followed, noted, has_noted) = Default::default();
         Self {
             fetches,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::instruments::{Instruments, PoolLabel};
+use crate::instruments::{CapacityInstruments, PoolLabel};
 use scoregate_base::clock::Clock;
 
 use super::refusal::Refusal;
@@ -33,7 +33,7 @@ pub struct ConcurrencyLimit {
     cached: SlotPool,
     waiting: SlotPool,
     queue_timeout: Duration,
-    instruments: Arc<Instruments>,
+    instruments: Arc<CapacityInstruments>,
 }
 
 /// The slots of a pool and of its queue. Queued requests are served in order, before new ones.
@@ -52,7 +52,7 @@ pub(super) struct ConcurrencySlot<'c> {
 
 impl ConcurrencyLimit {
     /// Creates empty pools.
-    pub fn new(config: ConcurrencyConfig, instruments: Arc<Instruments>) -> Self {
+    pub fn new(config: ConcurrencyConfig, instruments: Arc<CapacityInstruments>) -> Self {
         instruments.slots(PoolLabel::Cached, config.cached);
         instruments.slots(PoolLabel::Waiting, config.waiting);
         Self {
@@ -152,7 +152,6 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
     use scoregate_base::clock::{ManualClock, Wall};
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
     const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
@@ -167,7 +166,7 @@ mod tests {
     impl Scene {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
-            let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
+            let instruments = Arc::new(CapacityInstruments::new(&registry));
             let config = ConcurrencyConfig {
                 cached,
                 waiting,

@@ -14,13 +14,12 @@ use crate::accounts::{Charge, KeyDirectory, SCHEDULED, TermsByTier, stored, swit
 use crate::gateway::stages::admit::{Admission, admit};
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::charge::charge;
-use crate::instruments::Instruments;
+use crate::instruments::LedgerInstruments;
 use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::limits::{DayTotals, NodeTotals};
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
@@ -33,13 +32,9 @@ const SCHEDULES: usize = 1_500;
 const BEFORE_MIDNIGHT: Wall = Wall::from_seconds(1_763_769_590);
 const KEY: &str = "a key";
 
-static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
-    let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
-    Arc::new(Instruments::new(
-        &MetricsRegistry::default(),
-        &tiers,
-        &EndpointTable::default(),
-    ))
+static INSTRUMENTS: LazyLock<Arc<LedgerInstruments>> = LazyLock::new(|| {
+    let registry = MetricsRegistry::default();
+    Arc::new(LedgerInstruments::new(&registry))
 });
 
 /// A ledger for one application.

@@ -8,6 +8,7 @@ use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, metr
 use scoregate_store::MailKind;
 
 use super::metric_handles::metric_handles;
+use super::store::StoreInstruments;
 
 metric_label! {
     /// The result of an attempt to send a mail.
@@ -25,16 +26,18 @@ metric_label! {
 
 metric_handles! {
     /// Metric handles for mail.
-    pub(crate) struct MailMetrics;
-    pub(super) fn new(registry);
+    pub struct MailInstruments;
+    pub fn new(registry);
 
     /// Attempts to send a mail.
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
+    /// The queue of mails is in the store.
+    pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 
-impl MailMetrics {
+impl MailInstruments {
     /// Sets the number of mails in the queue and the age of the oldest one.
     #[expect(
         clippy::cast_precision_loss,

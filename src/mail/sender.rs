@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::instruments::{Instruments, MailResult, StoreWork};
+use crate::instruments::{MailInstruments, MailResult, StoreWork};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
     ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, MailQueue, StoreError, StoreFuture,
@@ -35,7 +35,7 @@ pub struct MailSender {
     from: SenderMailbox,
     timeout: Duration,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<MailInstruments>,
     /// Results that could not be recorded yet. Nothing is claimed before they are, so that no mail is sent twice.
     unrecorded: Vec<MailAttempt>,
     server_fails: bool,
@@ -49,7 +49,7 @@ impl MailSender {
         config: &MailConfig,
         transport: MailTransport,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<MailInstruments>,
     ) -> Self {
         let from = config.from.clone();
         let timeout = config.timeout;
@@ -115,7 +115,6 @@ impl MailSender {
             let longest = now.mono.plus(self.timeout.saturating_mul(2));
             let next = if is_expired(claimed, now.wall) {
                 self.instruments
-                    .mail
                     .mails
                     .count(claimed.mail.kind, MailResult::Expired);
                 tracing::warn!(
@@ -168,7 +167,6 @@ impl MailSender {
         let attempt = claimed.attempt;
         let message_id = claimed.mail.message_id.as_str();
         self.instruments
-            .mail
             .mails
             .count(claimed.mail.kind, result(attempted));
         match attempted {
@@ -225,6 +223,7 @@ impl MailSender {
         };
         let answer = self
             .instruments
+            .store
             .measured(&self.clock, StoreWork::Mail, asking)
             .await;
         match answer {

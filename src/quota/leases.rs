@@ -193,6 +193,7 @@ impl Leases {
         };
         let returned = calls
             .instruments
+            .store
             .measured(&calls.clock, StoreWork::GiveBack, returning)
             .await;
         let is_returned = returned.is_ok();
@@ -213,12 +214,11 @@ mod tests {
     use std::time::Duration;
 
     use crate::accounts::{TermsByTier, stored};
-    use crate::instruments::Instruments;
+    use crate::instruments::LedgerInstruments;
     use crate::quota::leases::*;
     use scoregate_base::clock::{Clock, Day, Wall};
     use scoregate_base::keys::{ApplicationId, Digest};
     use scoregate_base::plans::standard_tiers;
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{
         Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication,
@@ -250,8 +250,7 @@ mod tests {
         let terms = TermsByTier::new(&standard_tiers(), 60);
         assert!(directory.apply(&stored("pro", &["key"]), &terms, clock.now().wall.day()));
         let account = directory.find(&Digest::of("key")).unwrap().account;
-        let instruments =
-            Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+        let instruments = LedgerInstruments::new(&MetricsRegistry::default());
         let tasks = tokio_util::task::TaskTracker::new();
         let calls = LedgerCalls::new(
             Arc::new(UnreachableLedger::default()),
@@ -294,11 +293,7 @@ mod tests {
             state.set_day(leased);
         }
         let ledger = Arc::new(UnreachableLedger::default());
-        let instruments = Arc::new(Instruments::new(
-            &MetricsRegistry::default(),
-            &[],
-            &EndpointTable::default(),
-        ));
+        let instruments = Arc::new(LedgerInstruments::new(&MetricsRegistry::default()));
         let unreachable: Arc<dyn Ledger> = Arc::clone(&ledger) as _;
         let leases = Leases::of(LedgerCalls::new(
             unreachable,

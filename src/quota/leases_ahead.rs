@@ -100,7 +100,7 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use crate::accounts::{TermsByTier, stored};
-    use crate::instruments::Instruments;
+    use crate::instruments::LedgerInstruments;
     use crate::quota::leases_ahead::*;
     use crate::quota::ledger_calls::LedgerCalls;
     use scoregate_base::clock::{Clock, ManualClock, Wall};
@@ -109,7 +109,6 @@ mod tests {
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
     use scoregate_base::plans::standard_tiers;
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{Ledger, LedgerExchangeReply, StoreFuture};
 
@@ -193,11 +192,7 @@ mod tests {
             });
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-            let instruments = Arc::new(Instruments::new(
-                &MetricsRegistry::default(),
-                &[],
-                &EndpointTable::default(),
-            ));
+            let instruments = Arc::new(LedgerInstruments::new(&MetricsRegistry::default()));
             let engine = Arc::clone(&ledger) as Arc<dyn Ledger>;
             let calls = LedgerCalls::new(engine, 7, spawn, clock.clone(), instruments);
             let leases = Leases::of(calls.shared(NonZeroU32::MIN, Duration::from_secs(2)));

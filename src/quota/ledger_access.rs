@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_store::Ledger;
 
 /// The access of this process to a shared store.
@@ -55,7 +55,7 @@ impl LedgerAccess {
     }
 
     /// Connects to the store, until that and a lease have succeeded.
-    pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &Instruments) {
+    pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &StoreInstruments) {
         if self.refusal.load().is_none() && self.has_leased() {
             return;
         }
@@ -89,11 +89,11 @@ mod tests {
 
     use parking_lot::Mutex;
 
+    use crate::instruments::LedgerInstruments;
     use crate::quota::leases::Leases;
     use crate::quota::ledger_access::*;
     use crate::quota::ledger_calls::LedgerCalls;
     use scoregate_base::clock::{Clock, Day, Wall};
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
@@ -132,11 +132,7 @@ mod tests {
             7,
             Box::new(|_| ()),
             Clock::manual(Wall::from_seconds(0)).0,
-            Arc::new(Instruments::new(
-                &MetricsRegistry::default(),
-                &[],
-                &EndpointTable::default(),
-            )),
+            Arc::new(LedgerInstruments::new(&MetricsRegistry::default())),
         );
         let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
         for expected in [None, refused(), refused()] {

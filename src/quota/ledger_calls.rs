@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
-use crate::instruments::{Instruments, StoreWork, UnitUse};
+use crate::instruments::{LedgerInstruments, StoreWork, UnitUse};
 use scoregate_base::clock::{Clock, Day, Mono, Now};
 use scoregate_base::limits::WindowUnits;
 use scoregate_store::{
@@ -55,7 +55,7 @@ pub struct LedgerCalls {
     pub(crate) node: u64,
     spawn: SpawnLedgerWork,
     pub(crate) clock: Clock,
-    pub(crate) instruments: Arc<Instruments>,
+    pub(crate) instruments: Arc<LedgerInstruments>,
     pub(crate) timeout: Duration,
     /// The start of this process.
     started: Mono,
@@ -77,7 +77,7 @@ impl LedgerCalls {
         node: u64,
         spawn: SpawnLedgerWork,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<LedgerInstruments>,
     ) -> Self {
         let started = clock.now().mono;
         Self {
@@ -280,6 +280,7 @@ impl LedgerCalls {
         };
         match self
             .instruments
+            .store
             .measured(&self.clock, StoreWork::Lease, exchanging)
             .await
         {
@@ -289,7 +290,7 @@ impl LedgerCalls {
                     // During the outage keys may have changed and shares of grace may have become free.
                     self.key_freshness.require_reading();
                     self.grace.book.claim_soon();
-                    self.instruments.ledger_unreachable(false);
+                    self.instruments.store.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }
                 if let Some(minute) = report.minute
@@ -371,7 +372,7 @@ impl LedgerCalls {
     pub(crate) fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
         let now = self.clock.mono();
         if self.health.failed(account, now) {
-            self.instruments.ledger_unreachable(true);
+            self.instruments.store.ledger_unreachable(true);
             tracing::error!(
                 %reason,
                 "ledger unreachable; leased units can still be used, then paid applications run on grace and all \

@@ -117,7 +117,7 @@ impl Leases {
     pub async fn check_access(&self) {
         self.calls
             .access
-            .check(&*self.calls.ledger, &self.calls.instruments)
+            .check(&*self.calls.ledger, &self.calls.instruments.store)
             .await;
     }
 

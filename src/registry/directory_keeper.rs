@@ -85,10 +85,7 @@ impl DirectoryKeeper {
             .freshness
             .loaded_from_copy(read_at, self.changes.clock.now());
         turn.count_keys();
-        self.changes
-            .instruments
-            .shared_store
-            .serves_local_copy(true);
+        self.changes.instruments.shared.serves_local_copy(true);
         self.changes.instruments.ledger_unreachable(true);
         Ok(())
     }
@@ -112,7 +109,7 @@ impl DirectoryKeeper {
         }
         drop(progress);
         let age = self.key_directory.freshness.age(self.changes.clock.now());
-        self.changes.instruments.shared_store.changes_age(age);
+        self.changes.instruments.shared.changes_age(age);
     }
 
     /// Applies changes. A late attempt counts as failed from its deadline to its end.
@@ -228,10 +225,7 @@ impl DirectoryKeeper {
             .freshness
             .attempted(began, applied.is_ok());
         if was_copied && applied.is_ok() {
-            self.changes
-                .instruments
-                .shared_store
-                .serves_local_copy(false);
+            self.changes.instruments.shared.serves_local_copy(false);
             self.changes.instruments.ledger_unreachable(false);
             tracing::info!(
                 "shared store reachable; all keys were read from it, and units are leased again"
@@ -269,11 +263,7 @@ impl DirectoryKeeper {
                 .clock
                 .and_then(|reference| self.changes.clock.follow(reference, sent))
             {
-                self.changes
-                    .instruments
-                    .shared_store
-                    .clock_offset
-                    .set(offset);
+                self.changes.instruments.shared.clock_offset.set(offset);
             }
             if changed.requires_reload(&progress.position) {
                 let from = &progress.position;

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::MutexGuard;
 
 use crate::accounts::{Account, KeyDirectory, Terms, TermsByTier};
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{StoreInstruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
@@ -32,7 +32,7 @@ pub struct KeyChanges {
     /// The texts of notices to owners, if they get any.
     pub(crate) notices: Option<NoticeTexts>,
     pub(crate) clock: Clock,
-    pub(crate) instruments: Arc<Instruments>,
+    pub(crate) instruments: Arc<StoreInstruments>,
 }
 
 /// The right to change the tiers and keys in force. One task has it at a time.
@@ -49,7 +49,7 @@ impl KeyChanges {
         copy: Option<Arc<LocalCopyWriter>>,
         terms: TermsByTier,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<StoreInstruments>,
     ) -> Self {
         let terms = ArcSwap::from_pointee(terms);
         let turn = tokio::sync::Mutex::default();

@@ -11,7 +11,7 @@ use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
 
 use crate::accounts::KeyFreshness;
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
@@ -31,7 +31,7 @@ pub struct LocalCopyWriter {
     store: Arc<dyn Store>,
     freshness: Arc<KeyFreshness>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     // Locked for moments only: changes list their applications here during their turn.
     pending: Mutex<PendingCopy>,
     /// The number of the copy that this process wrote as a whole. Held while the copy is written.
@@ -64,7 +64,7 @@ impl LocalCopyWriter {
         store: Arc<dyn Store>,
         freshness: Arc<KeyFreshness>,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<StoreInstruments>,
     ) -> Self {
         let pending = Mutex::default();
         let copy = tokio::sync::Mutex::default();
@@ -86,7 +86,7 @@ impl LocalCopyWriter {
         let written = self.pending.lock().written;
         let age_at_start = || self.freshness.age_of_copy(now);
         if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
-            self.instruments.shared_store.local_copy_age(age);
+            self.instruments.shared.local_copy_age(age);
         }
     }
 

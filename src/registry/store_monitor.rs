@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{StoreHealth, StoreResult};
 
@@ -17,14 +17,18 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub struct StoreMonitor {
     health: Arc<dyn StoreHealth>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
 }
 
 impl StoreMonitor {
     /// Watches the store with this `health`.
-    pub fn new(health: Arc<dyn StoreHealth>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(
+        health: Arc<dyn StoreHealth>,
+        clock: Clock,
+        instruments: Arc<StoreInstruments>,
+    ) -> Self {
         Self {
             health,
             clock,
@@ -35,8 +39,7 @@ impl StoreMonitor {
 
     /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
-        self.instruments
-            .store_is_damaged(self.health.damage().is_some());
+        self.instruments.is_damaged(self.health.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
@@ -48,7 +51,7 @@ impl StoreMonitor {
         else {
             return;
         };
-        self.instruments.store_file_invalid(found.is_some());
+        self.instruments.file_invalid(found.is_some());
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
@@ -72,7 +75,7 @@ impl StoreMonitor {
 
     /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
     pub async fn measure(&self) -> StoreResult<()> {
-        let metrics = &self.instruments.shared_store;
+        let metrics = &self.instruments.shared;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {
             metrics.status(&status);

@@ -109,7 +109,7 @@ impl NodeReporter {
     fn found_live(&self, live: usize) {
         let live = u32::try_from(live).unwrap_or(u32::MAX);
         let (limit, is_exceeded) = self.calls.minutes.found_live(live);
-        self.calls.instruments.shared_store.fleet(live, limit);
+        self.calls.instruments.store.shared.fleet(live, limit);
         if is_exceeded {
             tracing::warn!(
                 live,
@@ -169,6 +169,7 @@ impl NodeReporter {
         match self
             .calls
             .instruments
+            .store
             .measured(&self.calls.clock, StoreWork::Usage, recording)
             .await
         {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{StoreInstruments, StoreWork};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::{BadText, check_text, checked_message};
 use scoregate_store::{
@@ -16,7 +16,7 @@ const LIST: usize = 1_000;
 pub struct StatusMessages {
     store: Arc<dyn StatusStore>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
 }
 
 /// Why a message was not posted.
@@ -32,7 +32,11 @@ pub enum StatusMessageError {
 
 impl StatusMessages {
     /// Messages in `store`.
-    pub fn new(store: Arc<dyn StatusStore>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(
+        store: Arc<dyn StatusStore>,
+        clock: Clock,
+        instruments: Arc<StoreInstruments>,
+    ) -> Self {
         Self {
             store,
             clock,

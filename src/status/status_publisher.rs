@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{StoreInstruments, StoreWork};
 use crate::pages::Page;
 use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
@@ -41,7 +41,7 @@ pub struct Observation {
 pub struct StatusPublisher {
     store: Arc<dyn StatusStore>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     site: ArcSwap<StatusSite>,
     // Requests read the pages and never wait for an observation.
     pages: ArcSwap<StatusPages>,
@@ -70,7 +70,7 @@ impl StatusPublisher {
         site: StatusSite,
         data: DataState,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<StoreInstruments>,
     ) -> Self {
         let data = steady(DataState::default(), data);
         let status = ServiceStatus {

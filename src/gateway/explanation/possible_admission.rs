@@ -96,12 +96,11 @@ mod tests {
 
     use super::*;
     use crate::accounts::{KeyDirectory, TermsByTier, UnitSupply, stored};
-    use crate::instruments::Instruments;
+    use crate::instruments::LedgerInstruments;
     use crate::quota::LedgerCalls;
     use scoregate_base::clock::{Clock, Wall};
     use scoregate_base::keys::Digest;
     use scoregate_base::plans::standard_tiers;
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::Embedded;
 
@@ -115,8 +114,7 @@ mod tests {
         let terms = TermsByTier::new(&standard_tiers(), 60);
         assert!(keys.apply(&stored("pro", &["a key"]), &terms, now.wall.day()));
         let caller = Caller::new(keys.find(&digest).unwrap(), &digest);
-        let instruments =
-            Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+        let instruments = LedgerInstruments::new(&MetricsRegistry::default());
         let instruments = Arc::new(instruments);
         let ledger = Arc::new(Embedded::open(directory.path()).unwrap());
         let calls = || {

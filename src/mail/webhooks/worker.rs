@@ -18,7 +18,7 @@ use super::failure::WebhookFailure;
 use super::receiver::{OperatorWebhook, Receiver};
 use super::request::{TIMEOUT, WebhookClient};
 use super::turns::{ReceiverPace, ReceiverTurns};
-use crate::instruments::{Instruments, MailResult, StoreWork};
+use crate::instruments::{MailInstruments, MailResult, StoreWork};
 use crate::mail::retry::{deferred, is_expired, released, removed};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_store::{
@@ -48,7 +48,7 @@ pub struct WebhookSender {
     client: WebhookClient,
     operator: Option<OperatorWebhook>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<MailInstruments>,
 }
 
 /// Claimed messages to one receiver.
@@ -67,7 +67,7 @@ impl WebhookSender {
         client: WebhookClient,
         operator: Option<OperatorWebhook>,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<MailInstruments>,
     ) -> Self {
         Self {
             store,
@@ -138,6 +138,7 @@ impl WebhookSender {
         let claiming = self.store.claim_mail(claim);
         let claimed = self
             .instruments
+            .store
             .measured(&self.clock, StoreWork::Mail, claiming)
             .await?;
         let mut webhooks = BTreeMap::<_, Vec<_>>::new();
@@ -262,7 +263,7 @@ impl WebhookSender {
     }
 
     fn count(&self, result: MailResult) {
-        self.instruments.mail.mails.count(MailKind::Webhook, result);
+        self.instruments.mails.count(MailKind::Webhook, result);
     }
 
     /// Records that a challenge was answered.

@@ -6,11 +6,10 @@ use futures_util::FutureExt as _;
 use scoregate::accounts::TermsByTier;
 use scoregate::app::open_store;
 use scoregate::config::{read_text, resolve};
-use scoregate::instruments::Instruments;
+use scoregate::instruments::StoreInstruments;
 use scoregate::registry::{KeyChanges, NoticeSweep, NoticeTexts};
 use scoregate_base::clock::Wall;
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -104,7 +103,7 @@ async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
     let config =
         resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
     let store = open_store(&config, directory.path(), clock).await.unwrap();
-    let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+    let instruments = StoreInstruments::new(&MetricsRegistry::default());
     let terms = TermsByTier::new(&standard_tiers(), 60);
     let texts = NoticeTexts {
         webhooks: false,
