@@ -211,8 +211,7 @@ impl MinuteLease {
     /// Begins to use an equal part of the limit, because the ledger is unreachable since then. It begins with the tokens in
     /// hand, so all parts together begin with at most the tokens of one bucket.
     fn use_own_part(&mut self, limit: u32, gateways: NonZeroU32, since: Mono, now: Mono) {
-        let is_used = |own: &OwnPart| own.since >= since;
-        if self.own_part.as_ref().is_some_and(is_used) {
+        if self.own_part.is_some_and(|own| own.since >= since) {
             return;
         }
         let capacity = limit / gateways;

@@ -277,37 +277,36 @@ mod tests {
         assert_eq!(pool.apply(2, &spent, 0).elsewhere, 15 * TOKEN);
     }
 
+    fn changed(limit: u32) -> MinuteReport {
+        MinuteReport { limit, ..wants(0) }
+    }
+
     #[test]
     fn a_changed_limit_keeps_the_tokens_that_were_used() {
         let mut pool = leased(40, 0);
-        let limit = |limit| MinuteReport { limit, ..wants(0) };
-        assert_eq!(pool.apply(1, &limit(120), 0).elsewhere, 80 * TOKEN);
-        assert_eq!(pool.apply(1, &limit(30), 0).elsewhere, 0);
+        assert_eq!(pool.apply(1, &changed(120), 0).elsewhere, 80 * TOKEN);
+        assert_eq!(pool.apply(1, &changed(30), 0).elsewhere, 0);
     }
 
     #[test]
     fn after_a_lower_limit_tokens_that_gateways_return_pay_the_tokens_that_the_pool_owes() {
         let mut pool = leased(20, 40);
         // 15 of the tokens were used, so 15 of 30 are left; the other gateway holds all of its 40.
-        let lower = |returned| MinuteReport {
-            returned,
-            limit: 30,
-            ..wants(0)
+        let first = MinuteReport {
+            returned: 5,
+            ..changed(30)
         };
-        assert_eq!(pool.apply(1, &lower(5), 0).elsewhere, 15 * TOKEN);
-        assert_eq!(
-            pool.apply(
-                1,
-                &MinuteReport {
-                    wanted: 9,
-                    ..lower(0)
-                },
-                0
-            )
-            .tokens,
-            0
-        );
-        assert_eq!(pool.apply(2, &lower(40), 0).elsewhere, 15 * TOKEN);
+        assert_eq!(pool.apply(1, &first, 0).elsewhere, 15 * TOKEN);
+        let more = MinuteReport {
+            wanted: 9,
+            ..changed(30)
+        };
+        assert_eq!(pool.apply(1, &more, 0).tokens, 0);
+        let second = MinuteReport {
+            returned: 40,
+            ..changed(30)
+        };
+        assert_eq!(pool.apply(2, &second, 0).elsewhere, 15 * TOKEN);
     }
 
     #[test]

@@ -286,16 +286,18 @@ fn a_changed_limit_is_asked_about_at_once() {
     assert!(gateway.request(&mut pool, &PRO, at(2)));
 }
 
+/// The remaining tokens, and the times until the limit is full and until the next token.
+fn status(gateway: &TestGateway) -> (u32, Duration, Duration) {
+    let status = gateway
+        .balance
+        .leased_minute_status(&gateway.lease, &PRO, at(0));
+    (status.remaining, status.full_in, status.wait)
+}
+
 #[test]
 fn the_status_counts_tokens_in_hand_and_elsewhere() {
     let mut pool = pool(&PRO);
     let mut gateway = TestGateway::new(1, &PRO);
-    let status = |gateway: &TestGateway| {
-        let status = gateway
-            .balance
-            .leased_minute_status(&gateway.lease, &PRO, at(0));
-        (status.remaining, status.full_in, status.wait)
-    };
     assert_eq!(status(&gateway), (60, Duration::ZERO, Duration::ZERO));
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     assert_eq!(
