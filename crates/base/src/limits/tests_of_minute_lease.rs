@@ -207,7 +207,6 @@ fn ten_hours(limits: &Limits, load: f64) -> CallerFigures {
 fn a_caller_that_changes_gateways_needs_few_calls_and_gets_what_one_bucket_gives() {
     for (limits, requests_per_call) in [(PRO, 7), (ENTERPRISE, 100)] {
         let found = ten_hours(&limits, 0.5);
-        println!("half of {}: {found:?}", limits.minute);
         assert_eq!(found.violations, 0, "{found:?}");
         assert!(
             found.calls * requests_per_call <= found.requests,
@@ -222,7 +221,6 @@ fn a_caller_that_changes_gateways_needs_few_calls_and_gets_what_one_bucket_gives
 fn above_the_limit_gateways_ask_at_most_twice_a_second_and_admit_nearly_the_whole_limit() {
     for limits in [PRO, ENTERPRISE] {
         let found = ten_hours(&limits, 2.0);
-        println!("twice {}: {found:?}", limits.minute);
         assert_eq!(found.violations, 0, "{found:?}");
         assert!(found.calls <= 3 * 3 * 36_000, "{found:?}");
         assert!(
