@@ -1,6 +1,5 @@
-//! Minute limits that gateways share: which applications have tokens here, and which tokens to return.
-//!
-//! How many tokens are requested, and when, is decided in `limits::MinuteLease`.
+//! Minute limits that gateways share: the applications with tokens here, and the tokens to return.
+//! `limits::MinuteLease` decides about the number of requested tokens and about the time of a report.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -37,7 +36,7 @@ impl SharedMinutes {
     }
 
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
-        // One number that is read alone, so no ordering is needed.
+        // The number is read independently of other values, so no ordering is needed.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
@@ -48,7 +47,7 @@ impl SharedMinutes {
         };
         let before = self
             .gateways
-            // Never below the setting, which includes gateways that do not run at the moment.
+            // It is never below the setting, which includes gateways that do not run at the moment.
             .swap(setting.get().max(live), Ordering::Relaxed);
         (setting, before == setting.get() && live > before)
     }

@@ -53,46 +53,46 @@ async fn tokens_that_a_node_returns_are_granted_to_another_one() {
 }
 
 #[tokio::test]
-async fn one_exchange_leases_units_and_minutes_of_many_applications() {
+async fn an_exchange_answers_each_report_in_order_and_names_unknown_applications() {
     needs!("postgresql");
     let store = fresh().await;
     let mut reports = Vec::new();
     for number in 0..5 {
+        let application = match number {
+            2 => an_id(),
+            _ => created(&store).await,
+        };
         let totals = NodeReport {
-            granted: 3,
+            granted: 3 + number,
             quota: 500,
             ..NodeReport::default()
         };
         let minute = (number % 2 == 0).then(|| wants(10 + number));
-        let units = LedgerReport::of_units(created(&store).await, NOON.day(), totals);
+        let units = LedgerReport::of_units(application, NOON.day(), totals);
         reports.push(LedgerReport { minute, ..units });
     }
-    let unknown = ApplicationId::mint().unwrap();
-    reports.push(LedgerReport {
-        application: unknown,
-        minute: Some(wants(5)),
-        ..reports[0].clone()
-    });
-    let reply = store
-        .exchange(LedgerExchange {
-            node: 1,
-            today: NOON.day(),
-            reports,
-        })
-        .await
-        .unwrap();
+    let exchange = LedgerExchange {
+        node: 1,
+        today: NOON.day(),
+        reports,
+    };
+    let reply = store.exchange(exchange).await.unwrap();
     let tokens: Vec<_> = reply
         .minutes
         .iter()
         .map(|grant| grant.map(|grant| grant.tokens))
         .collect();
-    assert_eq!(tokens, [Some(10), None, Some(12), None, Some(14), None]);
-    let granted = reply
+    assert_eq!(tokens, [Some(10), None, None, None, Some(14)]);
+    let units: Vec<Option<u32>> = reply
         .outcomes
         .iter()
-        .filter(|outcome| matches!(outcome, ReportOutcome::Applied { .. }))
-        .count();
-    assert_eq!(granted, 5);
+        .map(|outcome| match outcome {
+            ReportOutcome::Applied { node, .. } => Some(node.granted),
+            ReportOutcome::Closed | ReportOutcome::UnknownApplication => None,
+        })
+        .collect();
+    assert_eq!(units, [Some(3), Some(4), None, Some(6), Some(7)]);
+    assert_eq!(reply.outcomes[2], ReportOutcome::UnknownApplication);
 }
 
 #[tokio::test]
