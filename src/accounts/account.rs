@@ -86,7 +86,11 @@ impl Account {
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
         // Otherwise the ledger has granted nothing to this process under the old limits.
-        let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
+        let is_leased =
+            day.is_leased() || state.known_minute_lease().is_some() || state.call().is_some();
+        if state.known_minute_lease().is_some() {
+            state.minute_lease().ask_again();
+        }
         (before.limits != terms.limits && is_leased).then(|| {
             state.set_day(day.without_idle());
             day.leased() - state.day().leased()

@@ -12,7 +12,7 @@ use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteShare, NodeTotals, ReturnedUnits, Scope, ShareTokens, WindowUnits,
+    Limits, MinuteLease, MinuteReport, NodeTotals, ReturnedUnits, Scope, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -53,8 +53,8 @@ pub(crate) enum Charge {
 struct LeaseState {
     /// The ledger call in flight.
     call: Option<LeaseCall>,
-    /// The share of the minute limit, if gateways share it.
-    minute: Option<MinuteShare>,
+    /// Tokens of the minute limit, if gateways share it.
+    minute: Option<MinuteLease>,
     /// The time of the next attempt to lease units that other gateways returned.
     returned_units: ReturnedUnits,
     /// Requests since the last recording.
@@ -117,7 +117,7 @@ impl AccountState {
         self.balance
     }
 
-    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
+    /// Decides on a request. Where several gateways share minute limits, it takes a token that this one leased.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -155,7 +155,8 @@ impl AccountState {
         let (balance, verdict) = match gateways {
             None => balance.admit(in_force, now, conditional, ledger),
             Some(gateways) => {
-                balance.admit_with_share(self.share(), gateways, in_force, now, conditional, ledger)
+                let lease = self.minute_lease();
+                balance.admit_leased(lease, gateways, in_force, now, conditional, ledger)
             }
         };
         self.balance = balance;
@@ -348,8 +349,8 @@ impl AccountState {
     /// Returns the minute token of a request that cost nothing.
     pub(crate) fn give_back_token(&mut self) {
         self.balance = self.balance.give_back_token();
-        if let Some(share) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
-            share.gave_back();
+        if let Some(minute) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
+            minute.gave_back();
         }
     }
 
@@ -406,16 +407,17 @@ impl AccountState {
     }
 
     fn runs_low(&self, limits: &Limits, now: Mono) -> bool {
-        let tokens = self.balance.share_tokens();
-        let share_runs_low = |share: &MinuteShare| share.runs_low(tokens, limits, now);
-        self.day().runs_low(limits.day) || self.known_share().is_some_and(share_runs_low)
+        self.day().runs_low(limits.day)
+            || self
+                .known_minute_lease()
+                .is_some_and(|lease| lease.runs_low(now))
     }
 
     /// Status of one rule.
     pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         match rule {
-            LimitRule::Minute => match self.known_share() {
-                Some(share) => self.balance.shared_minute_status(share, limits, now),
+            LimitRule::Minute => match self.known_minute_lease() {
+                Some(lease) => self.balance.leased_minute_status(lease, limits, now),
                 None => self.balance.minute_status(limits, now),
             },
             LimitRule::Guard => self.balance.guard_status(limits, now),
@@ -462,39 +464,22 @@ impl AccountState {
         self.lease.take_if(is_unused);
     }
 
-    /// Changes the share of the minute and its tokens.
-    pub(crate) fn change_share<T>(
-        &mut self,
-        change: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, T),
-    ) -> T {
-        let tokens = self.balance.share_tokens();
-        let (tokens, result) = change(self.share(), tokens);
-        self.balance = self.balance.with_share_tokens(tokens);
-        result
-    }
-
-    pub(crate) fn has_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_held(now))
-    }
-
-    /// Whether its share was used within the last second.
-    pub(crate) fn uses_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_in_use(now))
-    }
-
-    pub(crate) fn has_idle_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_idle(now))
-    }
-
-    /// Its share of the minute, if it has one.
-    pub(crate) fn known_share(&self) -> Option<&MinuteShare> {
+    /// The tokens of the minute that this gateway leased, if any.
+    pub(crate) fn known_minute_lease(&self) -> Option<&MinuteLease> {
         self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 
-    fn share(&mut self) -> &mut MinuteShare {
+    /// The tokens of the minute that this gateway leased.
+    pub(crate) fn minute_lease(&mut self) -> &mut MinuteLease {
         self.lease
             .get_or_insert_default()
             .minute
             .get_or_insert_default()
+    }
+
+    /// The report that returns the tokens of the minute. `None` if there are none.
+    pub(crate) fn release_minute(&mut self, limit: u32, now: Mono) -> Option<MinuteReport> {
+        let lease = self.lease.as_mut()?;
+        lease.minute.as_mut()?.release(limit, now)
     }
 }

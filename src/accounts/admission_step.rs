@@ -52,9 +52,9 @@ pub(crate) enum Shortage {
     Limit(LimitRule),
     /// The ledger is unreachable, and no unit is available.
     Units,
-    /// The ledger is unreachable, and this gateway's share of the minute is used up.
+    /// The ledger is unreachable, and this gateway has no token of the minute.
     Token {
-        /// Time until the next token of the share.
+        /// Time until its next token.
         wait: Duration,
     },
 }
@@ -82,7 +82,7 @@ impl AdmissionStep {
                 AdmissionEnd::Revalidate(Shortage::Limit(rule))
             }
             AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(Shortage::Units),
-            // The share of the minute may be used up although the limit is not.
+            // The tokens of this gateway may be used up although the limit is not.
             AdmissionVerdict::Refused(LimitRule::Minute)
                 if ledger == LeaseAvailability::Reachable && is_unreachable =>
             {

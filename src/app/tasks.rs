@@ -82,13 +82,10 @@ static OF_THE_LEDGER: [PeriodicTask<ServerParts>; 7] = [
         },
     },
     PeriodicTask {
-        // Shorter than the time for which another gateway waits after it has recalled a share, so that its next report
-        // finds it.
+        // Units and tokens that were leased under other limits are returned within a second.
         name: "return units that others may use",
         every: Duration::from_millis(300),
-        run: |server| {
-            Box::pin(async move { server.leases.return_unused(&server.key_directory).await })
-        },
+        run: |server| Box::pin(async move { server.leases.return_unused(&server.key_directory) }),
     },
     PeriodicTask {
         name: "claim shares of grace, and ask whether the ledger is back",

@@ -242,10 +242,6 @@ mod tests {
             };
             Box::pin(std::future::ready(Err(error)))
         }
-
-        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-            Box::pin(std::future::ready(Ok(Vec::new())))
-        }
     }
 
     #[tokio::test]

@@ -95,7 +95,6 @@ mod tests {
     use crate::quota::ledger_access::*;
     use crate::quota::ledger_calls::LedgerCalls;
     use scoregate_base::clock::{Clock, Day, Wall};
-    use scoregate_base::keys::ApplicationId;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
@@ -115,10 +114,6 @@ mod tests {
         }
 
         fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
-            Box::pin(async { Err(unreachable()) })
-        }
-
-        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
             Box::pin(async { Err(unreachable()) })
         }
 

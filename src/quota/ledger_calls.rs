@@ -33,11 +33,6 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 // A pause of this process uses up one part at most, so a reply that arrived during it is still in time.
 const TIMEOUT_PARTS: u32 = 8;
 
-/// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
-/// than the timeout of a lease.
-const RECALL_WAIT: Duration = Duration::from_millis(450);
-const RECALL_ATTEMPTS: u32 = 2;
-
 /// The end of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportEnd {
@@ -70,7 +65,7 @@ pub struct LedgerCalls {
     pub(crate) grace: GraceCharges,
     /// Notified when the store is reachable again.
     pub(crate) key_freshness: Arc<KeyFreshness>,
-    /// Shares of minutes.
+    /// Tokens of minutes.
     pub(crate) minutes: SharedMinutes,
     pub(crate) leasing: LeasingAccounts,
 }
@@ -163,7 +158,7 @@ impl LedgerCalls {
         self.begin(account, state, report)
     }
 
-    /// The report that leases what the account needs next: units of the day, and a share of the minute.
+    /// The report that leases what the account needs next: units of the day, and tokens of the minute.
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let limits = terms.limits;
@@ -248,10 +243,8 @@ impl LedgerCalls {
         None
     }
 
-    /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,
-    /// waits for other gateways to return them.
+    /// Sends a report. If the terms were changed elsewhere, waits for the change.
     async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
-        let recalls = report.minute.is_some_and(|minute| minute.recalls);
         let mut end = self.send(account, &report).await;
         if end == ReportEnd::OutdatedTerms {
             // Another report with the known terms would also be refused.
@@ -265,16 +258,6 @@ impl LedgerCalls {
             } else {
                 ReportEnd::Failed
             };
-        }
-        let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
-        for _ in 0..attempts {
-            if end != ReportEnd::Applied
-                || !SharedMinutes::awaits_recall(account, self.clock.now().mono)
-            {
-                break;
-            }
-            self.clock.sleep(RECALL_WAIT).await;
-            end = self.send_next(account).await;
         }
         end == ReportEnd::Applied
     }
@@ -390,7 +373,6 @@ impl LedgerCalls {
     pub(crate) fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
         let now = self.clock.mono();
         if self.health.failed(account, now) {
-            self.minutes.reduce(now);
             self.instruments.store.ledger_unreachable(true);
             tracing::error!(
                 %reason,

@@ -2,8 +2,6 @@
 //! unreachable ledger is probed, units of tomorrow are leased, and outdated records are deleted.
 
 use std::num::NonZeroU32;
-use std::pin::pin;
-use std::time::Duration;
 
 use crate::accounts::KeyDirectory;
 use crate::instruments::UnitUse;
@@ -16,16 +14,14 @@ use crate::quota::leases::Leases;
 /// Number of batches of outdated records that are deleted in one turn.
 // Bounds one turn after a long outage. The next turn follows in minutes.
 const BATCHES: u32 = 200;
-/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable.
-const RECALLED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Leases {
-    /// Returns units and shares that other gateways may use: units that were leased under other terms, shares of
-    /// minutes that others need, and idle shares. Called several times a second.
-    pub async fn return_unused(&self, key_directory: &KeyDirectory) {
+    /// Returns units and tokens that other gateways may use: those that were leased under other terms, and unused tokens
+    /// of minutes. Called several times a second.
+    pub fn return_unused(&self, key_directory: &KeyDirectory) {
         if !self.is_unreachable() {
             self.return_outdated(key_directory);
-            self.return_shares().await;
+            self.return_idle_minutes();
         }
     }
 
@@ -67,7 +63,7 @@ impl Leases {
                 key_directory.list_changed(account, units);
                 continue;
             }
-            let report = SharedMinutes::release(&account, &mut state, false, now);
+            let report = SharedMinutes::release(&account, &mut state, now);
             let (day, returned) = state.day().release();
             state.set_day(day);
             self.calls.instruments.units(UnitUse::Returned, units);
@@ -82,34 +78,13 @@ impl Leases {
         }
     }
 
-    async fn return_shares(&self) {
-        // Without shares here there is nothing that another gateway could recall.
-        let Some(holder) = self.calls.minutes.holder() else {
-            return;
-        };
-        let mut reading = pin!(self.calls.ledger.recalled(self.calls.node));
-        let in_time = self.calls.clock.within(RECALLED_WITHIN, &mut reading).await;
-        let recalled = if let Ok(recalled) = in_time {
-            recalled
-        } else {
-            self.lease_ahead(&holder);
-            reading.await
-        };
-        let recalled = match recalled {
-            Ok(recalled) => recalled.into_iter().collect(),
-            Err(error) => {
-                tracing::debug!(%error, "recalled shares of minutes cannot be read");
-                self.lease_ahead(&holder);
-                return;
-            }
-        };
+    fn return_idle_minutes(&self) {
         let now = self.calls.clock.now();
-        for account in self.calls.minutes.to_return(&recalled, now.mono) {
+        for account in self.calls.minutes.idle(now.mono) {
             let mut state = account.state();
-            // A call in flight reports the share itself. The share is returned in a later turn if it is still recalled.
+            // A call in flight reports the tokens itself. They are returned in a later turn if they stay idle.
             if state.call().is_none() {
-                let in_use = state.uses_share(now.mono);
-                let report = SharedMinutes::release(&account, &mut state, in_use, now);
+                let report = SharedMinutes::release(&account, &mut state, now);
                 self.calls.begin(&account, state, report);
             }
         }

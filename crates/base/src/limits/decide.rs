@@ -6,7 +6,6 @@ use crate::clock::{Day, Mono, Now};
 
 use super::bucket::TokenBucket;
 use super::lease::DayBalance;
-use super::minute_share::ShareTokens;
 use super::rule::{LimitStatus, Limits};
 use super::table::LimitRule;
 
@@ -48,9 +47,9 @@ pub enum AdmissionVerdict {
     ReserveFirst,
     /// Nothing is taken: no unit, ledger unreachable, no grace left.
     NoUnits,
-    /// Nothing is taken: ledger unreachable, and this gateway's share of the minute is used up, but not the limit.
+    /// Nothing is taken: ledger unreachable, and this gateway has no token of the minute, but the limit is not used up.
     NoToken {
-        /// Time until the next token of the share.
+        /// Time until its next token.
         wait: Duration,
     },
 }
@@ -151,23 +150,6 @@ impl AccountBalance {
                     None => (untouched, AdmissionVerdict::NoUnits),
                 }
             }
-        }
-    }
-
-    /// The minute's tokens, where gateways share the limit.
-    pub fn share_tokens(self) -> ShareTokens {
-        ShareTokens {
-            bucket: self.minute,
-            capacity: self.minute_capacity,
-        }
-    }
-
-    /// This balance with other tokens of the minute.
-    pub fn with_share_tokens(self, tokens: ShareTokens) -> Self {
-        Self {
-            minute: tokens.bucket,
-            minute_capacity: tokens.capacity,
-            ..self
         }
     }
 

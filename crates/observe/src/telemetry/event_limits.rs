@@ -84,134 +84,63 @@ impl<S: Subscriber> Layer<S> for EventLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::kept_bytes::KeptBytes;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::io::Write;
     use tracing_subscriber::fmt;
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    /// The lines since the last call.
-    fn lines(written: &KeptBytes) -> Vec<String> {
-        let text = written.text();
-        text.lines().map(|line| line.trim().to_owned()).collect()
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
-    /// Runs `scene` with limited events, the seconds of their clock and what is written.
-    fn limited(scene: impl FnOnce(&EventLimits, &AtomicU64, &KeptBytes, &Receiver<()>)) {
-        let seconds = Arc::new(AtomicU64::new(1_000));
-        let written = KeptBytes::default();
-        let clock = Arc::clone(&seconds);
-        let now = move || Duration::from_secs(clock.load(Ordering::SeqCst));
-        let (limits, has_dropped) = EventLimits::new(Box::new(now));
+    impl Written {
+        /// The lines since the last call.
+        fn lines(&self) -> Vec<String> {
+            let text = std::mem::take(&mut *self.0.lock());
+            let text = String::from_utf8(text).unwrap();
+            text.lines().map(|line| line.trim().to_owned()).collect()
+        }
+    }
+
+    #[test]
+    fn a_flood_logs_ten_events_and_their_number_and_affects_no_other_events() {
+        let limits = EventLimits::default();
+        let written = Written::default();
         let to = written.clone();
-        let layer = fmt::layer()
+        let lines = fmt::layer()
             .with_writer(move || to.clone())
             .without_time()
             .with_target(false)
             .with_ansi(false);
         let events = tracing_subscriber::registry()
             .with(limits.clone())
-            .with(layer);
+            .with(lines);
         tracing::subscriber::with_default(events, || {
-            scene(&limits, &seconds, &written, &has_dropped);
-        });
-    }
-
-    fn fetch_fails(endpoint: &str) {
-        tracing::warn!(endpoint, reason = "of many", "a fetch failed");
-    }
-
-    fn fetches_fail(times: u32) {
-        (0..times).for_each(|_| fetch_fails("index"));
-    }
-
-    #[test]
-    fn flood_logs_ten_events_and_one_summary_per_window() {
-        limited(|limits, seconds, written, has_dropped| {
-            fetches_fail(10);
-            assert_eq!(lines(written).len(), 10);
-            assert!(has_dropped.try_recv().is_err());
-            fetches_fail(253);
-            assert!(has_dropped.try_recv().is_ok(), "the reporter is woken");
-            limits.report();
-            assert_eq!(lines(written), [""; 0], "the window is not over");
-            // Without any further event.
-            seconds.fetch_add(10, Ordering::SeqCst);
-            limits.report();
-            let report = "WARN a fetch failed (endpoint=\"index\") (253 more in 10 s) dropped=253";
-            assert_eq!(lines(written), [report]);
-            limits.report();
-            limits.finish();
-            assert_eq!(lines(written), [""; 0]);
-            fetch_fails("index");
-            assert_eq!(lines(written).len(), 1, "a new window");
-        });
-    }
-
-    #[test]
-    fn flood_of_one_kind_affects_no_other_events() {
-        limited(|_, _, written, _| {
-            for _ in 0..100 {
-                fetch_fails("index");
-                tracing::debug!("seen");
+            for _ in 0..2 {
+                for _ in 0..263 {
+                    tracing::warn!("a fetch failed");
+                    tracing::debug!("seen");
+                }
+                tracing::error!("the ledger is unreachable");
+                let lines = written.lines();
+                let count = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+                let counts = ["fetch", "seen", "ledger"].map(count);
+                assert_eq!(counts, [10, 263, 1]);
+                limits.report();
+                let [report] = &written.lines()[..] else {
+                    panic!("one report")
+                };
+                assert!(report.contains("dropped=253"), "{report}");
+                limits.report();
+                assert_eq!(written.lines(), [""; 0]);
             }
-            fetch_fails("models");
-            tracing::error!("the ledger is unreachable");
-            let lines = lines(written);
-            let count = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
-            let counts = ["index", "seen", "models", "ledger"].map(count);
-            assert_eq!(counts, [10, 100, 1, 1]);
-        });
-    }
-
-    #[test]
-    fn dropped_events_are_reported_at_exit() {
-        limited(|limits, seconds, written, _| {
-            for _ in 0..12 {
-                tracing::error!("it failed\nfor a reason of two lines");
-            }
-            seconds.fetch_add(3, Ordering::SeqCst);
-            lines(written);
-            limits.finish();
-            assert_eq!(
-                lines(written),
-                ["ERROR it failed (2 more in 3 s) dropped=2"]
-            );
-        });
-    }
-
-    #[test]
-    fn a_window_without_dropped_events_ends_by_itself_and_a_late_report_loses_none() {
-        limited(|limits, seconds, written, _| {
-            for _ in 0..5 {
-                fetches_fail(10);
-                seconds.fetch_add(10, Ordering::SeqCst);
-            }
-            assert_eq!(lines(written).len(), 50);
-            fetches_fail(11);
-            seconds.fetch_add(60, Ordering::SeqCst);
-            fetch_fails("index");
-            assert_eq!(lines(written).len(), 10);
-            limits.report();
-            assert!(lines(written)[0].contains("(2 more in 60 s)"));
-        });
-    }
-
-    #[test]
-    fn memory_is_bounded_for_any_field_values() {
-        limited(|limits, seconds, written, _| {
-            for number in 0..10 * MAX_KINDS {
-                fetch_fails(&number.to_string());
-            }
-            assert_eq!(
-                limits.0.windows.lock().0.len(),
-                MAX_KINDS + 1,
-                "those, and the place in the code"
-            );
-            assert_eq!(lines(written).len(), MAX_KINDS + 10);
-            // Windows that are over make room.
-            seconds.fetch_add(10, Ordering::SeqCst);
-            fetch_fails("another");
-            assert_eq!(limits.0.windows.lock().0.len(), 2);
         });
     }
 }

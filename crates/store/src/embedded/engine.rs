@@ -160,11 +160,6 @@ impl Ledger for Embedded {
         })
     }
 
-    /// None: there is only one node.
-    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         self.writer

@@ -76,7 +76,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "scope", most: 2, meaning: "limit of pending responses of the connection or of the process" },
     LabelRow { name: "setting", most: 8, meaning: "setting that names the files: tls, upstream (certificates for the backend), store.password, admin.token, upstream.credential, mail.password, operator.webhook_secret, leaks.public_keys" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
-    LabelRow { name: "table", most: 8, meaning: "table of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, request_nodes, documents or document_contents" },
+    LabelRow { name: "table", most: 7, meaning: "table of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, keys, request_nodes, documents or document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "suspicion", most: 4, meaning: "mirror, shared_key, several_accounts or inefficient_poller" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },

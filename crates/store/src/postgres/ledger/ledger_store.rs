@@ -8,13 +8,12 @@ use crate::postgres::ledger::outdated;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::inspect;
 use crate::sql::grace_shares;
-use crate::sql::tables::{SqlField, SqlRow, SqlTables as _};
+use crate::sql::tables::{SqlField, SqlTables as _};
 use crate::{
     DatabaseStatus, ExchangeCounts, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply,
     StoreFuture, StoreHealth,
 };
 use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{GraceClaim, GraceShare};
 
 /// An operation named in error messages.
@@ -23,10 +22,6 @@ const GRACE: &str = "change shares of grace";
 const OTHER_HOLDERS: &str = "
 SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
 WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
-
-const RECALLED: &str = "
-SELECT application FROM {schema}.minute_shares
-WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
 
 impl Ledger for PostgresStore {
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
@@ -77,16 +72,6 @@ impl Ledger for PostgresStore {
         let work =
             async move |client: SchemaClient<'_>| grace_shares::give_back(client, &share).await;
         Box::pin(self.connection.run(GRACE, work))
-    }
-
-    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        let doing = "read recalled shares";
-        Box::pin(self.connection.run(doing, async move |client| {
-            let id = |row: &dyn SqlRow<_>| Ok(row.text("application")?.parse().ok());
-            client
-                .list(RECALLED, &[SqlField::Number(node.cast_signed())], id)
-                .await
-        }))
     }
 
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {

@@ -8,14 +8,12 @@ const AT_ONCE: i64 = 1_000;
 
 /// Of the ledger, 35 days are kept for inspection, today included.
 const OLD_DAY: &str = "day <= (SELECT day - 35 FROM {schema}.calendar)";
-/// Pools that were not used for an hour are full, and all shares of them have ended.
+/// Pools that were not used for an hour are full, and all leases from them have ended.
 const MINUTES: &str = "
 WITH idle AS (
     SELECT application FROM {schema}.minute_pools
-    WHERE as_of < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
+    WHERE used_at < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
     ORDER BY application LIMIT $1 FOR UPDATE SKIP LOCKED
-), ended AS (
-    DELETE FROM {schema}.minute_shares s USING idle WHERE s.application = idle.application
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 

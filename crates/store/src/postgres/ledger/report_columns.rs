@@ -1,51 +1,31 @@
-//! Reports, column by column: the applications, numbers, and the terms that reports assume. Both statements of an exchange
-//! compare these with the stored ones.
+//! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
 use crate::postgres::connection::schema_client::Parameter;
 
-pub(crate) struct ReportColumns<const N: usize> {
+#[derive(Default)]
+pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
-    pub(crate) numbers: [Vec<i64>; N],
     tiers: Vec<Option<String>>,
     own_minutes: Vec<Option<i64>>,
     own_days: Vec<Option<i64>>,
 }
 
-impl<const N: usize> ReportColumns<N> {
-    /// The columns of these reports, each with its numbers. Without a tier, terms are not compared.
-    pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
-        let numbers = [const { Vec::new() }; N];
-        let (applications, tiers, own_minutes, own_days) = Default::default();
-        let mut columns = Self {
-            applications,
-            numbers,
-            tiers,
-            own_minutes,
-            own_days,
-        };
-        for (report, numbers) in reports {
-            let own = report
-                .terms
-                .as_ref()
-                .map(|terms| terms.own)
-                .unwrap_or_default();
+impl ReportColumns {
+    /// The columns of these reports. Without a tier, terms are not compared.
+    pub(crate) fn new(reports: &[LedgerReport]) -> Self {
+        let mut columns = Self::default();
+        for report in reports {
+            let terms = report.terms.as_ref();
+            let own = terms.map(|terms| terms.own).unwrap_or_default();
             columns.applications.push(report.application.to_string());
             columns
                 .tiers
-                .push(report.terms.as_ref().map(|terms| terms.tier.to_string()));
+                .push(terms.map(|terms| terms.tier.to_string()));
             columns.own_minutes.push(own.minute.map(i64::from));
             columns.own_days.push(own.day.map(i64::from));
-            for (column, number) in columns.numbers.iter_mut().zip(numbers) {
-                column.push(number);
-            }
         }
         columns
-    }
-
-    /// The columns of numbers as parameters.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = &dyn Parameter> {
-        self.numbers.iter().map(|column| column as &dyn Parameter)
     }
 
     /// The terms as parameters: tiers, own minutes, own days.

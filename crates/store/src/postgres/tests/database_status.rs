@@ -41,9 +41,8 @@ async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> 
 async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
-        let work = async |client: SchemaClient<'_>| {
-            day_ledger::exchange(client, &exchange, true, None).await
-        };
+        let work =
+            async |client: SchemaClient<'_>| day_ledger::exchange(client, &exchange, true).await;
         Box::pin(store.connection.run("test", work)).await.unwrap();
     }
     execute(store, "SELECT pg_stat_force_next_flush()").await;
