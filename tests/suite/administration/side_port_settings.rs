@@ -123,7 +123,7 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
         (r#"{"level":"info\n,warn"}"#, "write error"),
         (r#"{"level":""}"#, "write error"),
         (r#"{"level":"debug","for":"1h"}"#, "for"),
-        ("", "the input is empty"),
+        ("", "the field `level` is missing"),
     ] {
         let refused = level(body).await;
         assert_eq!(refused.status, 400, "{body}");
