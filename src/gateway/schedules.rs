@@ -245,7 +245,7 @@ fn try_schedules(act: fn()) {
     SCHEDULED.set(false);
 }
 
-/// Runs three concurrent callers beside another task.
+/// Runs three concurrent callers and another task.
 fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) + Send + 'static) {
     let callers = (0..3).map(|caller| {
         let stage = Arc::clone(stage);

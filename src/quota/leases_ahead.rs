@@ -1,5 +1,5 @@
 //! Leases of tomorrow's units for applications in use, taken before midnight: their first requests of the day need not
-//! wait for the ledger, and gateways do not all call it concurrently.
+//! wait for the ledger, and the gateways do not call it all at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::quota::leases::Leases;
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
 /// Latest of these times. Applications that are first used later have their leases at the next check.
-// Checks follow every few seconds, so the last half minute has room for repeated attempts.
+// Checks follow every few seconds, so the last half minute allows repeated attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 // Bounds one exchange, which has one timeout.

@@ -1,5 +1,5 @@
-//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, an
-//! unreachable ledger is asked whether it is back, units of tomorrow are leased, and outdated records are deleted.
+//! Periodic work with the ledger, without a request: unused units are returned, the share of grace is kept, an
+//! unreachable ledger is probed, units of tomorrow are leased, and outdated records are deleted.
 
 use std::num::NonZeroU32;
 use std::pin::pin;
@@ -20,8 +20,8 @@ const BATCHES: u32 = 200;
 const RECALLED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Leases {
-    /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
-    /// idle ones. Called several times a second.
+    /// Returns units and shares that other gateways may use: units that were leased under other terms, shares of
+    /// minutes that others need, and idle shares. Called several times a second.
     pub async fn return_unused(&self, key_directory: &KeyDirectory) {
         if !self.is_unreachable() {
             self.return_outdated(key_directory);
@@ -41,7 +41,7 @@ impl Leases {
                 continue;
             }
             let mut state = account.state();
-            // Opened only for units that were not spent: an account without them is not in use.
+            // The day is opened only for unspent units: an account without them is not in use.
             if state.day().without_idle() != state.day() {
                 state.open_day(today, &limits);
             }
@@ -130,15 +130,15 @@ impl Leases {
             .holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
     }
 
-    /// Asks an unreachable ledger whether it is back, with a lease. Called every second.
+    /// Probes an unreachable ledger with a lease. Called every second.
     pub fn probe(&self) {
         if let Some(failure) = self.calls.health.failure() {
             drop(self.calls.attempt(&failure.account));
         }
     }
 
-    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
-    /// would try. Called every second.
+    /// Connects to a shared store, until a connection and a lease have succeeded. A gateway that is not ready gets no
+    /// requests that could connect. Called every second.
     pub async fn check_access(&self) {
         self.calls
             .access

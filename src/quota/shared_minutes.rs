@@ -1,6 +1,5 @@
-//! Minute limits that gateways share: which applications have a share here, and which shares to return.
-//!
-//! How much a share is and when it ends is decided in `limits::MinuteShare`.
+//! Minute limits that gateways share: the applications with a share here, and the shares to return.
+//! `limits::MinuteShare` decides about the size and the end of a share.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -37,7 +36,7 @@ impl SharedMinutes {
     }
 
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
-        // One number that is read alone, so no ordering is needed.
+        // The number is read independently of other values, so no ordering is needed.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
@@ -48,7 +47,7 @@ impl SharedMinutes {
         };
         let before = self
             .gateways
-            // Never below the setting, which includes gateways that do not run at the moment.
+            // It is never below the setting, which includes gateways that do not run at the moment.
             .swap(setting.get().max(live), Ordering::Relaxed);
         (setting, before == setting.get() && live > before)
     }
@@ -113,14 +112,14 @@ impl SharedMinutes {
         }
     }
 
-    /// Accounts whose shares should be returned: recalled ones, and those not in use.
+    /// Accounts whose shares should be returned, because they are recalled or not in use.
     pub(crate) fn to_return(
         &self,
         recalled: &HashSet<ApplicationId>,
         now: Mono,
     ) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
-        // Only here do accounts leave the list whose shares have ended.
+        // Accounts whose shares have ended are removed from the list only here.
         holders.retain(|_, account| account.state().has_share(now));
         let is_due = |account: &&Arc<Account>| {
             recalled.contains(&account.id) || account.state().has_idle_share(now)
@@ -158,7 +157,7 @@ impl SharedMinutes {
         }
     }
 
-    /// Takes all shares out, as reports that return them.
+    /// Removes all shares, and returns the reports that return them to the ledger.
     pub(crate) fn drain(&self, now: Now) -> Vec<LedgerReport> {
         let holders = std::mem::take(&mut *self.holders.lock());
         let holders = holders

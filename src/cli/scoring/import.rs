@@ -1,6 +1,6 @@
 //! `scoregate scoring import`: imports benchmark runs, one per line, in one transaction.
 //!
-//! A killed import leaves nothing. A running server is notified at the end.
+//! A killed import changes nothing. A running server is notified at the end.
 
 use std::cell::Cell;
 use std::fmt;
@@ -29,7 +29,7 @@ use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 
-/// Runs that are collected before they are written. An import of fewer does not exclude other writers while it waits
+/// Runs that are collected before they are written. An import of fewer runs does not block other writers while it waits
 /// for standard input.
 const BATCH: usize = 16_384;
 
@@ -51,10 +51,10 @@ pub(super) struct ScoringImportArgs {
 /// An import into an archive.
 struct Importer<'a> {
     archive: &'a Archive,
-    /// Lines are validated by it.
+    /// The suite table that validates lines.
     suites: Arc<SuiteTable>,
     clock: Clock,
-    /// Lines with their place that are not stored yet.
+    /// Lines that are not stored yet, with their places.
     batch: Vec<(String, Result<IdentifiedRun, BadRun>)>,
     /// `None` before the first batch.
     import: Option<RunImport<'a>>,

@@ -25,7 +25,7 @@ pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_suites.txt");
 pub(super) enum SuitesCommand {
     /// Print the table as TOML.
     Show,
-    /// Replace the table by that of a file.
+    /// Replace the table with the table in a file.
     Set {
         /// TOML file; `-` for standard input.
         file: PathBuf,

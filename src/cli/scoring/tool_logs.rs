@@ -28,7 +28,7 @@ pub(super) struct ToolLogArgs {
     /// Mapping file (TOML): suites and axes of tasks, ids and prices of models.
     #[arg(long, value_name = "FILE", requires = "from")]
     mapping: Option<PathBuf>,
-    /// Show what would be imported, and import nothing.
+    /// Show the effect of the import, and import nothing.
     #[arg(long, requires = "from")]
     dry_run: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct ToolLogArgs {
 enum ToolName {
     /// Inspect AI: `.eval` files and JSON logs.
     Inspect,
-    /// lm-evaluation-harness: `results_*.json` with `samples_*.jsonl` beside them.
+    /// lm-evaluation-harness: `results_*.json` and `samples_*.jsonl` in the same directory.
     LmEval,
     /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
     Jsonl,
@@ -68,7 +68,7 @@ pub(super) struct ToolLogCounts {
 }
 
 impl ToolLogArgs {
-    /// The logs, if the files are some. An error is the operator's.
+    /// The logs, if the files are logs. An error is caused by the operator.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
         let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);

@@ -181,7 +181,7 @@ impl MidnightSite {
     /// Waits until every gateway is in this day.
     fn wait_for_day(&self, day: &str) {
         for gateway in &self.gateways {
-            while side(gateway.data_dir.path(), "/v1/usage?fleet=true&most=1")["day"] != day {
+            while side(gateway.data_dir.path(), "/v1/usage/top?fleet=true&most=1")["day"] != day {
                 assert!(self.left() > -30, "{day} does not begin");
             }
         }

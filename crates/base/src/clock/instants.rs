@@ -22,7 +22,7 @@ pub struct Wall(pub(super) u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub(super) u64);
 
-/// Monotonic time starts ten years in, so that instants before the start can be represented.
+/// Monotonic time starts at ten years, so that times before the start can be represented.
 pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
 
 /// Nanoseconds since boot: continues during suspend, and cannot be set.
@@ -239,8 +239,8 @@ impl Day {
         Self(self.0 + 1)
     }
 
-    /// The first day of the month that contains this day, and that of the next one. Months begin on the day `anchor`, or on
-    /// the last day of a shorter month.
+    /// The first day of the month that contains this day, and the first day of the next month. Months begin on the day
+    /// `anchor`, or on the last day of a shorter month.
     pub fn month(self, anchor: u8) -> [Self; 2] {
         let date = self.date();
         let begins = |month: Date| {
@@ -268,7 +268,7 @@ impl Day {
         EPOCH.checked_add(days).unwrap_or(Date::MAX)
     }
 
-    /// The day of a date; the first one for dates before it.
+    /// The day of a date; the first day for dates before it.
     fn from_date(date: Date) -> Self {
         let days = EPOCH.until(date).map_or(0, |span| span.get_days());
         Self(u32::try_from(days).unwrap_or(0))

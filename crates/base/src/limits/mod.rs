@@ -7,6 +7,8 @@ mod bucket;
 mod day_ledger;
 mod decide;
 #[cfg(test)]
+mod found_bugs;
+#[cfg(test)]
 mod grace_schedules;
 mod grace_share;
 mod lease;
@@ -31,8 +33,6 @@ mod table;
 mod terms_schedules;
 mod window;
 mod window_balance;
-#[cfg(test)]
-mod window_schedules;
 
 pub use bucket::{BucketLevel, TokenBucket};
 pub use day_ledger::{DayTotals, NodeReport, NodeTotals, WindowTotals};

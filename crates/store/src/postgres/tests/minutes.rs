@@ -1,5 +1,8 @@
 //! Minute limits shared by nodes.
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
 use super::*;
 use scoregate_base::limits::{MinuteGrant, MinutePool, MinuteReport};
 
@@ -104,26 +107,15 @@ async fn a_recall_reaches_nodes_with_a_share_until_they_return_it() {
     let store = fresh().await;
     let id = created(&store).await;
     let exchange = async |node, minute| {
-        store
-            .exchange(about(id, node, minute))
-            .await
-            .unwrap()
-            .minutes[0]
-            .unwrap()
+        let reply = store.exchange(about(id, node, minute)).await.unwrap();
+        reply.minutes[0].unwrap()
     };
     assert_eq!(exchange(1, wants(1, 60)).await.tokens, 60 * SECOND);
-    assert_eq!(
-        exchange(
-            2,
-            MinuteReport {
-                recalls: true,
-                ..wants(1, 20)
-            }
-        )
-        .await
-        .capacity,
-        0
-    );
+    let recall = MinuteReport {
+        recalls: true,
+        ..wants(1, 20)
+    };
+    assert_eq!(exchange(2, recall).await.capacity, 0);
     assert_eq!(store.recalled(1).await.unwrap(), [id]);
     assert_eq!(store.recalled(2).await.unwrap(), []);
     let half = MinuteReport {
@@ -141,46 +133,46 @@ async fn a_recall_reaches_nodes_with_a_share_until_they_return_it() {
 }
 
 #[tokio::test]
-async fn one_exchange_leases_units_and_minutes_of_many_applications() {
+async fn an_exchange_answers_each_report_in_order_and_names_unknown_applications() {
     needs!("postgresql");
     let store = fresh().await;
     let mut reports = Vec::new();
     for number in 0..5 {
+        let application = match number {
+            2 => an_id(),
+            _ => created(&store).await,
+        };
         let totals = NodeReport {
-            granted: 3,
+            granted: 3 + number,
             quota: 500,
             ..NodeReport::default()
         };
         let minute = (number % 2 == 0).then(|| wants(1, 10 + number));
-        let units = LedgerReport::of_units(created(&store).await, NOON.day(), totals);
+        let units = LedgerReport::of_units(application, NOON.day(), totals);
         reports.push(LedgerReport { minute, ..units });
     }
-    let unknown = ApplicationId::mint().unwrap();
-    reports.push(LedgerReport {
-        application: unknown,
-        minute: Some(wants(1, 5)),
-        ..reports[0].clone()
-    });
-    let reply = store
-        .exchange(LedgerExchange {
-            node: 1,
-            today: NOON.day(),
-            reports,
-        })
-        .await
-        .unwrap();
+    let exchange = LedgerExchange {
+        node: 1,
+        today: NOON.day(),
+        reports,
+    };
+    let reply = store.exchange(exchange).await.unwrap();
     let capacities: Vec<_> = reply
         .minutes
         .iter()
         .map(|grant| grant.map(|grant| grant.capacity))
         .collect();
-    assert_eq!(capacities, [Some(10), None, Some(12), None, Some(14), None]);
-    let granted = reply
+    assert_eq!(capacities, [Some(10), None, None, None, Some(14)]);
+    let units: Vec<Option<u32>> = reply
         .outcomes
         .iter()
-        .filter(|outcome| matches!(outcome, ReportOutcome::Applied { .. }))
-        .count();
-    assert_eq!(granted, 5);
+        .map(|outcome| match outcome {
+            ReportOutcome::Applied { node, .. } => Some(node.granted),
+            ReportOutcome::Closed | ReportOutcome::UnknownApplication => None,
+        })
+        .collect();
+    assert_eq!(units, [Some(3), Some(4), None, Some(6), Some(7)]);
+    assert_eq!(reply.outcomes[2], ReportOutcome::UnknownApplication);
 }
 
 #[tokio::test]

@@ -64,64 +64,38 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) = exchanged(
-        &store,
-        request(id, Some(terms("pro", None)), NodeTotals::default()),
-    )
-    .await;
+    let first = request(id, Some(terms("free", None)), NodeTotals::default());
+    let (granted, capacity, is_outdated) = exchanged(&store, first).await;
     assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 
-    let change = |what| StoreChange {
-        at: NOON,
-        who: "a test".into(),
-        owner: None,
-        application: id,
-        what,
-        notice: None,
-    };
-    store
-        .change(change(ChangeKind::SetTier {
-            tier: "free".into(),
-        }))
-        .await
-        .unwrap();
+    make(&store, id, to_tier("pro")).await;
     let returned = NodeTotals {
         returned: 2,
         ..granted
     };
-    let (left, capacity, is_outdated) =
-        exchanged(&store, request(id, Some(terms("pro", None)), returned)).await;
+    let outdated = request(id, Some(terms("free", None)), returned);
+    let (left, capacity, is_outdated) = exchanged(&store, outdated).await;
     assert_eq!((left, capacity, is_outdated), (returned, 0, true));
 
     let own = OwnLimits {
         minute: None,
         day: Some(7),
     };
-    store
-        .change(change(ChangeKind::SetLimits { own, until: None }))
-        .await
-        .unwrap();
-    let (_, _, is_outdated) =
-        exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
-    assert!(is_outdated);
-    let current = request(
-        id,
-        Some(terms("free", Some(7))),
-        NodeTotals {
-            granted: 6,
-            ..returned
-        },
-    );
+    make(&store, id, ChangeKind::SetLimits { own, until: None }).await;
+    let outdated = request(id, Some(terms("pro", None)), returned);
+    assert!(exchanged(&store, outdated).await.2);
+    let known = NodeTotals {
+        granted: 6,
+        ..returned
+    };
+    let current = request(id, Some(terms("pro", Some(7))), known);
     let (more, capacity, is_outdated) = exchanged(&store, current).await;
     assert_eq!((more.granted, capacity, is_outdated), (11, 20, false));
-}
-
-#[tokio::test]
-async fn a_report_without_terms_is_not_compared() {
-    needs!("postgresql");
-    let store = fresh().await;
-    let id = created(&store).await;
-    let (granted, capacity, is_outdated) =
-        exchanged(&store, request(id, None, NodeTotals::default())).await;
-    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
+    let without = request(created(&store).await, None, NodeTotals::default());
+    let (granted, capacity, is_outdated) = exchanged(&store, without).await;
+    assert_eq!(
+        (granted.granted, capacity, is_outdated),
+        (5, 20, false),
+        "they are not compared"
+    );
 }
