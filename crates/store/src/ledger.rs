@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
@@ -15,7 +17,7 @@ use scoregate_base::limits::{
 use super::{OwnLimits, StoreFuture};
 
 /// Units delivered on grace and not charged before the server stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct OwedUnits {
     /// The process that delivered them.
     pub node: u64,
@@ -32,7 +34,7 @@ pub struct OwedUnits {
 }
 
 /// A share of a day's grace, as its holder knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct HeldGraceShare {
     /// The day.
     pub day: Day,
@@ -159,7 +161,9 @@ pub trait Ledger: Send + Sync + 'static {
     }
 
     /// Applications of which other nodes need the shares of minutes that this node has.
-    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
+    fn recalled(&self, _node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
     /// gateway; an error if it does not answer.
@@ -167,8 +171,8 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
-    /// Some engines delete some records with other writes.
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed
+    /// records.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
     }
