@@ -3,13 +3,16 @@
 //! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
 //! have no names and no session state, so that a connection pooler in transaction mode can be in between.
 
+mod all_applications;
 mod connection;
 mod documents;
-mod keys;
+mod health;
 mod ledger;
+mod outdated;
 mod postgres_store;
 mod reports;
 mod restore;
+mod sql_tables;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -22,6 +25,7 @@ pub use connection::open_failure::{CONNECTIONS_PER_GATEWAY, OpenFailure, connect
 pub(crate) use connection::schema_client::SchemaClient;
 pub use connection::seen_timelines::SeenTimelines;
 pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
+pub(crate) use ledger::minutes;
 pub use postgres_store::PostgresStore;
 pub use reports::inspect::DatabaseReport;
 pub use restore::DatabaseRestore;

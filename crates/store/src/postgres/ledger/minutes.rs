@@ -3,12 +3,13 @@
 //! The rules are those of `limits::minute_pool`, in SQL. The pool's row is locked by a statement of its own, and every
 //! change of a share is made under that lock.
 
-use tokio_postgres::Row;
-
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
-use crate::postgres::ledger::report_columns::ReportColumns;
-use crate::sql::tables::SqlRow as _;
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
+use crate::sql::rows::{RowResult, SqlRow};
+use crate::sql::tables::SqlField::{Number, Numbers, OptionalNumber, Texts};
+use crate::sql::tables::SqlTables as _;
+use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{MinuteGrant, MinuteReport};
 
 /// Creates missing pools, which are full.
@@ -22,16 +23,15 @@ ON CONFLICT DO NOTHING";
 const LOCK: &str = "
 SELECT FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
 
-/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11` to `$13`) gets no capacity.
+/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11`) gets no capacity.
 const APPLY: &str = "
 WITH moment AS MATERIALIZED (
     SELECT coalesce($10::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), report AS (
-    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
-        AS is_outdated
-    FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[], $11::text[],
-                $12::int8[], $13::int8[]) WITH ORDINALITY
-        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, tier, own_minute, own_day, position)
+    SELECT r.*, {is_outdated} AS is_outdated
+    FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[], $11::text[])
+        WITH ORDINALITY
+        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, terms, position)
     LEFT JOIN {schema}.applications a ON a.id = r.application
 ), share AS (
     SELECT s.application, s.node, s.round, s.capacity, s.ends_at <= m.now AS is_over,
@@ -91,6 +91,18 @@ FROM report r LEFT JOIN decided d ON d.position = r.position
 LEFT JOIN share o ON o.application = r.application AND o.node = $1 AND NOT o.is_over
 ORDER BY r.position";
 
+const RECALLED: &str = "
+SELECT application FROM {schema}.minute_shares
+WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
+
+/// Applications of which other nodes need the shares that this node has.
+pub(crate) async fn recalled(client: SchemaClient<'_>, node: u64) -> SqlResult<Vec<ApplicationId>> {
+    let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
+    client
+        .list(RECALLED, &[Number(node.cast_signed())], id)
+        .await
+}
+
 /// Applies the reports of one node about minutes, at most one for each application, within the transaction of the
 /// exchange. Without `now` (in microseconds) the server's clock counts.
 pub(crate) async fn apply(
@@ -104,23 +116,23 @@ pub(crate) async fn apply(
             .iter()
             .filter_map(|report| Some((report, numbers(report.minute?)))),
     );
-    let applications = &columns.applications;
-    if applications.is_empty() {
+    if columns.applications.is_empty() {
         return Ok(Vec::new());
     }
-    let node = node.cast_signed();
-    let mut values: Vec<&dyn Parameter> = vec![&node, applications];
-    values.extend(columns.numbers());
-    values.push(&now);
-    values.extend(columns.terms());
+    let applications = Texts(&columns.applications);
+    let mut values = vec![Number(node.cast_signed()), applications];
+    values.extend(columns.numbers.iter().map(|column| Numbers(column)));
+    values.push(OptionalNumber(now));
+    values.push(columns.terms());
     let [_, _, _, _, quota, _, _] = &columns.numbers;
-    let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) =
-        ([applications, quota], [applications]);
+    let pools = [applications, Numbers(quota)];
+    let rows = [applications];
+    let apply = APPLY.replace("{is_outdated}", IS_OUTDATED);
     // Polled together, so all are sent before the first answer.
     let (opened, locked, applied) = tokio::join!(
         client.query(OPEN, &pools),
         client.query(LOCK, &rows),
-        client.query(APPLY, &values)
+        client.query(&apply, &values)
     );
     opened?;
     locked?;
@@ -132,23 +144,23 @@ pub(crate) async fn apply(
             report
                 .minute
                 .and_then(|_| grants.next())
-                .map_or(Ok(None), |row| grant(&row))
+                .map_or(Ok(None), |row| Ok(grant(&SqlRow::new(&row))?))
         })
         .collect()
 }
 
 /// The grant of a row. `None` if the application does not exist.
-fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
-    if row.try_get::<_, Option<i64>>("round")?.is_none() {
+fn grant(row: &SqlRow<'_>) -> RowResult<Option<MinuteGrant>> {
+    if row.optional_number("round")?.is_none() {
         return Ok(None);
     }
     Ok(Some(MinuteGrant {
         round: row.small_number("round")?,
-        is_kept: row.try_get("is_kept")?,
+        is_kept: row.flag("is_kept")?,
         capacity: row.small_number("capacity")?,
-        tokens: row.try_get("granted")?,
+        tokens: row.signed("granted")?,
         pool_capacity: row.small_number("pool_capacity")?,
-        pool_tokens: row.try_get("pool_tokens")?,
+        pool_tokens: row.signed("pool_tokens")?,
     }))
 }
 
