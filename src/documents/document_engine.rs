@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instruments::Instruments;
+use crate::instruments::DocumentInstruments;
 use crate::upstream::ProtectedUpstream;
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::Selection;
@@ -40,9 +40,9 @@ impl DocumentEngine {
         disk: Option<MirrorWorker>,
         shared: Option<SharedFetches>,
         clock: &Clock,
-        instruments: &Arc<Instruments>,
+        instruments: &Arc<DocumentInstruments>,
     ) -> Self {
-        // Without a disk nobody takes the keys of changed documents, so they are not collected.
+        // Without a disk, the keys of changed documents would never be taken, so they are not collected.
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
         let documents = Arc::new(Documents::new(
             cache_bytes,
@@ -101,7 +101,7 @@ impl DocumentEngine {
         purged
     }
 
-    /// Asks whether the store of shared documents is back, if it is away. Called every few seconds.
+    /// Probes the store of shared documents if it is unreachable. Called every few seconds.
     pub async fn ask_for_shared_documents(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.ask_again().await;

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicU32;
 
 use super::*;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{ClaimState, SharedDocumentState, StoreFuture};
 
@@ -109,7 +108,7 @@ async fn after_a_failure_no_fetch_waits_for_the_store_until_an_attempt_in_the_ba
         claim_duration: Duration::from_secs(30),
     };
     let registry = MetricsRegistry::default();
-    let instruments = Instruments::new(&registry, &[], &EndpointTable::default());
+    let instruments = DocumentInstruments::new(&registry, &[]);
     let fleet = FleetDocuments::new(fetches, clock, Arc::new(instruments));
     let need = FleetNeed::default();
     let turn = || fleet.turn("document", &need, None);

@@ -1,16 +1,16 @@
 //! Limits concurrent requests: two pools of slots, each with a short queue.
 //!
 //! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
-//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to wait
-//! for the ledger moves to that pool, so a slow ledger causes no refusal of a request with units in hand. Dropping a slot
-//! releases it. The number of upstream requests is limited in `upstream`.
+//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to
+//! wait for the ledger moves to that pool, so a slow ledger never causes a refusal of a request whose units are leased.
+//! Dropping a slot releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::instruments::{Instruments, PoolLabel};
+use crate::instruments::{CapacityInstruments, PoolLabel};
 use scoregate_base::clock::Clock;
 
 use super::refusal::Refusal;
@@ -33,7 +33,7 @@ pub struct ConcurrencyLimit {
     cached: SlotPool,
     waiting: SlotPool,
     queue_timeout: Duration,
-    instruments: Arc<Instruments>,
+    instruments: Arc<CapacityInstruments>,
 }
 
 /// The slots of a pool and of its queue. Queued requests are served in order, before new ones.
@@ -52,7 +52,7 @@ pub(super) struct ConcurrencySlot<'c> {
 
 impl ConcurrencyLimit {
     /// Creates empty pools.
-    pub fn new(config: ConcurrencyConfig, instruments: Arc<Instruments>) -> Self {
+    pub fn new(config: ConcurrencyConfig, instruments: Arc<CapacityInstruments>) -> Self {
         instruments.slots(PoolLabel::Cached, config.cached);
         instruments.slots(PoolLabel::Waiting, config.waiting);
         Self {
@@ -80,7 +80,7 @@ impl ConcurrencyLimit {
             return Ok(ConcurrencySlot { _permit: permit });
         }
         self.queue(pool, slots, clock).await.ok_or_else(|| {
-            self.instruments.overloaded(pool);
+            self.instruments.overloaded.count(pool);
             tracing::warn!(
                 pool = pool.word(),
                 slots = slots.size,
@@ -109,9 +109,10 @@ impl ConcurrencyLimit {
         slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
-        // A full queue refuses immediately: the request would not get a slot in time, and has cost nothing so far.
+        // The request is refused immediately if the queue is full: it would not get a slot in time, and has cost
+        // nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
-        self.instruments.queued(pool);
+        self.instruments.queued.count(pool);
         let permit = clock
             .within(self.queue_timeout, slots.permits.acquire())
             .await
@@ -152,7 +153,6 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
     use scoregate_base::clock::{ManualClock, Wall};
-    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
     const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
@@ -167,7 +167,7 @@ mod tests {
     impl Scene {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
-            let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
+            let instruments = Arc::new(CapacityInstruments::new(&registry));
             let config = ConcurrencyConfig {
                 cached,
                 waiting,

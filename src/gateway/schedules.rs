@@ -14,13 +14,12 @@ use crate::accounts::{Charge, KeyDirectory, SCHEDULED, TermsByTier, stored, swit
 use crate::gateway::stages::admit::{Admission, admit};
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::charge::charge;
-use crate::instruments::Instruments;
+use crate::instruments::LedgerInstruments;
 use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 use scoregate_base::limits::{DayTotals, NodeTotals};
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
@@ -33,13 +32,9 @@ const SCHEDULES: usize = 1_500;
 const BEFORE_MIDNIGHT: Wall = Wall::from_seconds(1_763_769_590);
 const KEY: &str = "a key";
 
-static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
-    let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
-    Arc::new(Instruments::new(
-        &MetricsRegistry::default(),
-        &tiers,
-        &EndpointTable::default(),
-    ))
+static INSTRUMENTS: LazyLock<Arc<LedgerInstruments>> = LazyLock::new(|| {
+    let registry = MetricsRegistry::default();
+    Arc::new(LedgerInstruments::new(&registry))
 });
 
 /// A ledger for one application.
@@ -119,10 +114,6 @@ impl Ledger for SingleLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.answer(exchange))
-    }
-
-    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -250,7 +241,7 @@ fn try_schedules(act: fn()) {
     SCHEDULED.set(false);
 }
 
-/// Runs three concurrent callers beside another task.
+/// Runs three concurrent callers and another task.
 fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) + Send + 'static) {
     let callers = (0..3).map(|caller| {
         let stage = Arc::clone(stage);

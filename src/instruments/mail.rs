@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use metrics::Gauge;
 
-use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, metric_label};
+use scoregate_observe::telemetry::metrics::{
+    CounterMatrix, FixedLabel as _, metric_label, number_value,
+};
 use scoregate_store::MailKind;
 
 use super::metric_handles::metric_handles;
+use super::store::StoreInstruments;
 
 metric_label! {
     /// The result of an attempt to send a mail.
@@ -25,23 +28,21 @@ metric_label! {
 
 metric_handles! {
     /// Metric handles for mail.
-    pub(crate) struct MailMetrics;
-    pub(super) fn new(registry);
+    pub struct MailInstruments;
+    pub fn new(registry);
 
     /// Attempts to send a mail.
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
+    /// The queue of mails is in the store.
+    pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 
-impl MailMetrics {
+impl MailInstruments {
     /// Sets the number of mails in the queue and the age of the oldest one.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     pub(crate) fn queue(&self, mails: u64, oldest_age: Duration) {
-        self.queued.set(mails as f64);
+        self.queued.set(number_value(mails));
         self.oldest_age.set(oldest_age.as_secs_f64());
     }
 }

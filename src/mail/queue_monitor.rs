@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{MailInstruments, StoreWork};
 use scoregate_base::clock::Clock;
 use scoregate_store::MailQueue;
 
@@ -14,12 +14,12 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct QueueMonitor {
     queue: Arc<dyn MailQueue>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<MailInstruments>,
 }
 
 impl QueueMonitor {
     /// A monitor of `queue`.
-    pub fn new(queue: Arc<dyn MailQueue>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(queue: Arc<dyn MailQueue>, clock: Clock, instruments: Arc<MailInstruments>) -> Self {
         Self {
             queue,
             clock,
@@ -34,13 +34,13 @@ impl QueueMonitor {
             .within(STORE_TIMEOUT, self.queue.mail_backlog())
             .await
         else {
-            self.instruments.store_failures.count(StoreWork::Mail);
+            self.instruments.store.failures.count(StoreWork::Mail);
             return;
         };
         let now = self.clock.now().wall;
         let age = backlog
             .oldest
             .map_or(Duration::ZERO, |oldest| now.since(oldest));
-        self.instruments.mail.queue(backlog.mails, age);
+        self.instruments.queue(backlog.mails, age);
     }
 }

@@ -1,11 +1,11 @@
-//! The worker that sends the mail of the queue, and records what became of it.
+//! The worker that sends the mail of the queue, and records the results.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::instruments::{Instruments, MailResult, StoreWork};
+use crate::instruments::{MailInstruments, MailResult, StoreWork};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
     ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, MailQueue, StoreError, StoreFuture,
@@ -28,14 +28,14 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The work named in error messages.
 const WORK: &str = "read the mail queue";
 
-/// Sends the mail of the queue. Several of them, in one process or in several, send each mail once.
+/// Sends the mail of the queue. Several workers, in one process or in several, send each mail once.
 pub struct MailSender {
     queue: Arc<dyn MailQueue>,
     transport: Arc<MailTransport>,
     from: SenderMailbox,
     timeout: Duration,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<MailInstruments>,
     /// Results that could not be recorded yet. Nothing is claimed before they are, so that no mail is sent twice.
     unrecorded: Vec<MailAttempt>,
     server_fails: bool,
@@ -49,7 +49,7 @@ impl MailSender {
         config: &MailConfig,
         transport: MailTransport,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<MailInstruments>,
     ) -> Self {
         let from = config.from.clone();
         let timeout = config.timeout;
@@ -87,7 +87,7 @@ impl MailSender {
             return false;
         }
         let now = self.clock.now();
-        // Time for several mails of a slow server. Those that do not fit are released.
+        // This is enough time for several mails to a slow server. Mails that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
@@ -115,7 +115,6 @@ impl MailSender {
             let longest = now.mono.plus(self.timeout.saturating_mul(2));
             let next = if is_expired(claimed, now.wall) {
                 self.instruments
-                    .mail
                     .mails
                     .count(claimed.mail.kind, MailResult::Expired);
                 tracing::warn!(
@@ -168,7 +167,6 @@ impl MailSender {
         let attempt = claimed.attempt;
         let message_id = claimed.mail.message_id.as_str();
         self.instruments
-            .mail
             .mails
             .count(claimed.mail.kind, result(attempted));
         match attempted {
@@ -193,7 +191,7 @@ impl MailSender {
         }
     }
 
-    /// Records all results. Returns false if that must be repeated.
+    /// Records all results. Returns false if this must be repeated.
     async fn record(&mut self) -> bool {
         if self.unrecorded.is_empty() {
             return true;
@@ -211,20 +209,20 @@ impl MailSender {
 
     /// The answer of the store. A failure is logged when it begins.
     async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
-        let late = |_| {
-            Err(StoreError::Unavailable {
-                doing: WORK,
-                reason: "no answer in time".into(),
-            })
-        };
         let asking = async {
             self.clock
                 .within(STORE_TIMEOUT, asking)
                 .await
-                .unwrap_or_else(late)
+                .unwrap_or_else(|_| {
+                    Err(StoreError::Unavailable {
+                        doing: WORK,
+                        reason: "no answer in time".into(),
+                    })
+                })
         };
         let answer = self
             .instruments
+            .store
             .measured(&self.clock, StoreWork::Mail, asking)
             .await;
         match answer {
@@ -236,7 +234,7 @@ impl MailSender {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.store_fails, true) {
-                    tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can");
+                    tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can be used again");
                 }
                 None
             }

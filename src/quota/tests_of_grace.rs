@@ -10,17 +10,16 @@ use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{Account, KeyDirectory, TermsByTier, stored};
-use crate::instruments::Instruments;
+use crate::instruments::LedgerInstruments;
 use crate::quota::grace_charges::GraceCharges;
 use crate::quota::leases::Leases;
 use crate::quota::ledger_calls::LedgerCalls;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 use scoregate_base::limits::{
     DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals,
 };
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, LocalFile,
@@ -114,10 +113,6 @@ impl Ledger for ShareLedger {
             let holders = state.holders.entry(share.day).or_default();
             holders.retain(|holder| (holder.token, holder.life) != (share.token, share.life));
         })
-    }
-
-    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        self.answer(|_| Vec::new())
     }
 }
 
@@ -325,11 +320,7 @@ fn gateway(ledger: &Arc<ShareLedger>) -> (LedgerCalls, ManualClock) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
     let tasks = TaskTracker::new();
     let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-    let instruments = Arc::new(Instruments::new(
-        &MetricsRegistry::default(),
-        &[],
-        &EndpointTable::default(),
-    ));
+    let instruments = Arc::new(LedgerInstruments::new(&MetricsRegistry::default()));
     let calls = LedgerCalls::new(
         Arc::clone(ledger) as Arc<dyn Ledger>,
         7,

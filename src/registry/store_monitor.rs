@@ -1,42 +1,49 @@
 //! Reads the state of the store for its metrics, and logs when its file is missing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{StoreHealth, StoreResult};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
-// The check runs every few seconds, and a line for each check would hide other errors.
+// The check runs every few seconds, and a log line for each check would hide other errors.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Watches the store.
 pub struct StoreMonitor {
     health: Arc<dyn StoreHealth>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
+    /// Whether the last measurement failed.
+    is_failing: AtomicBool,
 }
 
 impl StoreMonitor {
     /// Watches the store with this `health`.
-    pub fn new(health: Arc<dyn StoreHealth>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(
+        health: Arc<dyn StoreHealth>,
+        clock: Clock,
+        instruments: Arc<StoreInstruments>,
+    ) -> Self {
         Self {
             health,
             clock,
             instruments,
             misplaced_logged_at: ArcSwapOption::empty(),
+            is_failing: AtomicBool::new(false),
         }
     }
 
     /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
-        self.instruments
-            .store_is_damaged(self.health.damage().is_some());
+        self.instruments.is_damaged(self.health.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
@@ -48,7 +55,7 @@ impl StoreMonitor {
         else {
             return;
         };
-        self.instruments.store_file_invalid(found.is_some());
+        self.instruments.file_invalid(found.is_some());
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
@@ -70,9 +77,20 @@ impl StoreMonitor {
         }
     }
 
-    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
-    pub async fn measure(&self) -> StoreResult<()> {
-        let metrics = &self.instruments.shared_store;
+    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values; a failure is logged when it
+    /// begins. Called every few seconds.
+    pub async fn measure(&self) {
+        let measured = self.try_measure().await;
+        let was_failing = self.is_failing.swap(measured.is_err(), Ordering::Relaxed);
+        if let Err(error) = measured
+            && !was_failing
+        {
+            tracing::warn!(%error, "state of the database cannot be read; its metrics keep their last values");
+        }
+    }
+
+    async fn try_measure(&self) -> StoreResult<()> {
+        let metrics = &self.instruments.shared;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {
             metrics.status(&status);

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use crate::accounts::{KeyDirectory, KeyFreshness, TermsByTier};
-use crate::instruments::Instruments;
+use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{Embedded, LocalFile};
 
@@ -56,12 +55,8 @@ pub(crate) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
     Registrar::new(Arc::clone(changes), KeyForm::new("sg_live", false))
 }
 
-fn instruments() -> Arc<Instruments> {
-    Arc::new(Instruments::new(
-        &MetricsRegistry::default(),
-        &[],
-        &EndpointTable::default(),
-    ))
+fn instruments() -> Arc<StoreInstruments> {
+    Arc::new(StoreInstruments::new(&MetricsRegistry::default()))
 }
 
 impl ChangingGateway {

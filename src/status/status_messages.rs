@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{StoreInstruments, StoreWork};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::{BadText, check_text, checked_message};
 use scoregate_store::{
@@ -16,10 +16,10 @@ const LIST: usize = 1_000;
 pub struct StatusMessages {
     store: Arc<dyn StatusStore>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
 }
 
-/// Why a message was not posted.
+/// The reason why a message was not posted.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusMessageError {
     /// The title or the text is invalid.
@@ -32,7 +32,11 @@ pub enum StatusMessageError {
 
 impl StatusMessages {
     /// Messages in `store`.
-    pub fn new(store: Arc<dyn StatusStore>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+    pub fn new(
+        store: Arc<dyn StatusStore>,
+        clock: Clock,
+        instruments: Arc<StoreInstruments>,
+    ) -> Self {
         Self {
             store,
             clock,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::instruments::{Instruments, StoreWork};
+use crate::instruments::{StoreInstruments, StoreWork};
 use crate::pages::Page;
 use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
@@ -19,7 +19,7 @@ use super::read_history::ReadHistory;
 const WORK: &str = "record and read the status";
 /// Interval between readings of history and messages. Messages posted at another gateway appear after it.
 const READ_EVERY: Duration = Duration::from_secs(30);
-/// Maximum number of messages on the page and in the feed, besides those of open incidents.
+/// Maximum number of messages on the page and in the feed, in addition to messages of open incidents.
 const MESSAGES: usize = 100;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,11 +41,11 @@ pub struct Observation {
 pub struct StatusPublisher {
     store: Arc<dyn StatusStore>,
     clock: Clock,
-    instruments: Arc<Instruments>,
+    instruments: Arc<StoreInstruments>,
     site: ArcSwap<StatusSite>,
     // Requests read the pages and never wait for an observation.
     pages: ArcSwap<StatusPages>,
-    // Held during calls to the store, so that an older reading never replaces a newer one.
+    // The lock is held during calls to the store, so that an older reading never replaces a newer reading.
     progress: tokio::sync::Mutex<StatusProgress>,
     /// When the last observation that is complete began, in nanoseconds of monotonic time.
     observed_at: AtomicU64,
@@ -70,7 +70,7 @@ impl StatusPublisher {
         site: StatusSite,
         data: DataState,
         clock: Clock,
-        instruments: Arc<Instruments>,
+        instruments: Arc<StoreInstruments>,
     ) -> Self {
         let data = steady(DataState::default(), data);
         let status = ServiceStatus {
@@ -123,7 +123,7 @@ impl StatusPublisher {
             .is_none_or(|at| now.mono.since(at) >= READ_EVERY);
         self.exchange(&mut progress, now, is_due).await;
         self.publish(&mut progress);
-        // Stored last: a test that reads it must see the pages of this observation.
+        // The time is stored last: a test that reads it must see the pages of this observation.
         self.observed_at.store(now.mono.nanos(), Ordering::Release);
     }
 
@@ -183,7 +183,7 @@ impl StatusPublisher {
         now: Now,
         is_due: bool,
     ) -> Result<(), StoreError> {
-        // Each batch is removed once it is stored, so after a failure only the rest is repeated.
+        // Each batch is removed after it was stored, so after a failure only the remaining batches are repeated.
         while let Some(batch) = progress.pending.next_batch() {
             self.store.record_minutes(batch.clone()).await?;
             progress.pending.stored(&batch);

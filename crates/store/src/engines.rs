@@ -2,7 +2,7 @@
 //! engine runs statements (`sql`). Others take the traits they use.
 
 use super::embedded::{Embedded, done};
-use super::postgres::{PostgresStore, SchemaClient, minutes};
+use super::postgres::{PostgresStore, SchemaClient};
 use super::sql::schema::FORMAT;
 use super::sql::tables::SqlTables as _;
 use super::sql::{
@@ -130,11 +130,6 @@ both_engines! { Ledger:
         fn others_hold_grace(&self, day: Day, node: u64) -> StoreFuture<'_, bool> {
             let work = async move |tables: SchemaClient<'_>| grace_shares::others_hold(tables, day, node).await;
             Box::pin(self.connection.run("read shares of grace", work))
-        }
-
-        fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-            let work = async move |tables: SchemaClient<'_>| minutes::recalled(tables, node).await;
-            Box::pin(self.connection.run("read recalled shares", work))
         }
     }
 }

@@ -78,7 +78,7 @@ pub struct LedgerReport {
     pub totals: NodeReport,
     /// The windows in force that contain the day, besides the day itself. Their quotas limit what is granted.
     pub windows: Vec<CalendarQuota>,
-    /// Its share of the minute, if nodes share minutes and this one is to change.
+    /// Its tokens of the minute, if nodes share minute limits and the tokens are to change.
     pub minute: Option<MinuteReport>,
     /// If given, an engine with several gateways grants nothing unless these terms are in force.
     pub terms: Option<AssumedTerms>,
@@ -113,7 +113,7 @@ pub struct LedgerExchangeReply {
     pub outcomes: Vec<ReportOutcome>,
     /// The windows that the reports named, in the order of the reports. Empty if there are none.
     pub windows: Vec<Vec<WindowUnits>>,
-    /// The shares of minutes, in the order of the reports. Empty if there are none.
+    /// The tokens of minutes, in the order of the reports. Empty if the engine shares no minute limits.
     pub minutes: Vec<Option<MinuteGrant>>,
 }
 
@@ -158,11 +158,6 @@ pub trait Ledger: Send + Sync + 'static {
     /// Returns a share on which nothing is owed.
     fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// Applications of which other nodes need the shares of minutes that this node has.
-    fn recalled(&self, _node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instruments::Instruments;
+use crate::instruments::RequestInstruments;
 use crate::statistics::{RequestCounter, UsageTracker};
 use scoregate_base::clock::Clock;
 use scoregate_observe::traces::Tracer;
@@ -14,7 +14,7 @@ pub struct RequestRecorders {
     /// The clock, for a request whose client disconnected.
     pub clock: Clock,
     /// Metrics.
-    pub instruments: Arc<Instruments>,
+    pub instruments: Arc<RequestInstruments>,
     /// Access log.
     pub request_log: Arc<AccessLog>,
     /// Refused requests per address.

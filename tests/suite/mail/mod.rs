@@ -3,7 +3,6 @@
 mod endless_replies;
 mod faults;
 mod program;
-pub mod several_workers;
 pub mod smtp_server;
 mod transports;
 pub mod webhooks;
@@ -12,13 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::instruments::Instruments;
+use scoregate::instruments::MailInstruments;
 use scoregate::mail::{
     MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin,
     SmtpServer, SmtpTls,
 };
 use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
@@ -42,7 +40,7 @@ struct MailStation {
     clock: Clock,
     manual_clock: ManualClock,
     registry: MetricsRegistry,
-    instruments: Arc<Instruments>,
+    instruments: Arc<MailInstruments>,
     config: MailConfig,
     worker: MailSender,
     directory: TempDir,
@@ -81,7 +79,7 @@ impl MailStation {
         let store = Arc::new(Embedded::open(directory.path()).unwrap());
         let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let registry = MetricsRegistry::default();
-        let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
+        let instruments = Arc::new(MailInstruments::new(&registry));
         let from = SenderMailbox::parse("Example API <noreply@example.org>").unwrap();
         let config = MailConfig {
             from,
@@ -169,7 +167,7 @@ fn worker(
     store: &Arc<Embedded>,
     config: &MailConfig,
     clock: &Clock,
-    instruments: &Arc<Instruments>,
+    instruments: &Arc<MailInstruments>,
 ) -> MailSender {
     let transport = MailTransport::open(config, clock).unwrap();
     let store = Arc::clone(store) as Arc<dyn Store>;

@@ -25,7 +25,6 @@ pub use connection::open_failure::{CONNECTIONS_PER_GATEWAY, OpenFailure, connect
 pub(crate) use connection::schema_client::SchemaClient;
 pub use connection::seen_timelines::SeenTimelines;
 pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
-pub(crate) use ledger::minutes;
 pub use postgres_store::PostgresStore;
 pub use reports::inspect::DatabaseReport;
 pub use restore::DatabaseRestore;

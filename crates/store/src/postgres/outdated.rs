@@ -4,14 +4,12 @@
 /// Each changes at most 1,000 records of its main table.
 pub(super) const OUTDATED: &[&str] = &[MINUTES, DOCUMENTS, REFRESHES, NODES];
 
-/// Pools that were not used for an hour are full, and all shares of them have ended.
+/// Pools that were not used for an hour are full, and all leases from them have ended.
 const MINUTES: &str = "
 WITH idle AS (
     SELECT application FROM {schema}.minute_pools
-    WHERE as_of < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
+    WHERE used_at < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
     ORDER BY application LIMIT 1000 FOR UPDATE SKIP LOCKED
-), ended AS (
-    DELETE FROM {schema}.minute_shares s USING idle WHERE s.application = idle.application
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 

@@ -20,7 +20,7 @@ pub struct DatabaseExport {
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
-    {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
+    {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices,

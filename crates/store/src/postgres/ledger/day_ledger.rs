@@ -5,7 +5,7 @@
 //! their keys. Missing rows are created before, because rows that do not exist cannot be locked.
 
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::ledger::minutes;
+use crate::postgres::ledger::minutes::{self, LockedPools};
 use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
 use crate::postgres::ledger::windows;
 use crate::sql::rows::SqlRow;
@@ -13,7 +13,7 @@ use crate::sql::tables::SqlField::{Flag, Number, Numbers, Text, Texts};
 use crate::window_rows::{ReportReply, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{MinuteGrant, NodeTotals};
+use scoregate_base::limits::NodeTotals;
 use tokio_postgres::Row;
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
@@ -69,7 +69,7 @@ FROM changed c WHERE (d.day, d.application) = (c.day, c.application) AND d.grant
 struct LockedRows {
     days: Vec<Row>,
     windows: WindowRows,
-    minutes: Vec<Option<MinuteGrant>>,
+    pools: LockedPools,
 }
 
 /// Rows of days and nodes to write, column by column.
@@ -80,15 +80,13 @@ struct ChangedRows {
     numbers: [Vec<i64>; 3],
 }
 
-/// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
-/// server's clock.
+/// Applies reports of one node, at most one for each application and day.
 pub(crate) async fn exchange(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let done = Box::pin(apply(client, exchange, ignores_clock, minute_now)).await;
+    let done = Box::pin(apply(client, exchange, ignores_clock)).await;
     if done.is_err() {
         // The connection stays in use unless it failed too.
         client.batch_execute("ROLLBACK").await?;
@@ -100,29 +98,31 @@ async fn apply(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let rows = lock(client, exchange, ignores_clock, minute_now).await?;
+    let rows = lock(client, exchange, ignores_clock).await?;
     let mut windows = rows.windows;
-    let mut reply = LedgerExchangeReply {
-        minutes: rows.minutes,
-        ..LedgerExchangeReply::default()
-    };
+    let mut pools = rows.pools;
+    let mut reply = LedgerExchangeReply::default();
     let mut changed = ChangedRows::default();
     for (report, row) in exchange.reports.iter().zip(&rows.days) {
         let row = SqlRow::new(row);
         reply.today = Day::parse(&row.text("today")?).unwrap_or_default();
         let applied = decide(report, &row, reply.today, &mut windows, &mut changed)?;
         reply.push(applied);
+        let is_outdated = row.flag("is_outdated")?;
+        let granted = pools.apply(exchange.node, report, is_outdated);
+        reply.minutes.push(granted);
     }
     let node = exchange.node.cast_signed();
-    let (written, counted, committed) = tokio::join!(
+    let (written, counted, pooled, committed) = tokio::join!(
         changed.write(client, node),
         windows::write(client, &windows),
+        pools.write(client),
         client.batch_execute("COMMIT"),
     );
     written?;
     counted?;
+    pooled?;
     committed?;
     Ok(reply)
 }
@@ -132,10 +132,9 @@ async fn lock(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LockedRows> {
     let reports = &exchange.reports;
-    let columns = ReportColumns::new(reports.iter().map(|report| (report, [])));
+    let columns = ReportColumns::new(reports);
     let days: Vec<String> = reports
         .iter()
         .map(|report| report.day.to_string())
@@ -149,14 +148,14 @@ async fn lock(
     let read = [node, days, applications, columns.terms()];
     let read_days = READ.replace("{is_outdated}", IS_OUTDATED);
     // Polled together, so all are sent before the first answer.
-    let (begun, advanced, opened, counted, locked, days, minutes) = tokio::join!(
+    let (begun, advanced, opened, counted, locked, days, pools) = tokio::join!(
         client.batch_execute("BEGIN"),
         client.query(ADVANCE, &advance),
         client.query(OPEN, &keys),
         windows::lock(client, reports, &keys),
         client.query(LOCK, &keys),
         client.query(&read_days, &read),
-        minutes::apply(client, exchange.node, reports, minute_now),
+        minutes::lock(client, reports),
     );
     begun?;
     advanced?;
@@ -167,7 +166,7 @@ async fn lock(
         days: days?,
         // Counted under the locks of the days.
         windows: windows::count_new(client, counted).await?,
-        minutes: minutes?,
+        pools: pools?,
     })
 }
 

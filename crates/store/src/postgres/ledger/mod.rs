@@ -2,6 +2,6 @@
 
 pub(super) mod day_ledger;
 pub(super) mod ledger_queue;
-pub(crate) mod minutes;
+pub(super) mod minutes;
 pub(super) mod report_columns;
 pub(super) mod windows;

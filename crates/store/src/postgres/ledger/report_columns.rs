@@ -1,5 +1,4 @@
-//! Reports, column by column: the applications, numbers, and the terms that reports assume. Both statements of an exchange
-//! compare these with the stored ones.
+//! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
 use crate::sql::tables::SqlField;
@@ -8,28 +7,21 @@ use crate::sql::tables::SqlField;
 pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
     coalesce(a.own_minute::text, '') || ' ' || coalesce(a.own_day::text, '') || ' ' || a.tier)";
 
-pub(crate) struct ReportColumns<const N: usize> {
+pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
-    pub(crate) numbers: [Vec<i64>; N],
     terms: Vec<Option<String>>,
 }
 
-impl<const N: usize> ReportColumns<N> {
-    /// The columns of these reports, each with its numbers.
-    pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
-        let mut columns = Self {
-            applications: Vec::new(),
-            numbers: [const { Vec::new() }; N],
-            terms: Vec::new(),
-        };
-        for (report, numbers) in reports {
-            columns.applications.push(report.application.to_string());
-            columns.terms.push(terms(report));
-            for (column, number) in columns.numbers.iter_mut().zip(numbers) {
-                column.push(number);
-            }
+impl ReportColumns {
+    /// The columns of these reports.
+    pub(crate) fn new(reports: &[LedgerReport]) -> Self {
+        Self {
+            applications: reports
+                .iter()
+                .map(|report| report.application.to_string())
+                .collect(),
+            terms: reports.iter().map(terms).collect(),
         }
-        columns
     }
 
     pub(crate) fn terms(&self) -> SqlField<'_> {
