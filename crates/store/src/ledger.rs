@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
@@ -15,7 +17,7 @@ use scoregate_base::limits::{
 use super::{OwnLimits, StoreFuture};
 
 /// Units delivered on grace and not charged before the server stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct OwedUnits {
     /// The process that delivered them.
     pub node: u64,
@@ -32,7 +34,7 @@ pub struct OwedUnits {
 }
 
 /// A share of a day's grace, as its holder knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct HeldGraceShare {
     /// The day.
     pub day: Day,
@@ -164,8 +166,8 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
-    /// Some engines delete some records with other writes.
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed
+    /// records.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
     }

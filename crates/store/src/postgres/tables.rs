@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::sql::schema::{STEPS, comments};
+use crate::sql::tables::SqlField;
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
@@ -176,7 +177,10 @@ impl SchemaFormat {
 async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<SchemaFormat>> {
     let name = client.schema.statement("{schema}.site");
     if client
-        .query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name])
+        .query_opt(
+            "SELECT 1 WHERE to_regclass($1) IS NOT NULL",
+            &[SqlField::Text(&name)],
+        )
         .await?
         .is_none()
     {

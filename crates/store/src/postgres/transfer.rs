@@ -68,6 +68,8 @@ pub(crate) async fn export(
     })
 }
 
+const COUNT: &str = "SELECT count(*) AS applications FROM {schema}.applications";
+
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
 /// Gateways of the exported store may still hold shares of today and tomorrow.
@@ -102,12 +104,11 @@ pub(crate) async fn fill(
     reader: DumpReader,
 ) -> SqlResult<RowCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
-    let found: i64 = client
-        .query_one("SELECT count(*) FROM {schema}.applications", &[])
-        .await?
-        .try_get(0)?;
-    if found > 0 {
-        return Err(TransferError::InUse(found.unsigned_abs()).into());
+    let applications = client
+        .find(COUNT, &[], |row| row.number("applications"))
+        .await?;
+    if let Some(found) = applications.filter(|found| *found > 0) {
+        return Err(TransferError::InUse(found).into());
     }
     let filled: SqlResult<RowCounts, TransferError> = dump::fill(client, reader).await;
     let counts = filled?;

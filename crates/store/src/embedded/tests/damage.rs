@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::OwnLimits;
-use crate::embedded::fault::{OpenFile, StoreFault};
+use crate::embedded::fault::StoreFault;
 use crate::embedded::maintenance::{self, MaintenanceError};
 use scoregate_base::keys::Digest;
 
@@ -337,7 +337,7 @@ fn root(directory: &TempDir, table: &str) -> usize {
 }
 
 #[test]
-fn reading_without_a_check_detects_rows_out_of_order() {
+fn the_check_at_the_start_of_a_large_file_finds_rows_out_of_order() {
     for table in ["applications", "keys", "ledger_days"] {
         let filled = filled();
         let root = root(&filled.directory, table);
@@ -347,8 +347,8 @@ fn reading_without_a_check_detects_rows_out_of_order() {
         bytes[first..first + 4].rotate_left(2);
         filled.write(&bytes);
         let store = Connection::open(file(&filled.directory)).unwrap();
-        let met = records::page(&store, None, 1_000, TODAY).unwrap_err();
-        assert!(matches!(met, StoreFault::Disorder), "{table}: {met:?}");
+        let met = integrity::of_grants_and_keys(&store).unwrap_err();
+        assert!(matches!(met, StoreFault::Record(_)), "{table}: {met:?}");
         let refused = opened(filled.directory.path(), &bytes).unwrap_err();
         assert!(
             matches!(refused, StoreError::Damaged { .. }),
@@ -358,26 +358,20 @@ fn reading_without_a_check_detects_rows_out_of_order() {
 }
 
 #[test]
-fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_leaves_out() {
+fn a_backup_finds_what_the_check_at_the_start_of_a_large_file_leaves_out() {
     let filled = filled();
     let root = root(&filled.directory, "audit");
     let mut bytes = filled.bytes.clone();
     bytes[root..root + PAGE].fill(0xA5);
     filled.write(&bytes);
     let store = Connection::open(file(&filled.directory)).unwrap();
-    let page = records::page(&store, None, 1_000, TODAY).unwrap();
-    assert_eq!(page.applications.len(), filled.ids.len());
-    let found = integrity::whole(&store)
-        .unwrap_err()
-        .into_error("be checked", &file(&filled.directory));
-    assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
-    // A running check delays nobody, however early the store is closed.
-    for _ in 0..20 {
-        drop(
-            deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory)))
-                .unwrap(),
-        );
-    }
+    integrity::of_grants_and_keys(&store).unwrap();
+    let to = filled.elsewhere.path().join("another.db");
+    let found = maintenance::back_up(filled.directory.path(), &to, false).unwrap_err();
+    assert!(
+        matches!(found, MaintenanceError::Store(StoreError::Damaged { .. })),
+        "{found}"
+    );
 }
 
 #[test]

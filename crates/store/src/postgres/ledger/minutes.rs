@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::sql::rows::SqlRow;
+use crate::sql::tables::SqlField::{Numbers, Texts};
 use crate::{LedgerReport, StoreError};
 use scoregate_base::limits::{MinuteGrant, MinutePool, MinuteReport};
 
@@ -49,15 +51,16 @@ pub(crate) async fn lock(
     if applications.is_empty() {
         return Ok(locked);
     }
-    let rows: [&dyn Parameter; 1] = [&applications];
+    let rows = [Texts(&applications)];
     // Polled together, so both are sent before the first answer.
     let (opened, found) = tokio::join!(client.query(OPEN, &rows), client.query(LOCK, &rows));
     opened?;
     for row in found? {
-        locked.now = row.try_get("now")?;
-        let text: Option<&str> = row.try_get("pool")?;
-        let pool = text.map(read).transpose()?;
-        locked.pools.insert(row.try_get("application")?, pool);
+        let row = SqlRow::new(&row);
+        locked.now = row.signed("now")?;
+        let pool = row.optional_text("pool")?;
+        let pool = pool.as_deref().map(read).transpose()?;
+        locked.pools.insert(row.text("application")?, pool);
     }
     Ok(locked)
 }
@@ -102,7 +105,7 @@ impl LockedPools {
         if applications.is_empty() {
             return Ok(());
         }
-        let values: [&dyn Parameter; 3] = [&applications, &used_at, &texts];
+        let values = [Texts(&applications), Numbers(&used_at), Texts(&texts)];
         client.execute(WRITE, &values).await.map(drop)
     }
 }

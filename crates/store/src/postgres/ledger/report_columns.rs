@@ -1,35 +1,38 @@
 //! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::Parameter;
+use crate::sql::tables::SqlField;
 
-#[derive(Default)]
+/// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
+pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
+    coalesce(a.own_minute::text, '') || ' ' || coalesce(a.own_day::text, '') || ' ' || a.tier)";
+
 pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
-    tiers: Vec<Option<String>>,
-    own_minutes: Vec<Option<i64>>,
-    own_days: Vec<Option<i64>>,
+    terms: Vec<Option<String>>,
 }
 
 impl ReportColumns {
-    /// The columns of these reports. Without a tier, terms are not compared.
+    /// The columns of these reports.
     pub(crate) fn new(reports: &[LedgerReport]) -> Self {
-        let mut columns = Self::default();
-        for report in reports {
-            let terms = report.terms.as_ref();
-            let own = terms.map(|terms| terms.own).unwrap_or_default();
-            columns.applications.push(report.application.to_string());
-            columns
-                .tiers
-                .push(terms.map(|terms| terms.tier.to_string()));
-            columns.own_minutes.push(own.minute.map(i64::from));
-            columns.own_days.push(own.day.map(i64::from));
+        Self {
+            applications: reports
+                .iter()
+                .map(|report| report.application.to_string())
+                .collect(),
+            terms: reports.iter().map(terms).collect(),
         }
-        columns
     }
 
-    /// The terms as parameters: tiers, own minutes, own days.
-    pub(crate) fn terms(&self) -> [&dyn Parameter; 3] {
-        [&self.tiers, &self.own_minutes, &self.own_days]
+    pub(crate) fn terms(&self) -> SqlField<'_> {
+        SqlField::OptionalTexts(&self.terms)
     }
+}
+
+/// The terms that a report assumes, as in [`IS_OUTDATED`].
+fn terms(report: &LedgerReport) -> Option<String> {
+    let terms = report.terms.as_ref()?;
+    let [minute, day] = [terms.own.minute, terms.own.day]
+        .map(|limit| limit.map_or_else(String::new, |limit| limit.to_string()));
+    Some(format!("{minute} {day} {}", terms.tier))
 }

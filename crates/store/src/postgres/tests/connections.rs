@@ -4,6 +4,7 @@ use futures_util::StreamExt as _;
 
 use super::*;
 use crate::DocumentSharing as _;
+use crate::sql::tables::SqlField;
 
 const COUNT: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
 
@@ -29,7 +30,8 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     loop {
         // Starts the listener, whose connection is opened in the background.
         _ = futures_util::poll!(&mut changed);
-        let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &[&name]).await;
+        let name = [SqlField::Text(&name)];
+        let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &name).await;
         let found: i64 = observer
             .run("count connections", count)
             .await
