@@ -9,7 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
-    AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeReport, NodeTotals,
+    AccountBalance, CalendarQuota, DayBalance, LimitRule, LimitStatus, Limits, NodeReport,
+    NodeTotals, WindowUnits,
 };
 use scoregate_store::{LedgerReport, StoredApplication};
 
@@ -186,14 +187,36 @@ impl Account {
         let state = self.state();
         let [minute, day] =
             [LimitRule::Minute, LimitRule::Day].map(|rule| state.limit_status(rule, limits, now));
-        let hit = match rule {
-            LimitRule::Minute => minute,
-            LimitRule::Day => day,
-            LimitRule::Guard | LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
-                state.limit_status(rule, limits, now)
-            }
-        };
+        let read = [minute, day].into_iter().find(|read| read.rule == rule);
+        let hit = read.unwrap_or_else(|| state.limit_status(rule, limits, now));
         [minute, day, hit]
+    }
+
+    /// Units that are granted to all gateways in the calendar limits in force, of those whose balance is known.
+    pub(crate) fn granted(&self, limits: &Limits, now: Now) -> Vec<WindowUnits> {
+        let state = self.state();
+        let today = state.day().on(now.wall.day());
+        let mut units = Vec::new();
+        for CalendarQuota { window, .. } in limits.calendar_on(today.day()) {
+            let granted = if window.rule == LimitRule::Day {
+                Some(today.granted())
+            } else {
+                state
+                    .windows()
+                    .and_then(|windows| windows.granted(window, state.day(), today))
+            };
+            units.extend(granted.map(|granted| WindowUnits { window, granted }));
+        }
+        units
+    }
+
+    /// Status of the minute and of the calendar limits in force, of those whose balance is known.
+    pub(crate) fn statuses(&self, now: Now) -> Vec<LimitStatus> {
+        let limits = self.terms().limits;
+        let [minute, day, _] = self.limit_statuses(LimitRule::Day, &limits, now);
+        let mut statuses = vec![minute, day];
+        statuses.extend(self.window_statuses(&limits, now));
+        statuses
     }
 
     /// Status of the windows of several days whose balance is known, which are all windows in use since the start of

@@ -12,7 +12,7 @@ use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteLease, MinuteReport, NodeTotals, ReturnedUnits, Scope, WindowUnits,
+    Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -232,7 +232,7 @@ impl AccountState {
         self.windows().and_then(WindowState::ended)
     }
 
-    fn windows(&self) -> Option<&WindowState> {
+    pub(super) fn windows(&self) -> Option<&WindowState> {
         self.lease.as_ref().map(|lease| &lease.windows)
     }
 
@@ -415,14 +415,14 @@ impl AccountState {
 
     /// Status of one rule.
     pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        match rule {
-            LimitRule::Minute => match self.known_minute_lease() {
+        match rule.row().period {
+            Period::Minute => match self.known_minute_lease() {
                 Some(lease) => self.balance.leased_minute_status(lease, limits, now),
                 None => self.balance.minute_status(limits, now),
             },
-            LimitRule::Guard => self.balance.guard_status(limits, now),
-            LimitRule::Day => self.balance.day_status(limits, now),
-            LimitRule::Month | LimitRule::OwnerDay | LimitRule::OwnerMonth => {
+            Period::Guard => self.balance.guard_status(limits, now),
+            Period::Calendar(_) if rule == LimitRule::Day => self.balance.day_status(limits, now),
+            Period::Calendar(_) => {
                 let windows = self.window_statuses(limits, now);
                 let found = windows.into_iter().find(|status| status.rule == rule);
                 // A rule that refuses has a known status.

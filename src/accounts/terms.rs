@@ -6,9 +6,9 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, Scope};
+use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, OwnLimits, Scope};
 use scoregate_base::plans::{Rights, Tier, TierIndex};
-use scoregate_store::{AssumedTerms, NoticeTier, OwnLimits, notice_kinds};
+use scoregate_store::{AssumedTerms, NoticeTier, notice_kinds};
 
 /// The terms of an application, shared by all applications of a tier without individual limits.
 #[derive(Debug)]
@@ -36,7 +36,9 @@ pub struct TermsByTier {
 impl TermsByTier {
     /// The terms of these tiers with this guard limit.
     pub fn new(tiers: &[Tier], guard: u32) -> Self {
-        tiers.iter().for_each(warn_of_small_windows);
+        for warning in tiers.iter().flat_map(Tier::warnings) {
+            tracing::warn!("{warning}");
+        }
         let make = |(index, tier): (usize, &Tier)| {
             let limits = Limits {
                 minute: tier.limits.minute,
@@ -45,7 +47,7 @@ impl TermsByTier {
                 grace: grace(tier.rights, tier.limits.day),
                 calendar: tier.limits.calendar,
             };
-            let own = OwnLimits::default();
+            let own = OwnLimits::NONE;
             Arc::new(Terms::new(
                 TierIndex(index),
                 tier.name.as_str().into(),
@@ -63,17 +65,11 @@ impl TermsByTier {
     /// unknown.
     pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
         let common = self.each.iter().find(|terms| *terms.tier_name == *tier)?;
-        if own == OwnLimits::default() {
+        if own.is_empty() {
             return Some(Arc::clone(common));
         }
-        let day = own.day.unwrap_or(common.limits.day);
-        let limits = Limits {
-            minute: own.minute.unwrap_or(common.limits.minute),
-            day,
-            guard: common.limits.guard,
-            grace: grace(common.rights, day),
-            calendar: common.limits.calendar,
-        };
+        let mut limits = own.over(common.limits);
+        limits.grace = grace(common.rights, limits.day);
         Some(Arc::new(Terms::new(
             common.tier,
             Arc::clone(&common.tier_name),
@@ -87,7 +83,7 @@ impl TermsByTier {
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         let tier = |terms: &Arc<Terms>| NoticeTier {
             name: Arc::clone(&terms.tier_name),
-            quota: terms.limits.day,
+            limits: terms.limits,
             defaults: notice_kinds(|row| row.by_default && terms.rights.is_paid()),
         };
         self.each.iter().map(tier).collect()
@@ -96,20 +92,6 @@ impl TermsByTier {
     /// The names of the tiers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.each.iter().map(|terms| &*terms.tier_name)
-    }
-}
-
-/// Reports windows with a smaller quota than the day, which may be a mistake.
-fn warn_of_small_windows(tier: &Tier) {
-    for rule in LimitRule::WINDOWS {
-        let quota = tier.limits.calendar.quota(rule);
-        if quota.is_some_and(|quota| quota < tier.limits.day) {
-            tracing::warn!(
-                tier = tier.name,
-                limit = rule.name(),
-                "the quota is smaller than the daily quota, which no application of the tier can use up"
-            );
-        }
     }
 }
 
@@ -179,7 +161,7 @@ mod tests {
     #[test]
     fn policy_header_lists_both_limits() {
         let terms = TermsByTier::new(&standard_tiers(), 60)
-            .of("pro", OwnLimits::default())
+            .of("pro", OwnLimits::NONE)
             .unwrap();
         assert_eq!(
             terms.policy,

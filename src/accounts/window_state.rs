@@ -46,6 +46,17 @@ impl WindowState {
         windows.filter_map(status).collect()
     }
 
+    /// Units granted in a window to all gateways, if that is known. `today` is the balance of the present day.
+    pub(super) fn granted(
+        &self,
+        window: Window,
+        day: DayBalance,
+        today: DayBalance,
+    ) -> Option<u64> {
+        let balance = self.balance(window, day, today.day())?;
+        Some(balance.granted(today))
+    }
+
     /// The balance of a window that contains `today`, if it is known.
     fn balance(&self, window: Window, day: DayBalance, today: Day) -> Option<WindowBalance> {
         let is_later = day.day() < today;

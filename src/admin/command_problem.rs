@@ -77,7 +77,7 @@ impl From<RegistrarError> for CommandProblem {
         let status = match &error {
             RegistrarError::UnknownTier { .. }
             | RegistrarError::BadText(_)
-            | RegistrarError::BadLimit
+            | RegistrarError::BadLimit(_)
             | RegistrarError::BadExpiry
             | RegistrarError::BadUntil => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }

@@ -6,15 +6,14 @@ use crate::registry::{BadField, KeyRecord};
 use scoregate_base::json::{BadJson, read};
 
 /// All fields, in the order of an export.
-pub const FIELDS: [&str; 14] = [
+pub const FIELDS: [&str; 13] = [
     "sha256",
     "name",
     "tier",
     "application",
     "prefix",
     "key_name",
-    "minute_limit",
-    "day_limit",
+    "own_limits",
     "url",
     "contact",
     "note",
@@ -77,6 +76,7 @@ fn repeated(name: &str) -> &str {
 mod tests {
     use super::*;
     use scoregate_base::keys::Digest;
+    use scoregate_base::limits::{LimitSetting, OwnLimits};
 
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -84,7 +84,7 @@ mod tests {
     fn a_line_is_parsed_as_it_was_written() {
         let minimal = format!(r#"{{"sha256":"{DIGEST}","name":"One","tier":"pro"}}"#);
         let full = format!(
-            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","key_name":"Station 7","minute_limit":7,"day_limit":4294967295,"url":"https://example.org/?a=b","contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
+            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","key_name":"Station 7","own_limits":{{"minute":7,"day":4294967295,"month":9}},"url":"https://example.org/?a=b","contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
         );
         for line in [minimal, full] {
             let record = read_json(&line).unwrap();
@@ -109,8 +109,7 @@ mod tests {
         ] {
             *text = Some("x".into());
         }
-        record.minute_limit = Some(1);
-        record.day_limit = Some(1);
+        record.own = OwnLimits::NONE.with(LimitSetting::Day, 1);
         record.created_at = at;
         record.expires_at = at;
         record.revoked_at = at;
@@ -120,7 +119,8 @@ mod tests {
             places.iter().all(Option::is_some) && places.is_sorted(),
             "{line}"
         );
-        assert_eq!(line.matches("\":").count(), FIELDS.len(), "{line}");
+        // One more is in the limits.
+        assert_eq!(line.matches("\":").count(), FIELDS.len() + 1, "{line}");
     }
 
     #[test]
@@ -159,15 +159,6 @@ mod tests {
             ),
             (with(r#","tier":"free""#), "tier", "twice"),
             (with(r#","application":"weather""#), "application", "app_"),
-            (with(r#","minute_limit":0"#), "minute_limit", "at least 1"),
-            (with(r#","day_limit":"1""#), "day_limit", "integer within"),
-            (with(r#","day_limit":-1"#), "day_limit", "integer within"),
-            (with(r#","day_limit":1.5"#), "day_limit", "integer within"),
-            (
-                with(r#","minute_limit":4294967296"#),
-                "minute_limit",
-                "integer within",
-            ),
             (with(r#","url":7"#), "url", "string"),
             (
                 with(r#","url":"javascript:alert(1)""#),
@@ -214,6 +205,26 @@ mod tests {
                 "1 to 24",
             ),
         ] {
+            let rejected = read_json(&line).unwrap_err();
+            assert_eq!(rejected.field, field, "{line}: {rejected}");
+            assert!(rejected.reason.contains(words), "{line}: {rejected}");
+        }
+    }
+
+    #[test]
+    fn invalid_limits_are_rejected_with_their_names() {
+        for (limits, field, words) in [
+            (r#"{"minute":0}"#, "own_limits", "at least 1"),
+            (r#"{"owner_day":1}"#, "own_limits", "accounts"),
+            (r#"{"hour":1}"#, "own_limits", "month_anchor"),
+            (r#""1""#, "own_limits", "object"),
+            (r#"{"day":"1"}"#, "own_limits.day", "integer within"),
+            (r#"{"day":-1}"#, "own_limits.day", "integer within"),
+            (r#"{"day":1.5}"#, "own_limits.day", "integer within"),
+            (r#"{"day":4294967296}"#, "own_limits.day", "integer within"),
+        ] {
+            let line =
+                format!(r#"{{"sha256":"{DIGEST}","name":"n","tier":"pro","own_limits":{limits}}}"#);
             let rejected = read_json(&line).unwrap_err();
             assert_eq!(rejected.field, field, "{line}: {rejected}");
             assert!(rejected.reason.contains(words), "{line}: {rejected}");

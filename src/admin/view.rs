@@ -18,6 +18,9 @@ pub(super) struct ApplicationView<'s> {
     stored: &'s StoredApplication,
     /// Used units of today's quota, counted by a running server only. Units lost in a crash count as used.
     used_today: Option<u64>,
+    /// Limits that may be a mistake.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Outcome of a batch of imported keys.
@@ -56,6 +59,7 @@ impl<'s> ApplicationView<'s> {
         Self {
             stored,
             used_today: registrar.used_today(stored),
+            warnings: registrar.limit_warnings(stored),
         }
     }
 }

@@ -49,7 +49,8 @@ fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
         AccountsCommand::Show { .. }
         | AccountsCommand::Suspend { .. }
         | AccountsCommand::Resume { .. }
-        | AccountsCommand::SetTier { .. } => |response| table(&[response], false),
+        | AccountsCommand::SetTier { .. }
+        | AccountsCommand::SetLimits { .. } => |response| table(&[response], false),
     }
 }
 
@@ -79,6 +80,7 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
         "email",
         "state",
         "tier",
+        "limits",
         "notices",
         "created",
         "applications",

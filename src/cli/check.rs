@@ -10,6 +10,7 @@ use crate::config::{
 use crate::leaks::PublishedKeys;
 use crate::mail::{MailConfig, MailDelivery};
 use scoregate_base::clock::Clock;
+use scoregate_base::plans::Tier;
 
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
@@ -29,7 +30,12 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     let now = Clock::system().now().wall;
     // All checks run, so that a problem of one kind does not hide a problem of another kind.
     let mut found = match resolve(&values) {
-        Ok(config) => problems_of_files(&config),
+        Ok(config) => {
+            for warning in config.tiers.iter().flat_map(Tier::warnings) {
+                printer::message(&format!("warning: {warning}"));
+            }
+            problems_of_files(&config)
+        }
         Err(problems) => problems.0,
     };
     if let Err(problems) = read_certificates(&certificate_files(&values), now) {

@@ -1,5 +1,6 @@
 //! Tables whose names are chosen in the file, or are names of endpoints.
 
+use scoregate_base::limits::LimitSetting;
 use scoregate_base::routes::EndpointTable;
 
 use super::settings::SETTINGS;
@@ -9,12 +10,6 @@ const NAMED_TABLES: [(&str, &[&str]); 4] = [
     (
         "tiers",
         &[
-            "minute",
-            "day",
-            "month",
-            "month_anchor",
-            "owner_day",
-            "owner_month",
             "paid",
             "periods",
             "history",
@@ -43,9 +38,10 @@ pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
     let [table, name, setting] = path.split('.').collect::<Vec<_>>()[..] else {
         return false;
     };
-    NAMED_TABLES
+    (NAMED_TABLES
         .iter()
         .any(|(named, settings)| *named == table && settings.contains(&setting))
+        || (table == "tiers" && LimitSetting::parse(setting).is_some()))
         && (table != "freshness" || is_stored(name, endpoints))
 }
 

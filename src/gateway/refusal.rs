@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::accounts::{KeyFault, Shortage};
-use scoregate_base::limits::{LimitRule, LimitStatus, Period, Scope};
+use scoregate_base::limits::{LimitRow, LimitRule, LimitStatus, Period, Scope};
 use scoregate_base::plans::{PeriodSet, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param};
@@ -162,7 +162,7 @@ impl Refusal {
             Self::BadParam(bad, _)           => RefusalTraits::new(bad.param.code(),          Responsibility::Caller,   true,  false),
             Self::PlanRequired(gap)          => RefusalTraits::new(gap.code(),                Responsibility::Caller,   true,  false),
             Self::Limited(rule)              => match rule.row().period {
-                Period::Day | Period::Month  => RefusalTraits::new(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
+                Period::Calendar(_)          => RefusalTraits::new(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
                 Period::Minute               => RefusalTraits::new(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
                 Period::Guard                => Self::TooManyRefusals.traits(),
             },
@@ -277,11 +277,12 @@ impl Refusal {
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(rule) => {
                 let row = rule.row();
-                match row.period {
-                    Period::Day => quota_is_spent(limit_status, "daily", row.scope),
-                    Period::Month => quota_is_spent(limit_status, "monthly", row.scope),
-                    Period::Minute => used_up(limit_status, " request"),
-                    Period::Guard => used_up(limit_status, " refused request"),
+                if row.period.is_calendar() {
+                    quota_is_spent(limit_status, row)
+                } else if row.period == Period::Minute {
+                    used_up(limit_status, " request")
+                } else {
+                    used_up(limit_status, " refused request")
                 }
             }
             Self::TooManyRefusals => used_up(limit_status, " refused request"),
@@ -371,8 +372,8 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
 }
 
 /// Concatenated for the same reason.
-fn quota_is_spent(limit_status: &LimitStatus, period: &str, scope: Scope) -> String {
-    let whose = match scope {
+fn quota_is_spent(limit_status: &LimitStatus, row: LimitRow) -> String {
+    let whose = match row.scope {
         Scope::Application => "",
         Scope::Owner => " for all applications of the account",
     };
@@ -380,7 +381,7 @@ fn quota_is_spent(limit_status: &LimitStatus, period: &str, scope: Scope) -> Str
         "Wait until ",
         &limit_status.reset.rfc3339(),
         ". The ",
-        period,
+        row.period.adjective(),
         " quota of ",
         itoa::Buffer::new().format(limit_status.limit),
         " request",

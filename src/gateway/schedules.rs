@@ -18,12 +18,12 @@ use crate::instruments::LedgerInstruments;
 use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::keys::Digest;
-use scoregate_base::limits::{DayTotals, NodeTotals};
+use scoregate_base::limits::{DayTotals, LimitSetting, NodeTotals, OwnLimits};
 use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
-    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
-    StoreError, StoreFuture, StoredApplication,
+    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError,
+    StoreFuture, StoredApplication,
 };
 
 use super::refusal::Refusal;
@@ -221,10 +221,9 @@ impl ScheduleState {
 }
 
 fn with_quota(quota: u32) -> StoredApplication {
-    let own = OwnLimits {
-        minute: Some(1_000),
-        day: Some(quota),
-    };
+    let own = OwnLimits::NONE
+        .with(LimitSetting::Minute, 1_000)
+        .with(LimitSetting::Day, quota);
     StoredApplication {
         own,
         ..stored("pro", &[KEY])

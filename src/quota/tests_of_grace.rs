@@ -17,13 +17,14 @@ use crate::quota::ledger_calls::LedgerCalls;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::limits::{
-    DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals,
+    DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, LimitSetting, NodeReport,
+    NodeTotals, OwnLimits,
 };
 use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, LocalFile,
-    OwedRecords, OwnLimits, ReportOutcome, StoreError, StoreFuture, StoredApplication,
+    OwedRecords, ReportOutcome, StoreError, StoreFuture, StoredApplication,
 };
 
 const QUOTA: u32 = 10_000;
@@ -118,10 +119,7 @@ impl Ledger for ShareLedger {
 
 /// The paid application, as loaded by a new process.
 fn loaded(now: Now) -> Arc<Account> {
-    let own = OwnLimits {
-        minute: None,
-        day: Some(QUOTA),
-    };
+    let own = OwnLimits::NONE.with(LimitSetting::Day, QUOTA);
     let stored = StoredApplication {
         own,
         ..stored("pro", &[KEY])

@@ -17,11 +17,6 @@ pub enum FieldChange<T> {
 }
 
 impl<T> FieldChange<T> {
-    /// Whether the field stays unchanged.
-    pub const fn is_unchanged(&self) -> bool {
-        matches!(self, Self::Keep)
-    }
-
     pub(crate) fn over(self, before: Option<T>) -> Option<T> {
         match self {
             Self::Keep => before,

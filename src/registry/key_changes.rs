@@ -10,9 +10,10 @@ use crate::accounts::{Account, KeyDirectory, Terms, TermsByTier};
 use crate::instruments::{StoreInstruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::OwnLimits;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange,
-    StoreFuture, StoreResult, StoredApplication,
+    ApplicationPage, ChangeKind, NoticeTier, OwnerNotice, Store, StoreChange, StoreFuture,
+    StoreResult, StoredApplication,
 };
 
 use crate::registry::actor::Actor;

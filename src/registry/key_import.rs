@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, check_text};
+use scoregate_base::limits::{OwnLimits, Scope};
 use scoregate_store::{
-    ChangeKind, Description, OwnLimits, StoreError, StoreResult, StoredApplication, StoredKey,
+    ChangeKind, Description, StoreError, StoreResult, StoredApplication, StoredKey,
 };
 
 use crate::registry::actor::Actor;
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 use crate::registry::registrar::Registrar;
-use crate::registry::registrar_error::{RegistrarResult, check_limits};
+use crate::registry::registrar_error::RegistrarResult;
 
 /// Maximum number of characters of a key that may be shown: enough to distinguish keys.
 const LONGEST_PREFIX: usize = 24;
@@ -43,12 +44,13 @@ pub struct KeyRecord {
     /// The name of the key, chosen by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
-    /// Requests per minute of its application, instead of the tier's limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub minute_limit: Option<u32>,
-    /// Requests per day of its application, instead of the tier's quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub day_limit: Option<u32>,
+    /// Limits of its application, instead of the tier's.
+    #[serde(
+        default,
+        rename = "own_limits",
+        skip_serializing_if = "OwnLimits::is_empty"
+    )]
+    pub own: OwnLimits,
     /// Website of its application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -249,8 +251,7 @@ impl KeyRecord {
             application: Some(application.id),
             shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
             key_name: key.name.clone(),
-            minute_limit: application.own.minute,
-            day_limit: application.own.day,
+            own: application.own.within(Scope::Application),
             url: application.description.url.clone(),
             contact: application.description.contact.clone(),
             note: application.description.note.clone(),
@@ -274,12 +275,9 @@ impl KeyRecord {
         self.description()
             .check()
             .map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
-        let field = if self.minute_limit == Some(0) {
-            "minute_limit"
-        } else {
-            "day_limit"
-        };
-        check_limits(self.own()).map_err(|error| BadField::new(field, error.to_string()))?;
+        self.own
+            .check(Scope::Application)
+            .map_err(|error| BadField::new("own_limits", error.to_string()))?;
         let Some(shown) = &self.shown else {
             return Ok(());
         };
@@ -301,16 +299,15 @@ impl KeyRecord {
 
     /// Checks that its fields of the application match the application.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
-        let own = self.own();
+        let mut own = self.own.each();
         let ours = self.description();
         let same = [
             ("name", self.name == there.name),
             ("tier", self.tier == there.tier),
             (
-                "minute_limit",
-                own.minute.is_none() || own.minute == there.own.minute,
+                "own_limits",
+                own.all(|(setting, value)| there.own.get(setting) == Some(value)),
             ),
-            ("day_limit", own.day.is_none() || own.day == there.own.day),
         ];
         let columns = ours.columns().zip(there.description.columns());
         let same_columns =
@@ -327,13 +324,6 @@ impl KeyRecord {
             )
         };
         differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
-    }
-
-    fn own(&self) -> OwnLimits {
-        OwnLimits {
-            minute: self.minute_limit,
-            day: self.day_limit,
-        }
     }
 
     fn description(&self) -> Description {
@@ -362,7 +352,7 @@ impl KeyRecord {
 
     fn creation(self, now: Wall) -> ChangeKind {
         ChangeKind::Create {
-            own: self.own(),
+            own: self.own,
             description: self.description(),
             key: self.key(now),
             name: self.name,

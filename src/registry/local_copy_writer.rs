@@ -234,14 +234,11 @@ mod tests {
     use crate::registry::new_application::NewApplication;
     use crate::registry::test_gateway::{ChangingGateway, NOON, station};
     use scoregate_base::keys::Digest;
-    use scoregate_store::OwnLimits;
+    use scoregate_base::limits::{LimitSetting, OwnLimits};
 
     fn limited() -> NewApplication {
         NewApplication {
-            own: OwnLimits {
-                minute: None,
-                day: Some(70),
-            },
+            own: OwnLimits::NONE.with(LimitSetting::Day, 70),
             ..station()
         }
     }

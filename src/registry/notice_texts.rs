@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::{CalendarQuota, Scope};
 use scoregate_store::{ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, StoredKey};
 
 use crate::registry::actor::Actor;
@@ -124,59 +125,71 @@ impl NoticeTexts {
 
     pub(crate) fn of_due(&self, kind: MailKind, due: DueNotice, now: Wall) -> NewMail {
         let id = due.application;
-        let (about, subject, happened, advice, data) = match due.subject {
-            NoticeSubject::Quota { used, quota } => {
-                // After a refusal, gateways hold the remaining units, and nothing is left for the owner.
-                let (part, used) = if kind == MailKind::Quota80 {
-                    ("80 % of today's", used.min(quota))
-                } else {
-                    ("all of today's", quota)
-                };
-                (
-                    format!("{id}.{}", now.day()),
-                    format!("{part} requests are used"),
-                    format!(
-                        "The application {id} has used {part} requests: {used} of {quota} on {} (UTC). After the last one, \
-                         requests get 429 until 00:00 UTC.",
-                        now.day()
-                    ),
-                    "A request with If-None-Match costs nothing while a document is unchanged. The page of the application shows \
-                     which requests it makes:",
-                    json!({"day": now.day().to_string(), "used": used, "quota": quota}),
-                )
+        let notice = match due.subject {
+            NoticeSubject::Quota { used, limit, scope } => {
+                used_quota(kind, id, used, limit, &scope)
             }
-            NoticeSubject::Key { shown, expires_at } => {
-                let days = if expires_at <= now.plus(DAY) { 1 } else { 7 };
-                (
-                    format!(
-                        "{days}.{id}.{}.{}",
-                        short(&Digest::of(&shown)),
-                        expires_at.millis()
-                    ),
-                    format!("a key expires on {}", expires_at.day()),
-                    format!(
-                        "The key that begins with {shown} expires at {}. It belongs to the application {id}.",
-                        expires_at.rfc3339()
-                    ),
-                    "Add a key and use it before then; requests with an expired key are refused. The page of the application \
-                     shows its keys:",
-                    json!({"key": shown, "expires_at": expires_at.rfc3339()}),
-                )
-            }
-        };
-        let notice = NoticeText {
-            kind,
-            about,
-            subject,
-            happened,
-            advice,
-            application: Some(id),
-            data,
+            NoticeSubject::Key { shown, expires_at } => expiring_key(id, &shown, expires_at, now),
         };
         NewMail {
             recipient: due.recipient,
             ..self.mail(notice, now)
         }
+    }
+}
+
+fn used_quota(
+    kind: MailKind,
+    id: ApplicationId,
+    used: u64,
+    limit: CalendarQuota,
+    scope: &str,
+) -> NoticeText {
+    let CalendarQuota { window, quota } = limit;
+    let name = window.rule.name();
+    let row = window.rule.row();
+    let adjective = row.period.adjective();
+    // After a refusal the rest is held by gateways, and nothing is left for the owner.
+    let (part, used) = if kind == MailKind::Quota80 {
+        ("80 % of the", used.min(quota.into()))
+    } else {
+        ("all of the", quota.into())
+    };
+    let (whose, application) = match row.scope {
+        Scope::Application => (format!("the application {id}"), Some(id)),
+        Scope::Owner => ("all applications of your account".into(), None),
+    };
+    let start = window.start;
+    let reset = window.ends_at().rfc3339();
+    NoticeText {
+        kind,
+        about: format!("{scope}.{name}.{start}"),
+        subject: format!("{part} {adjective} quota is used"),
+        happened: format!(
+            "{used} of {quota} requests are used since {start} 00:00 UTC, the {adjective} quota of {whose}. After the last one, \
+             requests get 429 with the limit `{name}` until {reset}."
+        ),
+        advice: "A request with If-None-Match costs nothing while a document is unchanged. The page shows the requests:",
+        application,
+        data: json!({"limit": name, "from": start.to_string(), "reset_at": reset, "used": used, "quota": quota}),
+    }
+}
+
+fn expiring_key(id: ApplicationId, shown: &str, expires_at: Wall, now: Wall) -> NoticeText {
+    let days = if expires_at <= now.plus(DAY) { 1 } else { 7 };
+    let digest = short(&Digest::of(shown));
+    let at = expires_at.rfc3339();
+    NoticeText {
+        kind: MailKind::KeyExpires,
+        about: format!("{days}.{id}.{digest}.{}", expires_at.millis()),
+        subject: format!("a key expires on {}", expires_at.day()),
+        happened: format!(
+            "The key that begins with {shown} expires at {at}. It belongs to the application {id}."
+        ),
+        advice: "Add a key and use it before then; requests with an expired key are refused. The page of the application \
+                 shows its keys:",
+        application: Some(id),
+        data: json!({"key": shown, "expires_at": at}),
     }
 }
 
@@ -233,6 +246,7 @@ fn changed_keys(
         | ChangeKind::ReportLeak(_)
         | ChangeKind::SetTier { .. }
         | ChangeKind::SetLimits { .. }
+        | ChangeKind::SetOwnerLimits(_)
         | ChangeKind::RestoreLimits
         | ChangeKind::SetExpiry { .. }
         | ChangeKind::Describe { .. } => return None,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use scoregate_base::keys::OwnerId;
+use scoregate_base::limits::{LimitChanges, Scope};
 use scoregate_store::{
     ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError,
     StoredOwner, WebhookChange,
@@ -100,6 +101,26 @@ impl OwnerAdministration {
                     )
                     .await?;
             }
+        }
+        Ok(owner)
+    }
+
+    /// Changes the limits of an owner's present and future applications together. After a failure it can be repeated.
+    pub async fn set_limits(
+        &self,
+        who: &str,
+        id: OwnerId,
+        changes: LimitChanges,
+    ) -> RegistrarResult<StoredOwner> {
+        changes.check(Scope::Owner)?;
+        // The limits of future applications come first, so that an application that is created meanwhile has them.
+        let owner = self
+            .change(who, id, OwnerChangeKind::SetLimits(changes))
+            .await?;
+        for application in &owner.applications {
+            self.changes
+                .change(who, *application, ChangeKind::SetOwnerLimits(owner.own))
+                .await?;
         }
         Ok(owner)
     }

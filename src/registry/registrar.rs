@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accounts::Account;
-use crate::pages::account::{CurrentUsage, WindowUsage};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
-use scoregate_base::limits::LimitRule;
+use scoregate_base::limits::{BELOW_DAY, LimitChanges, LimitStatus, Scope};
 use scoregate_base::secret::Secret;
 use scoregate_store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, OwnLimits, Ownership,
-    StoreError, StoreResult, StoredApplication, StoredKey, StoredOwner, notice_kinds,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, Ownership, StoreError,
+    StoreResult, StoredApplication, StoredKey, StoredOwner, notice_kinds,
 };
 
 use crate::registry::actor::Actor;
-use crate::registry::field_change::{DescriptionChange, FieldChange};
+use crate::registry::field_change::DescriptionChange;
 use crate::registry::key_changes::KeyChanges;
 use crate::registry::new_application::{IssuedKey, KeyDetails, NewApplication};
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult, check_limits};
+use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The actor in the audit trail when limits end.
 const ACTOR: &str = "end of limits";
@@ -70,7 +69,7 @@ impl Registrar {
         self.changes.check_tier(&new.tier)?;
         check_text("name", Some(&new.name))?;
         new.description.check()?;
-        check_limits(new.own)?;
+        new.own.check(Scope::Application)?;
         let id = ApplicationId::mint()?;
         let details = KeyDetails {
             expires_at: new.expires_at,
@@ -232,35 +231,21 @@ impl Registrar {
             .await
     }
 
-    /// Sets limits for one application, or removes them, until a time if there is one. Units used today stay used.
+    /// Changes limits of one application, until a time if there is one. Units used today stay used.
     pub async fn set_limits(
         &self,
         who: &str,
         id: ApplicationId,
-        minute: FieldChange<u32>,
-        day: FieldChange<u32>,
+        changes: LimitChanges,
         until: Option<Wall>,
     ) -> RegistrarResult<StoredApplication> {
-        let turn = self.changes.turn().await;
-        let now = turn.now();
+        let now = self.changes.now().wall;
         if until.is_some_and(|at| at <= now || at > now.plus(LIMITS_END_WITHIN)) {
             return Err(RegistrarError::BadUntil);
         }
-        // If both limits are given, nothing is read, so a record with unreadable limits can be repaired this way.
-        let reads = minute.is_unchanged() || day.is_unchanged();
-        let before = if reads {
-            self.show(id).await?.own
-        } else {
-            OwnLimits::default()
-        };
-        let own = OwnLimits {
-            minute: minute.over(before.minute),
-            day: day.over(before.day),
-        };
-        check_limits(own)?;
-        Ok(turn
-            .make(who.into(), id, ChangeKind::SetLimits { own, until })
-            .await?)
+        changes.check(Scope::Application)?;
+        let what = ChangeKind::SetLimits { changes, until };
+        self.changes.change(who, id, what).await
     }
 
     /// Restores the limits of applications whose limits have ended. Called every minute.
@@ -399,6 +384,18 @@ impl Registrar {
         Ok(self.changes.account_of(&self.show(id).await?))
     }
 
+    /// Limits of an application that may be a mistake, in words.
+    pub fn limit_warnings(&self, stored: &StoredApplication) -> Vec<String> {
+        let terms = self.changes.terms_of(&stored.tier, stored.own);
+        let Some(limits) = terms.map(|terms| terms.limits) else {
+            return Vec::new();
+        };
+        let small = limits.calendar.below_day(limits.day);
+        small
+            .map(|rule| format!("{}: {BELOW_DAY}", rule.name()))
+            .collect()
+    }
+
     /// Units that an application used today. `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
@@ -410,34 +407,15 @@ impl Registrar {
         self.changes.serves().then(used)
     }
 
-    /// The current use of an application as stored, with the units granted today. `None` if its tier is not configured.
-    /// If none of its keys is in memory, all granted units count as used.
-    pub fn current_use(&self, stored: &StoredApplication) -> Option<CurrentUsage> {
+    /// The status of the minute and the calendar limits of an application as stored, with the units granted today. `None` if its
+    /// tier is not configured. If none of its keys is in memory, all granted units count as used.
+    pub fn current_use(&self, stored: &StoredApplication) -> Option<Vec<LimitStatus>> {
         let now = self.changes.now();
-        let account = if let Some(account) = self.changes.account_of(stored) {
-            account
-        } else {
-            let terms = self.changes.terms_of(&stored.tier, stored.own)?;
-            Arc::new(Account::new(stored, terms, now.wall.day()))
-        };
-        let terms = account.terms();
-        let [minute, day, _] = account.limit_statuses(LimitRule::Day, &terms.limits, now);
-        let windows = account.window_statuses(&terms.limits, now);
-        Some(CurrentUsage {
-            day_used: day.limit - day.remaining,
-            day_limit: day.limit,
-            day_ends_at: day.reset,
-            minute_used: minute.limit.saturating_sub(minute.remaining),
-            minute_limit: minute.limit,
-            windows: LimitRule::WINDOWS.map(|rule| {
-                let status = windows.iter().find(|status| status.rule == rule)?;
-                Some(WindowUsage {
-                    used: status.limit - status.remaining,
-                    limit: status.limit,
-                    ends_at: status.reset,
-                })
-            }),
-        })
+        if let Some(account) = self.changes.account_of(stored) {
+            return Some(account.statuses(now));
+        }
+        let terms = self.changes.terms_of(&stored.tier, stored.own)?;
+        Some(Account::new(stored, terms, now.wall.day()).statuses(now))
     }
 
     /// Whether keys of other forms are looked up at all.

@@ -1,7 +1,8 @@
 //! Why a change failed.
 
 use scoregate_base::keys::{ApplicationId, BadText};
-use scoregate_store::{OwnLimits, StoreError};
+use scoregate_base::limits::BadLimit;
+use scoregate_store::StoreError;
 
 /// The result of a change.
 pub(crate) type RegistrarResult<T> = Result<T, RegistrarError>;
@@ -20,9 +21,9 @@ pub enum RegistrarError {
     /// A text is empty, too long, or has misleading characters.
     #[error(transparent)]
     BadText(#[from] BadText),
-    /// A limit of zero would refuse everything.
-    #[error("a limit must be at least 1; to block an application, revoke its keys")]
-    BadLimit,
+    /// A limit cannot be set.
+    #[error(transparent)]
+    BadLimit(#[from] BadLimit),
     /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
@@ -57,12 +58,4 @@ pub enum RegistrarError {
     /// The operating system's random generator failed.
     #[error("no key can be created; the operating system returned no random bytes: {0}")]
     NoRandomness(#[from] getrandom::Error),
-}
-
-pub(crate) fn check_limits(own: OwnLimits) -> RegistrarResult<()> {
-    if [own.minute, own.day].contains(&Some(0)) {
-        Err(RegistrarError::BadLimit)
-    } else {
-        Ok(())
-    }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use tempfile::TempDir;
 
-use crate::pages::account::CurrentUsage;
 use crate::registry::field_change::DescriptionChange;
 use crate::registry::new_application::{KeyDetails, NewApplication};
 use crate::registry::registrar_error::RegistrarError;
@@ -259,20 +258,24 @@ async fn current_use_is_known_without_a_key_in_memory() {
         .account
         .terms()
         .limits;
+    let [minute, day] = new[..] else {
+        panic!("{new:?}")
+    };
     assert_eq!(
-        (new.day_used, new.day_limit),
-        (0, limits.day),
+        (day.remaining, day.limit),
+        (limits.day, limits.day),
         "this gateway knows no grant"
     );
-    assert_eq!((new.minute_used, new.minute_limit), (0, limits.minute));
-    assert_eq!(new.day_ends_at.rfc3339(), "2025-11-22T00:00:00Z");
+    assert_eq!(
+        (minute.remaining, minute.limit),
+        (limits.minute, limits.minute)
+    );
+    assert_eq!(day.reset.rfc3339(), "2025-11-22T00:00:00Z");
 
     let clock = Clock::manual(NOON).0;
     let stopped = registrar(&changes(&gateway.store, None, None, &clock));
-    assert_eq!(
-        stopped.current_use(&stored),
-        Some(CurrentUsage { day_used: 7, ..new })
-    );
+    let used = stopped.current_use(&stored).unwrap();
+    assert_eq!(used[1].remaining, limits.day - 7);
     let moved = StoredApplication {
         tier: "a tier nobody configured".into(),
         ..stored

@@ -167,7 +167,7 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         RegistrarError::Store(error) => store_failed(error),
         RegistrarError::UnknownTier { .. }
         | RegistrarError::BadText(_)
-        | RegistrarError::BadLimit
+        | RegistrarError::BadLimit(_)
         | RegistrarError::BadExpiry
         | RegistrarError::BadUntil
         | RegistrarError::NoneInForce(_)

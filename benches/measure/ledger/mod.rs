@@ -21,10 +21,10 @@ use scoregate::config::{read_text, resolve};
 use scoregate::registry::{IssuedKey, NewApplication};
 use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::NodeReport;
+use scoregate_base::limits::{LimitSetting, NodeReport, OwnLimits};
 use scoregate_store::{
-    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange,
-    StoredKey, sample,
+    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, StoreChange, StoredKey,
+    sample,
 };
 use tempfile::TempDir;
 
@@ -258,10 +258,9 @@ async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey
     let new = NewApplication {
         name: format!("{tier} {day}"),
         tier: tier.into(),
-        own: OwnLimits {
-            minute: Some(10_000_000),
-            day: Some(day),
-        },
+        own: OwnLimits::NONE
+            .with(LimitSetting::Minute, 10_000_000)
+            .with(LimitSetting::Day, day),
         ..NewApplication::default()
     };
     running.registrar.create("bench", new).await.unwrap()

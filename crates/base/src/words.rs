@@ -20,6 +20,9 @@ macro_rules! words {
             /// All variants.
             $visible const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
 
+            /// The words of all variants.
+            $visible const WORDS: [&'static str; Self::ALL.len()] = [$($text),+];
+
             /// The word of the variant.
             $visible const fn $word(self) -> &'static str {
                 match self {
@@ -42,7 +45,7 @@ macro_rules! words {
         impl<'de> $crate::words::serde::Deserialize<'de> for $name {
             fn deserialize<D: $crate::words::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let word = <String as $crate::words::serde::Deserialize>::deserialize(from)?;
-                let unknown = || $crate::words::serde::de::Error::unknown_variant(&word, &[$($text),+]);
+                let unknown = || $crate::words::serde::de::Error::unknown_variant(&word, &Self::WORDS);
                 Self::parse(&word).ok_or_else(unknown)
             }
         }

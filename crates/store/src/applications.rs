@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{LimitChanges, OwnLimits};
 
 use super::{Description, NewMail, OwnerNotice, OwnerRefusal};
 
@@ -20,8 +21,8 @@ pub struct StoredApplication {
     pub name: String,
     /// The name of its tier. The store does not check whether the tier is configured.
     pub tier: String,
-    /// Limits of this application only, which override the tier's.
-    #[serde(flatten)]
+    /// Limits of this application and of its account, which override the tier's.
+    #[serde(rename = "own_limits")]
     pub own: OwnLimits,
     /// When these end and the previous ones return, if ever.
     pub limits_until: Option<Wall>,
@@ -35,17 +36,6 @@ pub struct StoredApplication {
     /// Units of the requested day granted so far, to any node.
     #[serde(rename = "granted_today")]
     pub granted: u64,
-}
-
-/// Limits of one application; absent ones follow the tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct OwnLimits {
-    /// Requests per minute.
-    #[serde(rename = "minute_limit")]
-    pub minute: Option<u32>,
-    /// Requests per day.
-    #[serde(rename = "day_limit")]
-    pub day: Option<u32>,
 }
 
 /// A key as stored: its digest, never the key.
@@ -152,13 +142,15 @@ pub enum ChangeKind {
         /// Its name.
         tier: String,
     },
-    /// Replaces the application's own limits.
+    /// Changes the application's own limits. Limits that cannot be read are replaced: that repairs the record.
     SetLimits {
-        /// The limits.
-        own: OwnLimits,
-        /// When those of before the first such change return, if ever.
+        /// The changes.
+        changes: LimitChanges,
+        /// When the limits of before the first such change return, if ever.
         until: Option<Wall>,
     },
+    /// Sets the limits of its account.
+    SetOwnerLimits(OwnLimits),
     /// Restores the limits of before a change that has ended. Refused if no end is due.
     RestoreLimits,
     /// Sets the expiry of some keys; `None` for never. Revoked keys stay revoked.
@@ -255,6 +247,7 @@ impl ChangeKind {
             | Self::RevokeAll
             | Self::SetTier { .. }
             | Self::SetLimits { .. }
+            | Self::SetOwnerLimits(_)
             | Self::RestoreLimits
             | Self::SetExpiry { .. }
             | Self::Describe { .. }
@@ -276,6 +269,7 @@ impl ChangeKind {
             Self::RevokeAll => "revoke_all",
             Self::SetTier { .. } => "set_tier",
             Self::SetLimits { .. } => "set_limits",
+            Self::SetOwnerLimits(_) => "set_owner_limits",
             Self::RestoreLimits => "restore_limits",
             Self::SetExpiry { .. } => "set_expiry",
             Self::Describe { .. } => "describe",

@@ -1,7 +1,8 @@
 //! Details of a change for the audit trail, the same for every engine. They never contain a secret.
 
-use super::{Description, LeakReport, OwnLimits, Ownership, StoredKey};
+use super::{Description, LeakReport, Ownership, StoredKey};
 use scoregate_base::clock::Wall;
+use scoregate_base::limits::{LimitChanges, OwnLimits};
 
 pub(super) fn created(
     tier: &str,
@@ -12,7 +13,8 @@ pub(super) fn created(
     let owner = owner
         .map(|Ownership { owner, .. }| format!(", owner {owner}"))
         .unwrap_or_default();
-    format!("tier {tier}{}, key {}{owner}", own_limits(own), shown(key))
+    let own = own_limits(own);
+    format!("tier {tier}{own}, key {}{owner}", shown(key))
 }
 
 pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
@@ -29,7 +31,7 @@ pub(super) fn all_revoked(count: u64) -> String {
 }
 
 pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
-    let own = if own == OwnLimits::default() {
+    let own = if own.is_empty() {
         ": none".into()
     } else {
         own_limits(own)
@@ -69,11 +71,20 @@ pub(super) fn shown(key: &StoredKey) -> String {
     format!("{}{}", key.shown, expiry.unwrap_or_default())
 }
 
+pub(super) fn changed_limits(changes: &LimitChanges) -> String {
+    changes
+        .each()
+        .map(|(setting, value)| {
+            let value = value.map_or("none".into(), |value| value.to_string());
+            format!(", {} {value}", setting.name())
+        })
+        .collect::<Vec<_>>()
+        .concat()
+}
+
 fn own_limits(own: OwnLimits) -> String {
-    let part = |limit: Option<u32>, unit| {
-        limit
-            .map(|limit| format!(", {limit} a {unit}"))
-            .unwrap_or_default()
-    };
-    part(own.minute, "minute") + &part(own.day, "day")
+    own.each()
+        .map(|(setting, value)| format!(", {} {value}", setting.name()))
+        .collect::<Vec<_>>()
+        .concat()
 }

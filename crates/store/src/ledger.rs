@@ -11,10 +11,10 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
     CalendarQuota, GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
-    WindowUnits,
+    OwnLimits, WindowUnits,
 };
 
-use super::{OwnLimits, StoreFuture};
+use super::StoreFuture;
 
 /// Units delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]

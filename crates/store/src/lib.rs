@@ -43,7 +43,7 @@ mod window_rows;
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,
-    OwnLimits, Ownership, StoreChange, StoredApplication, StoredKey,
+    Ownership, StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;

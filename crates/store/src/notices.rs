@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{CalendarQuota, Limits};
 
 use super::{MailKind, NewMail, StoreFuture};
 
@@ -34,8 +35,16 @@ const fn row(kind: MailKind, by_default: bool, label: &'static str) -> NoticeRow
 
 /// The kinds that owners choose.
 pub const NOTICES: [NoticeRow; 5] = [
-    row(MailKind::Quota80, true, "80 % of a day's requests are used"),
-    row(MailKind::Quota100, true, "All of a day's requests are used"),
+    row(
+        MailKind::Quota80,
+        true,
+        "80 % of the requests of a day or a month are used",
+    ),
+    row(
+        MailKind::Quota100,
+        true,
+        "All requests of a day or a month are used",
+    ),
     row(
         MailKind::KeyExpires,
         true,
@@ -81,8 +90,8 @@ pub(crate) fn parse_notices(words: &str) -> Vec<MailKind> {
 pub struct NoticeTier {
     /// Its name.
     pub name: Arc<str>,
-    /// The quota of a day.
-    pub quota: u32,
+    /// Its limits.
+    pub limits: Limits,
     /// The kinds for owners who chose nothing.
     pub defaults: Vec<MailKind>,
 }
@@ -127,10 +136,12 @@ pub struct DueNotice {
 pub enum NoticeSubject {
     /// The use of a quota.
     Quota {
-        /// Units of the day that were used, or lost with a gateway.
+        /// Units of the window that were used, or lost with a gateway.
         used: u64,
-        /// The quota.
-        quota: u64,
+        /// The window and its quota.
+        limit: CalendarQuota,
+        /// The application or the account whose units count.
+        scope: String,
     },
     /// A key that expires.
     Key {

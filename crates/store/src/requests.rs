@@ -49,7 +49,7 @@ impl RequestOutcome {
     pub const fn of_limit(rule: LimitRule) -> Self {
         match rule.row().period {
             Period::Minute => Self::RateLimited,
-            Period::Day | Period::Month => Self::QuotaExceeded,
+            Period::Calendar(_) => Self::QuotaExceeded,
             // Waiting does not help: the caller has to correct the requests that were refused before.
             Period::Guard => Self::ClientError,
         }

@@ -1,8 +1,9 @@
 //! A key, an application and its creation, for tests and benches. They set the fields that they are about.
 
-use super::{ChangeKind, Description, OwnLimits, StoredApplication, StoredKey};
+use super::{ChangeKind, Description, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
+use scoregate_base::limits::{LimitChanges, LimitSetting, OwnLimits};
 
 /// The key with this text. It never expires.
 pub fn key(text: &str) -> StoredKey {
@@ -23,7 +24,7 @@ pub fn application(tier: &str, keys: &[&str]) -> StoredApplication {
         id: "app_00000000001".parse().expect("an id"),
         name: "one".into(),
         tier: tier.into(),
-        own: OwnLimits::default(),
+        own: OwnLimits::NONE,
         limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),
@@ -37,9 +38,18 @@ pub fn creation(tier: &str, key: StoredKey) -> ChangeKind {
     ChangeKind::Create {
         name: "Weather station".into(),
         tier: tier.into(),
-        own: OwnLimits::default(),
+        own: OwnLimits::NONE,
         description: Description::default(),
         key,
         owner: None,
     }
+}
+
+/// The change after which an application has these limits, and no others.
+pub fn limits_set(own: OwnLimits, until: Option<Wall>) -> ChangeKind {
+    let settings = LimitSetting::ALL.into_iter();
+    let changes = settings.fold(LimitChanges::default(), |changes, setting| {
+        changes.with(setting, own.get(setting))
+    });
+    ChangeKind::SetLimits { changes, until }
 }

@@ -6,12 +6,13 @@ use serde_json::json;
 
 use crate::admin::administration::Administration;
 use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::registry::{ContactRequest, ContactSelection};
+use crate::registry::{ContactRequest, ContactSelection, OwnerAdministration};
 use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
 
 use super::account_export::exported;
+use super::limit_options::LimitOptions;
 use super::limits::default_limit;
 
 /// A command on accounts of owners.
@@ -75,6 +76,19 @@ pub enum AccountsCommand {
         #[arg(long, group = "new tier")]
         #[serde(default)]
         default: bool,
+    },
+    /// Set or remove limits of an account: quotas that its applications share, present and future ones.
+    #[command(after_help = "Examples:\n  \
+        scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day 50000 --owner-month 1000000 --data-dir DIR\n  \
+        scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day none --data-dir DIR\n\n\
+        They are in force beside the limits of each application. Usage of the present day and month counts.")]
+    SetLimits {
+        /// The account.
+        id: OwnerId,
+        /// The limits. Those that are left out stay unchanged.
+        #[command(flatten)]
+        #[serde(default)]
+        limits: LimitOptions<true>,
     },
     /// Delete an account: close its applications, revoke their keys, and remove its personal data.
     #[command(
@@ -150,15 +164,13 @@ impl AccountsCommand {
                 after,
                 limit,
             } => {
-                let email = email.as_deref().map(searchable).transpose();
                 let query = OwnerQuery {
-                    email: email.map_err(|bad| CommandProblem::bad(format!("email: {bad}")))?,
+                    email,
                     application,
                     after,
                     limit,
                 };
-                let (owners, next) = owners.list(query).await?;
-                return Ok(json!({ "accounts": owners, "next": next }));
+                return list(owners, query).await;
             }
             Self::Export { id } => return exported(administration, id).await,
             Self::Contact(letter) => {
@@ -172,10 +184,21 @@ impl AccountsCommand {
                 return Err(CommandProblem::bad("set tier, or default to true"));
             }
             Self::SetTier { id, tier, .. } => owners.set_tier(actor, id, tier).await?,
+            Self::SetLimits { id, limits } => {
+                owners.set_limits(actor, id, limits.needed()?).await?
+            }
             Self::Delete { id } => owners.delete(actor, id).await?,
         };
         Ok(json!(owner))
     }
+}
+
+async fn list(owners: &OwnerAdministration, query: OwnerQuery) -> CommandResult {
+    if let Some(email) = &query.email {
+        searchable(email).map_err(|bad| CommandProblem::bad(format!("email: {bad}")))?;
+    }
+    let (owners, next) = owners.list(query).await?;
+    Ok(json!({ "accounts": owners, "next": next }))
 }
 
 impl TryFrom<OwnerLetter> for ContactRequest {

@@ -17,8 +17,10 @@ use crate::registry::{
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{AuditQuery, Description, OwnLimits, REQUEST_DAYS_KEPT, StoredApplication};
+use scoregate_base::limits::OwnLimits;
+use scoregate_store::{AuditQuery, Description, REQUEST_DAYS_KEPT, StoredApplication};
 
+use super::limit_options::LimitOptions;
 use super::limits::{MAX_BATCH, default_limit};
 
 const DEFAULT_OVERLAP_HOURS: u32 = 24;
@@ -90,6 +92,7 @@ pub enum KeysCommand {
     /// Set or remove individual limits of an application immediately. Today's usage counts against the new quota.
     #[command(after_help = "Examples:\n  \
         scoregate keys set-limits app_0123456789a --day 50000 --data-dir DIR\n  \
+        scoregate keys set-limits app_0123456789a --month 1000000 --month-anchor 15 --data-dir DIR\n  \
         scoregate keys set-limits app_0123456789a --minute none --day none --data-dir DIR\n  \
         scoregate keys set-limits app_0123456789a --minute 10 --until 2026-12-10T00:00:00Z --data-dir DIR")]
     SetLimits(LimitChange),
@@ -175,12 +178,10 @@ pub struct NewKey {
     /// Tier: free, pro, developer, teams, enterprise, or a configured tier.
     #[arg(long)]
     tier: String,
-    /// Requests per minute, instead of the tier's limit.
-    #[arg(long, value_name = "N")]
-    minute: Option<u32>,
-    /// Requests per day, instead of the tier's quota.
-    #[arg(long, value_name = "N")]
-    day: Option<u32>,
+    /// Its own limits.
+    #[command(flatten)]
+    #[serde(default)]
+    limits: LimitOptions<false>,
     /// Website of the application; begins with `https://` or `http://`.
     #[arg(long)]
     url: Option<String>,
@@ -219,22 +220,10 @@ pub struct KeyRotation {
 pub struct LimitChange {
     /// Application id.
     id: ApplicationId,
-    /// Requests per minute; `none` for the tier's limit. Unchanged if omitted.
-    #[arg(long, value_name = "N|none", value_parser = limit_or_none, required_unless_present = "day")]
-    #[serde(
-        default,
-        deserialize_with = "given",
-        skip_serializing_if = "Option::is_none"
-    )]
-    minute: Option<FieldChange<u32>>,
-    /// Requests per day; `none` for the tier's quota. Unchanged if omitted.
-    #[arg(long, value_name = "N|none", value_parser = limit_or_none)]
-    #[serde(
-        default,
-        deserialize_with = "given",
-        skip_serializing_if = "Option::is_none"
-    )]
-    day: Option<FieldChange<u32>>,
+    /// The limits. Omitted limits are unchanged.
+    #[command(flatten)]
+    #[serde(default)]
+    limits: LimitOptions<false>,
     /// Time at which the previous limits are restored. Limits that are set without it are permanent.
     #[arg(long, value_name = "TIME")]
     until: Option<Wall>,
@@ -308,10 +297,7 @@ impl From<NewKey> for NewApplication {
         Self {
             name: new.name,
             tier: new.tier,
-            own: OwnLimits {
-                minute: new.minute,
-                day: new.day,
-            },
+            own: new.limits.changes().over(OwnLimits::NONE),
             description: Description {
                 url: new.url,
                 contact: new.contact,
@@ -359,20 +345,9 @@ async fn rotate(keys: &Registrar, actor: &str, rotation: KeyRotation) -> Command
 }
 
 async fn set_limits(keys: &Registrar, actor: &str, change: LimitChange) -> CommandResult {
-    let LimitChange {
-        id,
-        minute,
-        day,
-        until,
-    } = change;
-    if minute.is_none() && day.is_none() {
-        return Err(CommandProblem::bad(
-            "set minute, day or both; null for the tier's limit",
-        ));
-    }
-    let minute = minute.unwrap_or_default();
-    let day = day.unwrap_or_default();
-    shown(keys, keys.set_limits(actor, id, minute, day, until).await)
+    let LimitChange { id, limits, until } = change;
+    let changes = limits.needed()?;
+    shown(keys, keys.set_limits(actor, id, changes, until).await)
 }
 
 async fn describe(keys: &Registrar, actor: &str, update: ApplicationUpdate) -> CommandResult {
@@ -450,16 +425,6 @@ const fn default_overlap_hours() -> u32 {
 
 const fn default_request_days() -> u32 {
     DEFAULT_REQUEST_DAYS
-}
-
-fn limit_or_none(text: &str) -> Result<FieldChange<u32>, String> {
-    match text {
-        "none" => Ok(FieldChange::Remove),
-        number => number
-            .parse()
-            .map(FieldChange::Set)
-            .map_err(|_| "write an integer, or `none`".into()),
-    }
 }
 
 fn time_or_never(text: &str) -> Result<FieldChange<Wall>, String> {

@@ -5,6 +5,7 @@ mod account_export;
 mod accounts;
 mod admin_command;
 mod keys;
+mod limit_options;
 mod limits;
 mod live;
 mod nodes;

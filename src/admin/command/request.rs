@@ -142,15 +142,15 @@ mod tests {
     fn a_command_is_read_back_from_its_request() {
         let key = json!({"sha256": "0a", "name": "n", "tier": "pro"});
         for command in [
-            json!({"keys": {"create": {"name": "n", "tier": "pro", "day": 7, "url": "https://example.org"}}}),
+            json!({"keys": {"create": {"name": "n", "tier": "pro", "limits": {"day": 7}, "url": "https://example.org"}}}),
             json!({"keys": {"list": {"after": APP, "limit": 5}}}),
             json!({"keys": {"list": {"limit": 100}}}),
             json!({"keys": {"show": {"id": APP}}}),
             json!({"keys": {"rotate": {"id": APP, "overlap_hours": 0, "key_name": "Station", "expires_at": "2027-01-31T00:00:00Z"}}}),
             json!({"keys": {"revoke": {"id": APP, "key": "sg_live_abcd"}}}),
             json!({"keys": {"set-tier": {"id": APP, "tier": "teams"}}}),
-            json!({"keys": {"set-limits": {"id": APP, "minute": 3, "until": "2027-01-31T00:00:00Z"}}}),
-            json!({"keys": {"set-limits": {"id": APP, "day": null}}}),
+            json!({"keys": {"set-limits": {"id": APP, "limits": {"minute": 3}, "until": "2027-01-31T00:00:00Z"}}}),
+            json!({"keys": {"set-limits": {"id": APP, "limits": {"day": null}}}}),
             json!({"keys": {"set-expiry": {"id": APP, "at": null}}}),
             json!({"keys": {"set-expiry": {"id": APP, "key": "sg", "at": "2027-01-31T00:00:00Z"}}}),
             json!({"keys": {"update": {"id": APP, "name": "n", "url": null, "note": "Über"}}}),
@@ -165,6 +165,7 @@ mod tests {
             json!({"accounts": {"suspend": {"id": OWNER}}}),
             json!({"accounts": {"resume": {"id": OWNER}}}),
             json!({"accounts": {"set-tier": {"id": OWNER, "tier": "pro", "default": false}}}),
+            json!({"accounts": {"set-limits": {"id": OWNER, "limits": {"owner_day": 9, "owner_month": null}}}}),
             json!({"accounts": {"delete": {"id": OWNER}}}),
             json!({"accounts": {"contact": {"subject": "Über", "message": "one\n\"two\"", "application": [APP], "tier": null, "account": [OWNER, OWNER], "all": true, "dry_run": true}}}),
             json!({"nodes": {"list": {}}}),
@@ -286,8 +287,8 @@ mod tests {
             ),
             (
                 "keys/set-limits",
-                r#"{"id":"app_0123456789a","day":-1}"#,
-                "day: write a non-negative",
+                r#"{"id":"app_0123456789a","limits":{"day":-1}}"#,
+                "limits.day: write a non-negative",
             ),
             (
                 "keys/set-expiry",

@@ -65,10 +65,10 @@ impl Columns {
     }
 }
 
-/// A cell in JSON: limits are numbers, all other fields are texts.
+/// A cell in JSON: limits are JSON, all other fields are texts.
 fn value(name: &str, cell: String) -> Value {
-    match cell.parse::<u32>() {
-        Ok(number) if name.ends_with("_limit") && !cell.starts_with('+') => number.into(),
+    match serde_json::from_str(&cell) {
+        Ok(limits) if name == "own_limits" => limits,
         Ok(_) | Err(_) => cell.into(),
     }
 }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_line_with_another_number_of_fields_or_a_bad_field_is_refused() {
-        let columns = Columns::read("sha256,name,tier,day_limit").unwrap();
+        let columns = Columns::read("sha256,name,tier,own_limits").unwrap();
         for (line, field, words) in [
             (
                 format!("{DIGEST},n,pro"),
@@ -199,12 +199,12 @@ mod tests {
             (format!("{DIGEST},n,,7"), "tier", "missing"),
             (",n,pro,7".into(), "sha256", "missing"),
             (format!("{DIGEST} ,n,pro,7"), "sha256", "64 hexadecimal"),
+            (format!("{DIGEST},n,pro,seven"), "own_limits", "object"),
             (
-                format!("{DIGEST},n,pro,seven"),
-                "day_limit",
+                format!("{DIGEST},n,pro,\"{{\"\"day\"\":-1}}\""),
+                "own_limits.day",
                 "integer within",
             ),
-            (format!("{DIGEST},n,pro,+1"), "day_limit", "integer within"),
         ] {
             let refused = columns.record(&line).unwrap_err();
             assert!(

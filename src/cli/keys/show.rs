@@ -99,12 +99,14 @@ fn list(page: &Value) -> Exit {
 }
 
 fn details(application: &Value) -> Exit {
+    for warning in items(application, "warnings") {
+        printer::message(&format!("warning: {}", cell(warning)));
+    }
     let rows = [
         ("application", "id", "-"),
         ("name", "name", "-"),
         ("tier", "tier", "-"),
-        ("minute limit", "minute_limit", "tier default"),
-        ("day limit", "day_limit", "tier default"),
+        ("own limits", "own_limits", "none"),
         ("limits until", "limits_until", "-"),
         ("used today", "used_today", "unknown: no server is running"),
         ("granted today", "granted_today", "-"),

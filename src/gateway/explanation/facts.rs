@@ -6,7 +6,7 @@ use crate::documents::{FetchError, FetchForesight, FoundDocument};
 use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::stages::resolve::ResolvedTarget;
 use scoregate_base::clock::Wall;
-use scoregate_base::limits::LimitStatus;
+use scoregate_base::limits::{LimitStatus, WindowUnits};
 use scoregate_base::routes::DocumentKey;
 
 use super::dry_run::DryRun;
@@ -31,7 +31,9 @@ impl DryRun<'_> {
             ("key expires", expires_at),
         ];
         self.explanation.add("application", application);
-        let statuses = statuses(caller, self.now);
+        let mut limits = statuses(caller, self.now).to_vec();
+        limits.extend(caller.account.window_statuses(&caller.limits, self.now));
+        let granted = caller.account.granted(&caller.limits, self.now);
         let unspent = caller.account.state().day().unspent();
         let ledger = if leases.is_unreachable() {
             "does not answer"
@@ -42,8 +44,8 @@ impl DryRun<'_> {
             ("units leased", unspent.to_string()),
             ("ledger", ledger.into()),
         ];
-        self.explanation
-            .add("limits before", statuses.iter().map(limit).chain(supply));
+        let limits = limits.iter().map(|status| limit(status, &granted));
+        self.explanation.add("limits before", limits.chain(supply));
     }
 
     pub(super) fn explain_document(
@@ -109,8 +111,13 @@ impl DryRun<'_> {
     }
 }
 
-fn limit(status: &LimitStatus) -> (&'static str, String) {
-    let left = format!("{} of {} left", status.remaining, status.limit);
+/// The status of a limit, with the units granted to all gateways if it is a calendar limit.
+fn limit(status: &LimitStatus, granted: &[WindowUnits]) -> (&'static str, String) {
+    let units = granted
+        .iter()
+        .find(|units| units.window.rule == status.rule);
+    let granted = units.map_or_else(String::new, |units| format!(", {} granted", units.granted));
+    let left = format!("{} of {} left{granted}", status.remaining, status.limit);
     (
         status.rule.name(),
         format!("{left}, all at {}", status.reset.rfc3339()),

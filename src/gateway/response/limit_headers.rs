@@ -176,15 +176,10 @@ fn charged_statuses<'a>(
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
 fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
-    match limit_status.rule {
-        LimitRule::Minute => values.text("\"minute\";r="),
-        LimitRule::Day => values.text("\"day\";r="),
-        LimitRule::Guard => values.text("\"guard\";r="),
-        LimitRule::Month => values.text("\"month\";r="),
-        LimitRule::OwnerDay => values.text("\"owner_day\";r="),
-        LimitRule::OwnerMonth => values.text("\"owner_month\";r="),
-    };
     values
+        .text("\"")
+        .text(limit_status.rule.name())
+        .text("\";r=")
         .number(limit_status.remaining)
         .text(";t=")
         .number(seconds_until_full(limit_status));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::gateway::response::reply::Reply;
 use crate::gateway::{Gateway, Refusal};
 use scoregate_base::clock::{Now, Wall};
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::API_VERSION;
 
 use super::authenticate::Caller;
@@ -64,10 +64,7 @@ pub(crate) fn me(
         return Err(Refusal::TooManyRefusals);
     }
     let terms = caller.account.terms();
-    let [minute, day, _] = caller
-        .account
-        .limit_statuses(LimitRule::Day, &terms.limits, now);
-    let windows = caller.account.window_statuses(&terms.limits, now);
+    let statuses = caller.account.statuses(now);
     let next_refresh = gateway.engine.documents.next_refresh(now.wall);
     let item = MeItem {
         application: MeApplication {
@@ -76,17 +73,10 @@ pub(crate) fn me(
         },
         key_prefix,
         tier: &terms.tier_name,
-        limits: [minute, day]
-            .iter()
-            .chain(&windows)
-            .map(allowance)
-            .collect(),
+        limits: statuses.iter().map(allowance).collect(),
         key_expires_at: caller.expires_at.map(Wall::rfc3339),
         next_refresh_at: next_refresh.map(Wall::rfc3339),
-        suggested_poll_seconds: poll_seconds(
-            [minute, day].iter().chain(&windows),
-            gateway.notice.cadence_seconds,
-        ),
+        suggested_poll_seconds: poll_seconds(&statuses, gateway.notice.cadence_seconds),
         advice: gateway.recorders.requests.advice(&caller.account, now.wall),
     };
     let envelope = MeEnvelope {
@@ -116,8 +106,8 @@ fn allowance(limit_status: &LimitStatus) -> MeAllowance {
 
 /// Recommended polling interval. Once per refresh keeps a client current; a key with a smaller quota polls as often as its
 /// quota allows.
-fn poll_seconds<'s>(statuses: impl Iterator<Item = &'s LimitStatus>, cadence: u64) -> u64 {
-    statuses.fold(cadence, |longest, status| {
+fn poll_seconds(statuses: &[LimitStatus], cadence: u64) -> u64 {
+    statuses.iter().fold(cadence, |longest, status| {
         let window = u64::from(status.window_seconds);
         longest.max(window.div_ceil(u64::from(status.limit.max(1))))
     })

@@ -27,7 +27,11 @@ impl AccountSite {
             notice(view.notice),
             alert(view.problem.filter(|_| is_elsewhere)),
             facts(view),
-            section("use", "Current usage", &current(name, view.usage)),
+            section(
+                "use",
+                "Current usage",
+                &current(name, view.usage.as_deref())
+            ),
             keys(view),
             requests(view.requests, &view.days),
             evidence(view.evidence),

@@ -26,8 +26,8 @@ pub use fields::{EXISTING, is_entered_by_owners};
 pub use keys::{KEY_NAME, NEW_NAME, OVERLAP, REPLACE};
 pub use link_mail::link_mail_html;
 pub use views::{
-    AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, KeyFields, LinkForm,
-    ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn, WindowUsage,
+    AccountView, ApplicationFields, FormProblem, IssuedKeyView, KeyFields, LinkForm,
+    ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,
 };
 pub use webhooks::{ROTATED_AT, WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL, last_rotation};
 

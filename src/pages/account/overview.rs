@@ -78,7 +78,7 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
         application.id,
         bdi(&application.name),
         tier(&application.tier),
-        current(&application.name, listed.usage)
+        current(&application.name, listed.usage.as_deref())
     )
 }
 

@@ -1,41 +1,27 @@
 //! The use of an application at present, as text and as meters.
 
 use super::frame::bdi;
-use super::{CurrentUsage, WindowUsage};
 use crate::pages::html::{capitalized, escape, grouped, time};
-use scoregate_base::limits::{LimitRule, Period, Scope};
+use scoregate_base::limits::{LimitStatus, Scope};
 
 /// The use of the application with this name.
-pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
-    let Some(usage) = usage else {
+pub(super) fn current(name: &str, usage: Option<&[LimitStatus]>) -> String {
+    let Some(statuses) = usage else {
         return "<p>Usage is temporarily unavailable. Reload the page in a minute.</p>\n".into();
     };
-    let day = (usage.day_used, usage.day_limit);
-    let until = format!("Resets at {}.", time(usage.day_ends_at));
-    let today = quota("Today", &format!("Requests by {name} today"), day, &until);
-    let minute = (usage.minute_used, usage.minute_limit);
-    let last_minute = quota(
-        "Last minute",
-        &format!("Requests by {name} in the last minute"),
-        minute,
-        "",
-    );
-    let windows: String = LimitRule::WINDOWS
+    let mut statuses: Vec<_> = statuses.iter().collect();
+    // The minute matters least, so it is last.
+    statuses.sort_by_key(|status| !status.rule.row().period.is_calendar());
+    let quotas: String = statuses
         .into_iter()
-        .zip(usage.windows)
-        .filter_map(|(rule, usage)| Some(window(rule, name, usage?)))
+        .map(|status| quota(name, status))
         .collect();
-    format!("<dl class=\"quotas\">\n{today}{windows}{last_minute}</dl>\n")
+    format!("<dl class=\"quotas\">\n{quotas}</dl>\n")
 }
 
-/// The use of a calendar limit besides the day.
-fn window(rule: LimitRule, name: &str, usage: WindowUsage) -> String {
-    let row = rule.row();
-    let when = match row.period {
-        Period::Day => "today",
-        Period::Month => "this month",
-        Period::Minute | Period::Guard => "this minute",
-    };
+fn quota(name: &str, status: &LimitStatus) -> String {
+    let row = status.rule.row();
+    let when = row.period.present();
     let whose = match row.scope {
         Scope::Application => name,
         Scope::Owner => "all applications",
@@ -44,12 +30,12 @@ fn window(rule: LimitRule, name: &str, usage: WindowUsage) -> String {
         Scope::Application => capitalized(when),
         Scope::Owner => format!("All applications {when}"),
     };
-    let until = format!("Resets at {}.", time(usage.ends_at));
-    let label = format!("Requests by {whose} {when}");
-    quota(&term, &label, (usage.used, usage.limit), &until)
-}
-
-fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> String {
+    let mut note = String::new();
+    if row.period.is_calendar() {
+        note = format!("Resets at {}.", time(status.reset));
+    }
+    let limit = status.limit;
+    let used = limit - status.remaining;
     let is_used_up = used >= limit;
     let state = if is_used_up {
         " <span class=\"badge\">used up</span>"
@@ -65,7 +51,7 @@ fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> Strin
              {used} of {limit}</meter>\n<span class=\"hint\">{note}</span></dd>\n",
         grouped(used),
         grouped(limit),
-        escape(name)
+        escape(&format!("Requests by {whose} {when}"))
     )
 }
 

@@ -2,7 +2,7 @@
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::DayEvidence;
-use scoregate_base::limits::LimitRule;
+use scoregate_base::limits::LimitStatus;
 use scoregate_store::{
     Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
 };
@@ -78,41 +78,13 @@ pub struct KeyFields<'a> {
     pub overlap: &'a str,
 }
 
-/// The use of an application at present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CurrentUsage {
-    /// Requests charged today.
-    pub day_used: u32,
-    /// The quota of a day.
-    pub day_limit: u32,
-    /// When the day ends.
-    pub day_ends_at: Wall,
-    /// Requests of the last minute that count against the limit.
-    pub minute_used: u32,
-    /// The limit of a minute.
-    pub minute_limit: u32,
-    /// The other current calendar limits whose use is known, in the order of `LimitRule::WINDOWS`.
-    pub windows: [Option<WindowUsage>; LimitRule::WINDOWS.len()],
-}
-
-/// The use of a calendar limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowUsage {
-    /// Requests charged.
-    pub used: u32,
-    /// The quota.
-    pub limit: u32,
-    /// When it ends.
-    pub ends_at: Wall,
-}
-
 /// An application in the list of an account.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ListedApplication<'a> {
     /// The application.
     pub application: &'a StoredApplication,
     /// Its use; `None` if the store did not return it.
-    pub usage: Option<CurrentUsage>,
+    pub usage: Option<Vec<LimitStatus>>,
 }
 
 /// The page of an account.
@@ -135,14 +107,14 @@ pub struct AccountView<'a> {
 }
 
 /// The page of an application.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct OwnedApplicationView<'a> {
     /// The account.
     pub signed_in: SignedIn<'a>,
     /// The application.
     pub application: &'a StoredApplication,
     /// Its use at present; `None` if the store did not return it.
-    pub usage: Option<CurrentUsage>,
+    pub usage: Option<Vec<LimitStatus>>,
     /// Its requests of the last days; `None` if the store did not return them.
     pub requests: Option<&'a RequestList>,
     /// The days of the requests.

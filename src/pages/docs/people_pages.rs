@@ -1,6 +1,6 @@
 //! The landing page and the docs page.
 
-use scoregate_base::limits::LimitRule;
+use scoregate_base::limits::{LimitRule, Scope};
 use scoregate_base::plans::{DEEP, Rights, Tier};
 use scoregate_base::routes::prices::PRICES;
 use scoregate_base::routes::{API_BASE, Period, Route};
@@ -70,7 +70,8 @@ fn windows(config: &PagesConfig) -> String {
     if has(LimitRule::Month) {
         rules.push_str(MONTH);
     }
-    if has(LimitRule::OwnerDay) || has(LimitRule::OwnerMonth) {
+    let of_owners = |rule: &LimitRule| rule.row().scope == Scope::Owner;
+    if LimitRule::WINDOWS.into_iter().filter(of_owners).any(has) {
         rules.push_str(OWNER);
     }
     rules

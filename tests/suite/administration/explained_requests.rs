@@ -11,8 +11,8 @@ use scoregate::gateway::{
     ConnectionTrust, ExplainedKey, Explanation, Peer, PossibleOutcome, RuleAmounts,
 };
 use scoregate_base::keys::{Digest, shown_prefix};
+use scoregate_base::limits::OwnLimits;
 use scoregate_base::routes::Selection;
-use scoregate_store::OwnLimits;
 
 use crate::backend::{json, respond};
 use crate::balances::{Remaining, own};
@@ -94,7 +94,7 @@ impl Scene {
     async fn new() -> Self {
         let world = World::with(SETTINGS, good).await;
         let mut customers = Vec::new();
-        let none = OwnLimits::default();
+        let none = OwnLimits::NONE;
         for (tier, own) in [
             ("free", none),
             ("free", own(40, 60)),

@@ -44,7 +44,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         change("keys/set-tier", json!({"id": id, "tier": "teams"})),
         change(
             "keys/set-limits",
-            json!({"id": id, "minute": 5, "day": null}),
+            json!({"id": id, "limits": {"minute": 5, "day": null}}),
         ),
         change(
             "keys/set-expiry",
@@ -300,10 +300,10 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
         body["id"] = json!(customer.id);
         request_side(&world, "POST", &format!("/v1/keys/{action}"), &body).await
     };
-    change("set-limits", json!({"day": 77})).await;
+    change("set-limits", json!({"limits": {"day": 77}})).await;
     let response = world.get_as(&customer, "/api/v1/me").await;
     assert_eq!(response.header("x-ratelimit-limit"), "77");
-    change("set-limits", json!({"day": null})).await;
+    change("set-limits", json!({"limits": {"day": null}})).await;
     let response = world.get_as(&customer, "/api/v1/me").await;
     assert_eq!(response.header("x-ratelimit-limit"), "10000");
     change("set-expiry", json!({"at": "2026-11-21T13:00:00Z"})).await;

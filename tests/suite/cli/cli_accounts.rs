@@ -40,7 +40,7 @@ impl Accounts<'_> {
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
         let row = format!(
-            "'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL"
+            "'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL, NULL"
         );
         sql(directory, &format!("INSERT INTO owners VALUES ({row})"));
     }
@@ -208,6 +208,32 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     let newest = keys.json(&["audit", "--limit", "2"]);
     assert_eq!(newest["records"][0]["action"], "delete_account");
     assert_eq!(newest["records"][1]["action"], "close");
+}
+
+#[test]
+fn limits_of_an_account_are_set_for_its_applications_and_taken_back() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let accounts = Accounts(directory.path());
+    let (id, _) = keys.create("pro");
+    plant(directory.path(), &[&id]);
+    let limits = ["--owner-day", "40", "--owner-month", "900"];
+    let limited = accounts.json(&[&["set-limits", ANN], &limits[..]].concat());
+    let pool = json!({"owner_day": 40, "owner_month": 900});
+    assert_eq!(limited["own_limits"], pool);
+    assert_eq!(keys.json(&["show", &id])["own_limits"], pool);
+    let back = accounts.run(&["set-limits", ANN, "--owner-day", "none"]);
+    assert!(back.with(0).out.contains("{\"owner_month\":900}"));
+    let left = json!({"owner_month": 900});
+    assert_eq!(keys.json(&["show", &id])["own_limits"], left);
+    for (arguments, words) in [
+        (&["set-limits", ANN][..], "owner_day, owner_month"),
+        (&["set-limits", ANN, "--owner-day", "0"], "at least 1"),
+        (&["set-limits", ANN, "--day", "5"], "--day"),
+    ] {
+        let refused = accounts.run(arguments).with(1).err;
+        assert!(refused.contains(words), "{refused}");
+    }
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn many_accounts_get_one_mail_each_with_one_audit_record() {
         directory.path(),
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
          INSERT INTO owners
-         SELECT printf('own_%011d', i), i || '@example.org', i || '@example.org', 0, '1', 0, NULL, NULL, NULL FROM n",
+         SELECT printf('own_%011d', i), i || '@example.org', i || '@example.org', 0, '1', 0, NULL, NULL, NULL, NULL FROM n",
     );
     let empty = directory.path().join("empty");
     std::fs::write(&empty, "").unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, sql};
@@ -28,18 +28,39 @@ fn every_command(keys: &Keys<'_>) {
     );
     assert_eq!(keys.json(&["set-tier", &id, "teams"])["tier"], "teams");
     let limited = keys.json(&["set-limits", &id, "--minute", "7", "--day", "70"]);
-    assert_eq!(
-        (
-            limited["minute_limit"].as_u64(),
-            limited["day_limit"].as_u64()
-        ),
-        (Some(7), Some(70))
-    );
+    assert_eq!(limited["own_limits"], json!({"minute": 7, "day": 70}));
     let half = keys.json(&["set-limits", &id, "--minute", "none"]);
-    assert_eq!(
-        (&half["minute_limit"], half["day_limit"].as_u64()),
-        (&Value::Null, Some(70))
+    assert_eq!(half["own_limits"], json!({"day": 70}));
+    let month = ["set-limits", &id, "--month", "69", "--month-anchor", "31"];
+    let small = keys.run(&month).with(0);
+    assert!(
+        small
+            .err
+            .contains("month: the quota is smaller than that of the day"),
+        "{}",
+        small.err
     );
+    assert!(
+        small
+            .out
+            .contains(r#"{"day":70,"month":69,"month_anchor":31}"#)
+    );
+    let listed = keys.json(&["list"])["applications"].clone();
+    let listed = listed.as_array().unwrap();
+    assert!(
+        listed
+            .iter()
+            .any(|application| application["own_limits"]["month"] == 69)
+    );
+    let month = [
+        "set-limits",
+        &id,
+        "--month",
+        "none",
+        "--month-anchor",
+        "none",
+    ];
+    assert_eq!(keys.json(&month)["own_limits"], json!({"day": 70}));
     let described = keys.json(&[
         "update",
         &id,
@@ -134,6 +155,8 @@ fn every_listing(keys: &Keys<'_>, id: &str) {
     let expected = [
         "describe",
         "describe",
+        "set_limits",
+        "set_limits",
         "set_limits",
         "set_limits",
         "set_tier",
@@ -260,9 +283,10 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
             &["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"],
             "future",
         ),
-        (&["set-limits", &id], "--minute"),
+        (&["set-limits", &id], "minute, day, month"),
         (&["set-limits", &id, "--day", "many"], "`none`"),
         (&["set-limits", &id, "--day", "0"], "at least 1"),
+        (&["set-limits", &id, "--month-anchor", "32"], "at most 31"),
         (
             &["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"],
             "revoke it",
@@ -324,7 +348,7 @@ async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let (id, key) = keys.create("pro");
     sql(
         directory.path(),
-        "UPDATE applications SET own_minute = -1, own_day = 4294967296",
+        "UPDATE applications SET own_limits = '{\"minute\":-1}'",
     );
     let check = [
         "store",
@@ -407,7 +431,10 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     let (id, key) = keys.create("pro");
     let program = Program::serve(directory.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
-    sql(directory.path(), "UPDATE applications SET own_minute = -1");
+    sql(
+        directory.path(),
+        "UPDATE applications SET own_limits = '{\"minute\":-1}'",
+    );
     assert!(
         client.identity(&key).await.is_ok(),
         "this process knows it as it was"

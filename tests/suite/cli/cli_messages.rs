@@ -161,6 +161,23 @@ fn a_missing_file_and_an_unknown_environment_variable_are_problems() {
 }
 
 #[test]
+fn a_month_that_is_smaller_than_the_day_is_a_warning_of_the_check() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("settings.toml");
+    let tier = "[tiers.one]\nminute = 1\nday = 9\nmonth = 8\nowner_day = 9\npaid = true\n";
+    std::fs::write(&file, format!("upstream = \"built-in\"\n{tier}")).unwrap();
+    let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
+    assert!(
+        checked
+            .err
+            .starts_with("warning: tiers.one.month: the quota is smaller")
+            && checked.err.lines().count() == 2,
+        "{}",
+        checked.err
+    );
+}
+
+#[test]
 fn check_uses_the_configuration_file_named_in_the_environment() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("named.toml");

@@ -36,14 +36,14 @@ fn file(directory: &Path, name: &str, text: &str) -> String {
 fn everything() -> (String, String) {
     let [one, two, three] = ["one", "two", "three"].map(digest);
     let csv = format!(
-        "note,sha256,tier,name,application,prefix,minute_limit,day_limit,contact,created_at,expires_at,revoked_at\r\n\
-         \"a, \"\"b\"\"\",{one},pro,Wetter 🌦,app_0123456789a,tp_1,7,70,ops@example.org,2025-01-02T03:04:05Z,2099-01-01T00:00:00Z,\r\n\
-         ,{two},pro,Wetter 🌦,app_0123456789a,,,,,2025-02-02T03:04:05.678Z,,2025-06-01T00:00:00Z\r\n\
-         ,{three},free,Other,,,,,,,,\r\n"
+        "note,sha256,tier,name,application,prefix,own_limits,contact,created_at,expires_at,revoked_at\r\n\
+         \"a, \"\"b\"\"\",{one},pro,Wetter 🌦,app_0123456789a,tp_1,\"{{\"\"minute\"\":7,\"\"day\"\":70}}\",ops@example.org,2025-01-02T03:04:05Z,2099-01-01T00:00:00Z,\r\n\
+         ,{two},pro,Wetter 🌦,app_0123456789a,,,,2025-02-02T03:04:05.678Z,,2025-06-01T00:00:00Z\r\n\
+         ,{three},free,Other,,,,,,,\r\n"
     );
     let jsonl = format!(
         "{{\"sha256\":\"{one}\",\"name\":\"Wetter 🌦\",\"tier\":\"pro\",\"application\":\"app_0123456789a\"}}\n\n\
-         {{\"tier\":\"free\",\"name\":\"Fourth\",\"sha256\":\"{}\",\"day_limit\":5,\"note\":null,\"url\":\"https://fourth.example/?a=b\"}}\n",
+         {{\"tier\":\"free\",\"name\":\"Fourth\",\"sha256\":\"{}\",\"own_limits\":{{\"day\":5}},\"note\":null,\"url\":\"https://fourth.example/?a=b\"}}\n",
         digest("four")
     );
     (csv, jsonl)
@@ -76,7 +76,10 @@ fn import_and_export(keys: &Keys<'_>) {
 
     let shown = keys.json(&["show", "app_0123456789a"]);
     assert_eq!(
-        (shown["minute_limit"].as_u64(), shown["note"].as_str()),
+        (
+            shown["own_limits"]["minute"].as_u64(),
+            shown["note"].as_str()
+        ),
         (Some(7), Some("a, \"b\""))
     );
     assert_eq!(shown["keys"][0]["prefix"], "tp_1");
@@ -230,8 +233,12 @@ fn lines_with_mistakes(held: &str) -> Vec<(Vec<u8>, &'static str, &'static str)>
             "differs",
         ),
         (
-            format!("{},Weather site,pro,{held},5,,", new("l")).into(),
-            "day_limit",
+            format!(
+                "{},Weather site,pro,{held},\"{{\"\"day\"\":5}}\",,",
+                new("l")
+            )
+            .into(),
+            "own_limits",
             "differs",
         ),
         (
@@ -257,7 +264,7 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
     let (lines, _) = everything();
     import(&keys, "csv", lines.as_bytes()).with(0);
     let rows = lines_with_mistakes(&held);
-    let mut text = b"sha256,name,tier,application,day_limit,expires_at,note\n".to_vec();
+    let mut text = b"sha256,name,tier,application,own_limits,expires_at,note\n".to_vec();
     for (line, _, _) in &rows {
         text.extend_from_slice(line);
         text.push(b'\n');

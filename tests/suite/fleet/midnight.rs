@@ -279,12 +279,12 @@ fn import_callers(site: &Site, count: usize) -> Vec<String> {
     let keys: Vec<String> = (0..count)
         .map(|_| form.mint().unwrap().expose().to_owned())
         .collect();
-    let mut lines = "sha256,name,tier,minute_limit,day_limit\n".to_owned();
+    let mut lines = "sha256,name,tier,own_limits\n".to_owned();
     for (number, key) in keys.iter().enumerate() {
         let terms = if number % FREE_EVERY == 0 {
-            "free,60,50"
+            r#"free,"{""minute"":60,""day"":50}""#
         } else {
-            "pro,,"
+            "pro,"
         };
         writeln!(lines, "{},caller {number},{terms}", Digest::of(key)).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Calls of tools: the same data, limits and prices as the corresponding requests.
 
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_base::routes::{ENDPOINTS, Route};
-use scoregate_store::OwnLimits;
 use serde_json::{Value, json};
 
 use super::session::{call, gateway, gateway_of, result, send};
@@ -117,13 +117,7 @@ async fn a_call_is_never_a_304() {
 async fn refusals_are_results_that_state_what_to_do_and_a_missing_key_is_a_401() {
     let world = gateway("site.upgrade_url = \"https://example.org/plans\"\n").await;
     let spent = world
-        .customer_with(
-            "pro",
-            OwnLimits {
-                minute: Some(1),
-                day: None,
-            },
-        )
+        .customer_with("pro", OwnLimits::NONE.with(LimitSetting::Minute, 1))
         .await;
     let free = world.customer("free").await;
     assert_eq!(

@@ -195,7 +195,7 @@ fn a_backup_with_unreadable_records_is_an_error_and_removes_no_older_one() {
     store(directory.path(), &["backup", text(&older)]).with(0);
     sql_on(
         &directory.path().join("scoregate.db"),
-        "UPDATE applications SET own_day = -1",
+        "UPDATE applications SET own_limits = '{\"day\":-1}'",
     )
     .unwrap();
     let backup = ["backup", "--to", text(backups.path()), "--keep", "1"];

@@ -1,7 +1,7 @@
 //! Changes while a request waits: of its key, of its tier, of the responses of the backend.
 
 use scoregate_base::clock::Wall;
-use scoregate_store::OwnLimits;
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 use crate::world::World;
 
@@ -72,10 +72,7 @@ async fn a_key_stays_revoked_across_wall_clock_steps() {
 #[tokio::test]
 async fn every_request_of_a_burst_is_answered_during_a_tier_change() {
     let world = World::new().await;
-    let own = OwnLimits {
-        minute: None,
-        day: Some(800),
-    };
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 800);
     let customer = world.customer_with("enterprise", own).await;
     world.get("/api/v1/index").key(&customer.key).send().await;
     let burst: Vec<_> = (0..300)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use scoregate::registry::FieldChange;
 use scoregate_base::keys::Digest;
+use scoregate_base::limits::{LimitChanges, LimitSetting};
 
 use crate::balances::own;
 use crate::client::Connection;
@@ -117,12 +117,11 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     world.reaches(leased, before + 8).await;
     world.pass(Duration::from_secs(30));
     let calls = ledger_calls(&world).await;
-    let minute = FieldChange::Set(2_000_000);
-    let day = FieldChange::Keep;
+    let minute = LimitChanges::default().with(LimitSetting::Minute, 2_000_000);
     world
         .running
         .registrar
-        .set_limits("test", customer.id, minute, day, None)
+        .set_limits("test", customer.id, minute, None)
         .await
         .unwrap();
     // What was leased under the other limits is returned.

@@ -29,7 +29,10 @@ async fn set(world: &World, customer: &Customer, limits: &Value) -> Response {
 async fn shown(world: &World, customer: &Customer) -> (Value, Value) {
     let target = format!("/v1/keys/show?id={}", customer.id);
     let shown = world.side("GET", &target, "", &[TOKEN]).await.json();
-    (shown["minute_limit"].clone(), shown["limits_until"].clone())
+    (
+        shown["own_limits"]["minute"].clone(),
+        shown["limits_until"].clone(),
+    )
 }
 
 async fn is_served(world: &World, customer: &Customer) -> bool {
@@ -58,7 +61,12 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
     let world = world().await;
     let customer = world.customer_with("pro", own(40, 10_000)).await;
     let end = world.clock.now().wall.plus(HOUR).rfc3339();
-    let lowered = set(&world, &customer, &json!({"minute": 2, "until": end})).await;
+    let lowered = set(
+        &world,
+        &customer,
+        &json!({"limits": {"minute": 2}, "until": end}),
+    )
+    .await;
     assert_eq!(
         (lowered.status, &lowered.json()["limits_until"]),
         (200, &json!(end))
@@ -93,10 +101,10 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
         &[
             "end of limits",
             "restore_limits",
-            "own limits, 40 a minute, 10000 a day"
+            "own limits, minute 40, day 10000"
         ]
     );
-    let until = format!("own limits, 2 a minute, 10000 a day, until {end}");
+    let until = format!("own limits, minute 2, day 10000, until {end}");
     assert_eq!(set, &["admin-api", "set_limits", &until]);
 }
 
@@ -114,7 +122,7 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
         let response = set(
             &world,
             &customer,
-            &json!({"minute": 2, "until": until.rfc3339()}),
+            &json!({"limits": {"minute": 2}, "until": until.rfc3339()}),
         )
         .await;
         assert_eq!(response.status, status, "{}", until.rfc3339());
@@ -127,7 +135,7 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
     let response = set(
         &world,
         &customer,
-        &json!({"minute": 2, "until": "tomorrow"}),
+        &json!({"limits": {"minute": 2}, "until": "tomorrow"}),
     )
     .await;
     assert!(

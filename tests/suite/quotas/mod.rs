@@ -7,6 +7,7 @@ pub mod ledger_unreachable;
 mod limits;
 mod limits_until;
 mod months;
+mod own_limits;
 mod request_costs;
 mod request_totals;
 mod usage;

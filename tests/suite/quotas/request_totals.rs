@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate_store::{OwnLimits, RequestOutcome};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_store::RequestOutcome;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -113,10 +114,9 @@ async fn requests_are_counted_by_endpoint_with_each_of_the_seven_outcomes() {
     let customer = world
         .customer_with(
             "pro",
-            OwnLimits {
-                minute: Some(7),
-                day: Some(2),
-            },
+            OwnLimits::NONE
+                .with(LimitSetting::Minute, 7)
+                .with(LimitSetting::Day, 2),
         )
         .await;
     let first = world.get_as(&customer, MODELS).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scoregate::registry::{DescriptionChange, KeyDetails, NewApplication};
 use scoregate_base::keys::KeyForm;
-use scoregate_store::OwnLimits;
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 use crate::client::RequestBuilder;
 use crate::raw::without_request_id;
@@ -172,13 +172,7 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
 async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_share_one_quota() {
     let world = World::new().await;
     let old = world
-        .customer_with(
-            "pro",
-            OwnLimits {
-                minute: None,
-                day: Some(10),
-            },
-        )
+        .customer_with("pro", OwnLimits::NONE.with(LimitSetting::Day, 10))
         .await;
     let response = world.get_as(&old, "/api/v1/models").await;
     assert_eq!(response.number("x-ratelimit-remaining"), 9);

@@ -1,11 +1,10 @@
 //! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
 //! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
-use scoregate_store::OwnLimits;
-
 use crate::backend::{json, respond};
 use crate::raw::without_request_id;
 use crate::world::{World, good};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 /// Allows enough refusals for a whole test.
 const WIDE: &str = "guard.per_minute = 100000";
@@ -78,10 +77,9 @@ async fn order_each_request_gets_the_error_of_the_first_rule_that_it_violates() 
         world.customer("free").await.key,
         world.customer("pro").await.key,
     ];
-    let own = OwnLimits {
-        minute: Some(1),
-        day: Some(1),
-    };
+    let own = OwnLimits::NONE
+        .with(LimitSetting::Minute, 1)
+        .with(LimitSetting::Day, 1);
     let spent = world.customer_with("free", own).await;
     assert_eq!(world.get_as(&spent, "/api/v1/models").await.status, 200);
     let known = without_request_id(&world.get("/api/v1/models").send().await);
@@ -215,10 +213,7 @@ async fn order_admission_before_the_cache_and_the_304() {
 #[tokio::test]
 async fn order_admission_before_the_backend() {
     let world = World::with("", |_| respond("500 Internal Server Error", &[], "")).await;
-    let own = OwnLimits {
-        minute: Some(1),
-        day: None,
-    };
+    let own = OwnLimits::NONE.with(LimitSetting::Minute, 1);
     let pro = world.customer_with("pro", own).await;
     assert_eq!(
         world.get_as(&pro, "/api/v1/models").await.code(),

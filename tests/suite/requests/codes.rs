@@ -1,10 +1,10 @@
 //! Every error code, caused by a real request: status, body fields, headers, anchor in the docs.
 
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
-use scoregate_store::OwnLimits;
 use serde_json::Value as Json;
 
 use crate::backend::{Act, json, respond};
@@ -74,19 +74,14 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
         ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
         ErrorCode::QuotaExceeded => {
-            spent(OwnLimits {
-                minute: Some(100),
-                day: Some(1),
-            })
+            spent(
+                OwnLimits::NONE
+                    .with(LimitSetting::Minute, 100)
+                    .with(LimitSetting::Day, 1),
+            )
             .await
         }
-        ErrorCode::RateLimitExceeded => {
-            spent(OwnLimits {
-                minute: Some(1),
-                day: None,
-            })
-            .await
-        }
+        ErrorCode::RateLimitExceeded => spent(OwnLimits::NONE.with(LimitSetting::Minute, 1)).await,
         ErrorCode::TooManyRefusals => {
             let world = World::with("guard.per_minute = 1", good).await;
             assert_eq!(world.get("/api/v1/models").send().await.status, 401);

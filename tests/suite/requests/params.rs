@@ -2,21 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use scoregate_store::OwnLimits;
-
 use crate::client::Connection;
 use crate::requests::queries::{BAD_PERIODS, BAD_SORTS, MODELS, SAME_AS_NONE};
 use crate::world::{Customer, World, good};
 
-/// Limits for every row of a table on one key.
-const WIDE: OwnLimits = OwnLimits {
-    minute: Some(10_000),
-    day: Some(10_000),
-};
-
+/// A customer with limits for every row of a table on one key.
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
-    let customer = world.customer_with(tier, WIDE).await;
+    let customer = world.customer_with(tier, crate::balances::wide()).await;
     let connection = world.connect().await;
     (world, customer, connection)
 }

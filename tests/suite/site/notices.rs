@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use scoregate::registry::FieldChange;
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{LimitChanges, LimitSetting};
+
+use serde_json::json;
 
 use super::browser::Browser;
 use crate::world::World;
@@ -149,7 +151,7 @@ async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_requ
         world.pass(MINUTE);
     }
     let mut used = 60 * 130;
-    let expected = format!("quota_80.{}.2026-11-21", id_of(&path));
+    let expected = format!("quota_80.{}.day.2026-11-21", id_of(&path));
     let is_queued = || notices(&world, "quota_80").contains(&expected);
     assert!(!is_queued(), "{used}");
     while !is_queued() && used < 8_300 {
@@ -161,7 +163,8 @@ async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_requ
     assert!((8_000..8_300).contains(&used), "{used}");
     let mail = newest(&world, "quota_80");
     assert!(
-        mail.contains("has used 80 % of today's requests: 8") && mail.contains(" of 10000 on "),
+        mail.contains("80 % of the daily quota is used")
+            && mail.contains(" of 10000 requests are used since 2026-11-21 "),
         "{mail}"
     );
 }
@@ -173,10 +176,8 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
     let (path, key) = ann.create("Station").await;
     let id = id_of(&path);
     let registrar = &world.running.registrar;
-    registrar
-        .set_limits("test", id, FieldChange::Keep, FieldChange::Set(10), None)
-        .await
-        .unwrap();
+    let ten = LimitChanges::default().with(LimitSetting::Day, 10);
+    registrar.set_limits("test", id, ten, None).await.unwrap();
     assert_eq!(notices(&world, "").len(), 1, "the key was created");
     let mut expected: Vec<String> = Vec::new();
     for day in ["2026-11-21", "2026-11-22"] {
@@ -184,7 +185,7 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
             statuses(&world, &key, 11).await,
             [[200; 10].as_slice(), &[429]].concat()
         );
-        expected.push(format!("quota_100.{id}.{day}"));
+        expected.push(format!("quota_100.{id}.day.{day}"));
         until(&world, "quota_100", &expected).await;
         for _ in 0..5 {
             world.pass(MINUTE);
@@ -193,9 +194,46 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
         }
         let mail = newest(&world, "quota_100");
         assert!(
-            mail.contains(&format!("all of today's requests: 10 of 10 on {day} (UTC)")),
+            mail.contains("all of the daily quota is used")
+                && mail.contains(&format!("10 of 10 requests are used since {day} 00:00 UTC")),
             "{mail}"
         );
         world.pass(24 * HOUR);
     }
+}
+
+#[tokio::test]
+async fn a_month_and_the_pool_of_an_account_have_notices_with_their_reset() {
+    let world =
+        World::with_sign_up("site.tier = \"pro\"\nadmin.token = \"a-token-of-the-side-port\"\n")
+            .await;
+    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
+    let (path, key) = ann.create("Station").await;
+    let id = id_of(&path);
+    let owner = world.rows("SELECT id FROM owners").remove(0);
+    let month = LimitChanges::default().with(LimitSetting::Month, 10);
+    let registrar = &world.running.registrar;
+    registrar.set_limits("test", id, month, None).await.unwrap();
+    world.set_account(&owner, &json!({"owner_month": 12})).await;
+    assert_eq!(
+        statuses(&world, &key, 11).await,
+        [[200; 10].as_slice(), &[429]].concat()
+    );
+    let of_month = format!("quota_100.{id}.month.2026-11-01");
+    until(&world, "quota_100", &[of_month]).await;
+    let mail = newest(&world, "quota_100");
+    for words in [
+        "all of the monthly quota is used",
+        "10 of 10 requests are used since 2026-11-01 00:00 UTC",
+        "with the limit `month` until 2026-12-01T00:00:00Z",
+    ] {
+        assert!(mail.contains(words), "{mail}");
+    }
+    let of_owner = format!("quota_80.{owner}.owner_month.2026-11-01");
+    until(&world, "quota_80", &[of_owner]).await;
+    let mail = newest(&world, "quota_80");
+    assert!(
+        mail.contains("of all applications of your account"),
+        "{mail}"
+    );
 }

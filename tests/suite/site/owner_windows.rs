@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::browser::Browser;
 use crate::client::Response;
 use crate::world::World;
@@ -16,6 +18,15 @@ paid = true
 ";
 
 impl World {
+    /// Changes limits of an account over the side port.
+    pub(super) async fn set_account(&self, owner: &str, limits: &Value) {
+        let body = json!({"id": owner, "limits": limits}).to_string();
+        let path = "/v1/accounts/set-limits";
+        let token = ("Authorization", "Bearer a-token-of-the-side-port");
+        let changed = self.side("POST", path, &body, &[token]).await;
+        assert_eq!(changed.status, 200, "{}", changed.json());
+    }
+
     async fn models(&self, key: &str) -> Response {
         self.get("/api/v1/models?period=24h").key(key).send().await
     }
@@ -79,4 +90,26 @@ async fn applications_of_an_account_share_its_day_and_its_month() {
     assert_eq!(refused_by(&world.models(&other).await), "owner_month");
     world.pass(Duration::from_hours(24 * 9));
     used(&world, &other, 5).await;
+}
+
+#[tokio::test]
+async fn limits_of_an_account_are_in_force_at_once_for_present_and_new_applications() {
+    let world = World::with_sign_up("site.applications_per_account = 3\nsite.tier = \"pro\"\nadmin.token = \"a-token-of-the-side-port\"\n").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (_, one) = ann.create("one").await;
+    used(&world, &one, 2).await;
+    let owner = world.rows("SELECT id FROM owners").remove(0);
+    world.set_account(&owner, &json!({"owner_day": 5})).await;
+    // The application returns the units that it leased without the limit.
+    used(&world, &one, 1).await;
+    let (_, other) = ann.create("other").await;
+    used(&world, &other, 2).await;
+    for key in [&one, &other] {
+        assert_eq!(refused_by(&world.models(key).await), "owner_day");
+    }
+    world.set_account(&owner, &json!({"owner_day": null})).await;
+    used(&world, &other, 1).await;
+    let policy = world.models(&one).await;
+    assert!(!policy.header("ratelimit-policy").contains("owner"));
 }

@@ -90,6 +90,11 @@ impl DayBalance {
         self.granted.saturating_sub(self.returned)
     }
 
+    /// Units granted to all processes and not returned.
+    pub fn granted(self) -> u64 {
+        u64::from(self.elsewhere) + u64::from(self.leased())
+    }
+
     /// The totals of this process.
     pub const fn totals(self) -> NodeTotals {
         NodeTotals {

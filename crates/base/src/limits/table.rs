@@ -21,6 +21,25 @@ words! {
     }
 }
 
+words! {
+    /// A setting of limits that an application or an account can have of its own. The names of limits are those of [`LimitRule`].
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum LimitSetting: name {
+        /// Requests per minute.
+        Minute = "minute",
+        /// Requests per day.
+        Day = "day",
+        /// Requests per month.
+        Month = "month",
+        /// The day on which the months of the application begin.
+        MonthAnchor = "month_anchor",
+        /// Requests to all applications of an account per day.
+        OwnerDay = "owner_day",
+        /// The same per month.
+        OwnerMonth = "owner_month",
+    }
+}
+
 /// The requests that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -37,9 +56,16 @@ pub enum Period {
     Minute,
     /// A minute of refused requests: a token bucket.
     Guard,
-    /// A UTC day.
+    /// UTC days. Then the limit is exact, and a unit counts in all its windows.
+    Calendar(CalendarPeriod),
+}
+
+/// The days that a calendar limit counts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalendarPeriod {
+    /// One.
     Day,
-    /// A month of UTC days.
+    /// A month.
     Month,
 }
 
@@ -60,10 +86,14 @@ impl LimitRule {
     pub const fn row(self) -> LimitRow {
         match self {
             Self::Minute => LimitRow::new(Scope::Application, Period::Minute),
-            Self::Day => LimitRow::new(Scope::Application, Period::Day),
-            Self::Month => LimitRow::new(Scope::Application, Period::Month),
-            Self::OwnerDay => LimitRow::new(Scope::Owner, Period::Day),
-            Self::OwnerMonth => LimitRow::new(Scope::Owner, Period::Month),
+            Self::Day => LimitRow::new(Scope::Application, Period::Calendar(CalendarPeriod::Day)),
+            Self::Month => {
+                LimitRow::new(Scope::Application, Period::Calendar(CalendarPeriod::Month))
+            }
+            Self::OwnerDay => LimitRow::new(Scope::Owner, Period::Calendar(CalendarPeriod::Day)),
+            Self::OwnerMonth => {
+                LimitRow::new(Scope::Owner, Period::Calendar(CalendarPeriod::Month))
+            }
             Self::Guard => LimitRow::new(Scope::Application, Period::Guard),
         }
     }
@@ -75,13 +105,59 @@ impl LimitRow {
     }
 }
 
-impl Period {
-    /// Whether its windows begin and end at midnight UTC. Then the limit is exact, and a unit counts in all its windows.
-    pub const fn is_calendar(self) -> bool {
+impl LimitSetting {
+    /// The limit; `None` for the day on which months begin.
+    pub fn rule(self) -> Option<LimitRule> {
+        LimitRule::parse(self.name())
+    }
+
+    /// Its description, for operators.
+    pub const fn help(self) -> &'static str {
         match self {
-            Self::Day | Self::Month => true,
-            Self::Minute | Self::Guard => false,
+            Self::Minute => "Requests per minute; `none` for the tier's limit",
+            Self::Day => "Requests per day; `none` for the tier's quota",
+            Self::Month => "Requests per month; `none` for the tier's quota, if it has one",
+            Self::MonthAnchor => {
+                "Day on which the months of the application begin, 1 to 31; `none` for the tier's"
+            }
+            Self::OwnerDay => {
+                "Requests to all applications of the account per day; `none` for the tier's quota, if it has one"
+            }
+            Self::OwnerMonth => {
+                "Requests to all applications of the account per month; `none` for the tier's quota, if it has one"
+            }
         }
+    }
+
+    /// The requests that it limits.
+    pub fn scope(self) -> Scope {
+        self.rule()
+            .map_or(Scope::Application, |rule| rule.row().scope)
+    }
+}
+
+impl Period {
+    /// The adjective of a quota of this time.
+    pub const fn adjective(self) -> &'static str {
+        match self {
+            Self::Minute | Self::Guard => "minute",
+            Self::Calendar(CalendarPeriod::Day) => "daily",
+            Self::Calendar(CalendarPeriod::Month) => "monthly",
+        }
+    }
+
+    /// The present time of this kind.
+    pub const fn present(self) -> &'static str {
+        match self {
+            Self::Minute | Self::Guard => "in the last minute",
+            Self::Calendar(CalendarPeriod::Day) => "today",
+            Self::Calendar(CalendarPeriod::Month) => "this month",
+        }
+    }
+
+    /// Whether its windows begin and end at midnight UTC.
+    pub const fn is_calendar(self) -> bool {
+        matches!(self, Self::Calendar(_))
     }
 }
 

@@ -3,7 +3,11 @@
 
 use crate::clock::{Day, Wall};
 
-use super::table::{LimitRule, Period};
+use super::table::{CalendarPeriod, LimitRule, Period, Scope};
+
+/// The warning about a quota for several days that is smaller than that of the day.
+pub const BELOW_DAY: &str =
+    "the quota is smaller than that of the day, which no application can use up";
 
 /// The days that a calendar limit counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +25,10 @@ pub struct Window {
 pub struct CalendarLimits {
     /// Units, in the order of [`LimitRule::WINDOWS`]; 0 without a limit.
     quotas: [u32; LimitRule::WINDOWS.len()],
-    /// The day on which months begin.
+    /// The day on which months of applications begin.
     anchor: u8,
+    /// The day on which months of owners begin: the same for all applications in a tier.
+    owner_anchor: u8,
 }
 
 /// A window, and the number of units that may be granted in it.
@@ -50,7 +56,17 @@ impl CalendarLimits {
     /// No limits. Months begin on this day, or on the last day of a shorter month.
     pub const fn with_anchor(anchor: u8) -> Self {
         let quotas = [0; LimitRule::WINDOWS.len()];
-        Self { quotas, anchor }
+        Self {
+            quotas,
+            anchor,
+            owner_anchor: anchor,
+        }
+    }
+
+    /// With months of the application that begin on this day.
+    #[must_use]
+    pub const fn with_month_anchor(self, anchor: u8) -> Self {
+        Self { anchor, ..self }
     }
 
     /// With this limit.
@@ -79,9 +95,20 @@ impl CalendarLimits {
     /// The windows in force that contain `day`.
     pub fn around(self, day: Day) -> impl Iterator<Item = CalendarQuota> {
         self.each().filter_map(move |(rule, quota)| {
-            let window = Window::around(day, rule, self.anchor)?;
+            let anchor = match rule.row().scope {
+                Scope::Application => self.anchor,
+                Scope::Owner => self.owner_anchor,
+            };
+            let window = Window::around(day, rule, anchor)?;
             Some(CalendarQuota { window, quota })
         })
+    }
+
+    /// The limits with a smaller quota than a day has, which may be a mistake: no application can use up its day.
+    pub fn below_day(self, day: u32) -> impl Iterator<Item = LimitRule> {
+        self.each()
+            .filter(move |(_, quota)| *quota < day)
+            .map(|(rule, _)| rule)
     }
 
     fn each(self) -> impl Iterator<Item = (LimitRule, u32)> {
@@ -95,8 +122,8 @@ impl Window {
     pub fn around(day: Day, rule: LimitRule, anchor: u8) -> Option<Self> {
         let [start, end] = match rule.row().period {
             Period::Minute | Period::Guard => return None,
-            Period::Day => [day, day.next()],
-            Period::Month => day.month(anchor),
+            Period::Calendar(CalendarPeriod::Day) => [day, day.next()],
+            Period::Calendar(CalendarPeriod::Month) => day.month(anchor),
         };
         Some(Self { rule, start, end })
     }

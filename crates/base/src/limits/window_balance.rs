@@ -50,9 +50,14 @@ impl WindowBalance {
         }
     }
 
+    /// Units granted to all nodes and not returned.
+    pub fn granted(self, day: DayBalance) -> u64 {
+        self.elsewhere.saturating_add(day.leased().into())
+    }
+
     /// Units that the ledger may still grant.
     pub fn unleased(self, quota: u32, day: DayBalance) -> u32 {
-        left(quota, self.elsewhere.saturating_add(day.leased().into()))
+        left(quota, self.granted(day))
     }
 
     /// Units left of the window, as reported to the caller.

@@ -1,6 +1,6 @@
 //! Tiers: the rights and limits of a plan. The five of the specification are the default.
 
-use crate::limits::CalendarLimits;
+use crate::limits::{BELOW_DAY, CalendarLimits};
 
 use super::rights::Rights;
 
@@ -24,6 +24,14 @@ pub struct Tier {
     pub rights: Rights,
     /// Its limits of requests.
     pub limits: TierLimits,
+}
+
+impl Tier {
+    /// Quotas that may be a mistake, in words.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let small = self.limits.calendar.below_day(self.limits.day);
+        small.map(|rule| format!("tiers.{}.{}: {BELOW_DAY}", self.name, rule.name()))
+    }
 }
 
 /// Index of a tier among the configured ones.

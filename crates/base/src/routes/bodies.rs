@@ -2,6 +2,8 @@
 //!
 //! The API description and the docs page are generated from these, and tests validate responses against them.
 
+use crate::limits::LimitRule;
+
 use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
 use super::field::ItemField;
 use super::field::{field, nullable};
@@ -138,18 +140,7 @@ pub const TIER: &str = "tier";
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[
-    field(
-        "name",
-        Words(&[
-            "day",
-            "minute",
-            "month",
-            "owner_day",
-            "owner_month",
-            "guard",
-        ]),
-        "Name of the limit.",
-    ),
+    field("name", Words(&LimitRule::WORDS), "Name of the limit."),
     field("quota", Integer, "Allowed requests."),
     field("remaining", Integer, "Remaining requests."),
     field("window_seconds", Integer, "Window in seconds."),

@@ -3,6 +3,8 @@
 //! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
 //! written in `gateway::stages::respond`.
 
+use crate::limits::LimitRule;
+
 macro_rules! by_encoding {
     () => {
         "Accept-Encoding"
@@ -78,7 +80,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Requests left when the response was sent." },
     Header { name: "X-RateLimit-Reset", on: HeaderScope::Every, always: true, value: Integer, example: "1795305600",
         meaning: "Time when the allowance is full again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC, for the month the 00:00 UTC at which it ends. On a 429 of the minute, the time of the next token." },
-    Header { name: "X-RateLimit-Resource", on: HeaderScope::Every, always: true, value: Words(&["day", "minute", "month", "owner_day", "owner_month", "guard"]), example: "day",
+    Header { name: "X-RateLimit-Resource", on: HeaderScope::Every, always: true, value: Words(&LimitRule::WORDS), example: "day",
         meaning: "The rule of the three headers above: `day` for a known key; on a 429 the exhausted rule; `guard` without a known key." },
     Header { name: "RateLimit-Policy", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z_]+\";q=[0-9]+;w=[0-9]+(, \"[a-z_]+\";q=[0-9]+;w=[0-9]+)*$"),
         example: "\"minute\";q=60;w=60, \"day\";q=10000;w=86400",

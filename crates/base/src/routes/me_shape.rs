@@ -1,5 +1,7 @@
 //! The fields of `/me`, which the gateway itself answers.
 
+use crate::limits::LimitRule;
+
 use super::field::FieldShape::{Instant, Integer, Object, Objects, Text, Texts, Words};
 use super::field::{ItemField, field, maybe, nullable};
 
@@ -11,7 +13,7 @@ const APPLICATION: &[ItemField] = &[
 const ALLOWANCE: &[ItemField] = &[
     field(
         "name",
-        Words(&["minute", "day", "month", "owner_day", "owner_month"]),
+        Words(LimitRule::WORDS.split_at(LimitRule::WORDS.len() - 1).0),
         "Name of the limit. Of the others than `minute` and `day`, tiers have some or none.",
     ),
     field("limit", Integer, "Allowed requests per window."),

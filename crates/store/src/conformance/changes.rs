@@ -6,10 +6,9 @@ use super::*;
 
 pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
     let id = an_id();
-    let own = OwnLimits {
-        minute: Some(7),
-        day: Some(u32::MAX),
-    };
+    let own = OwnLimits::NONE
+        .with(LimitSetting::Minute, 7)
+        .with(LimitSetting::Day, u32::MAX);
     let description =
         Description::from_fn(|name| Some(format!("{name}: line one\nline two '; --")));
     let key = StoredKey {
@@ -254,20 +253,13 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
     let id = created(store).await;
     let mut wanted = found(store, id).await;
     for own in [
-        OwnLimits {
-            minute: Some(3),
-            day: Some(5),
-        },
-        OwnLimits {
-            minute: None,
-            day: Some(1),
-        },
+        OwnLimits::NONE
+            .with(LimitSetting::Minute, 3)
+            .with(LimitSetting::Day, 5),
+        OwnLimits::NONE.with(LimitSetting::Day, 1),
     ] {
         wanted.own = own;
-        assert_eq!(
-            make(store, id, ChangeKind::SetLimits { own, until: None }).await,
-            wanted
-        );
+        assert_eq!(make(store, id, limits_set(own, None)).await, wanted);
     }
     wanted.name = "Other".into();
     for replaced in Description::NAMES {

@@ -17,12 +17,9 @@ pub(crate) async fn fill(store: &dyn Store) {
             (number > 0 || name != "url").then(|| "https://example.org/?a=b&c".into())
         });
         let id = store.change(creation).await.unwrap().id;
-        let own = OwnLimits {
-            minute: None,
-            day: Some(700 + number),
-        };
+        let own = OwnLimits::NONE.with(LimitSetting::Day, 700 + number);
         let until = Some(NOON.plus(HOUR));
-        make(store, id, ChangeKind::SetLimits { own, until }).await;
+        make(store, id, limits_set(own, until)).await;
         if number == 0 {
             make(store, id, ChangeKind::RevokeAll).await;
         }
@@ -46,6 +43,7 @@ pub(crate) async fn fill(store: &dyn Store) {
     }
     for what in [
         OwnerChangeKind::SetTier(Some("pro".into())),
+        OwnerChangeKind::SetLimits(LimitChanges::default().with(LimitSetting::OwnerDay, 900)),
         OwnerChangeKind::SetNotices(vec![MailKind::Quota80, MailKind::KeyExpires]),
         OwnerChangeKind::Suspend,
     ] {

@@ -4,15 +4,14 @@ use futures_util::future::join_all;
 
 use super::*;
 
-const fn own(minute: u32, day: Option<u32>) -> OwnLimits {
-    OwnLimits {
-        minute: Some(minute),
-        day,
-    }
+fn own(minute: u32, day: Option<u32>) -> OwnLimits {
+    OwnLimits::NONE
+        .with(LimitSetting::Minute, minute)
+        .with(LimitSetting::Day, day)
 }
 
 async fn set(store: &dyn Store, id: ApplicationId, own: OwnLimits, until: Option<Wall>) {
-    let set = make(store, id, ChangeKind::SetLimits { own, until }).await;
+    let set = make(store, id, limits_set(own, until)).await;
     assert_eq!((set.own, set.limits_until), (own, until));
 }
 
@@ -64,7 +63,7 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
     );
     assert_eq!(
         restored(store, of_tier, end.plus(HOUR)).await.unwrap().own,
-        OwnLimits::default()
+        OwnLimits::NONE
     );
     assert_eq!(store.due_limits(end.plus(HOUR)).await.unwrap(), []);
     let trail = trail_of(store, id).await;
@@ -72,11 +71,11 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
         .iter()
         .map(|record| (record.what.as_str(), record.detail.as_str()))
         .collect();
-    let until = format!("own limits, 5 a minute, until {}", end.rfc3339());
+    let until = format!("own limits, minute 5, until {}", end.rfc3339());
     assert_eq!(
         trail,
         [
-            ("restore_limits", "own limits, 60 a minute, 500 a day"),
+            ("restore_limits", "own limits, minute 60, day 500"),
             ("set_limits", &until)
         ]
     );
@@ -87,10 +86,7 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
 ) {
     let id = created(store).await;
     let end = NOON.plus(HOUR);
-    let without = ChangeKind::SetLimits {
-        own: own(20, None),
-        until: None,
-    };
+    let without = limits_set(own(20, None), None);
     for (what, left) in [
         (rotation(a_key("another"), NOON), vec![id]),
         (without, vec![]),
@@ -112,4 +108,52 @@ pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &dyn
     assert_eq!(made.iter().flatten().count(), 1);
     let trail = trail_of(store, id).await;
     assert_eq!(words(&trail), ["restore_limits", "set_limits", "create"]);
+}
+
+/// Changes the limits of an account, and sets those of its applications.
+async fn set_account(store: &dyn Store, owner: OwnerId, changes: LimitChanges) -> OwnLimits {
+    let account = changed(store, owner, OwnerChangeKind::SetLimits(changes)).await;
+    for id in account.applications {
+        make(store, id, ChangeKind::SetOwnerLimits(account.own)).await;
+    }
+    account.own
+}
+
+pub(crate) async fn limits_of_an_account_are_those_of_its_present_and_new_applications(
+    store: &dyn Store,
+) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let first = store.change(owned(owner, 9)).await.unwrap().id;
+    set(store, first, own(60, None), None).await;
+    set(store, first, own(10, None), Some(NOON)).await;
+    let pool = LimitChanges::default()
+        .with(LimitSetting::OwnerDay, 100)
+        .with(LimitSetting::OwnerMonth, 900);
+    let account = set_account(store, owner, pool).await;
+    assert_eq!(
+        account.to_text().unwrap(),
+        r#"{"owner_day":100,"owner_month":900}"#
+    );
+    assert_eq!(
+        found(store, first).await.own,
+        own(10, None).with_owner(account)
+    );
+    let second = store.change(owned(owner, 9)).await.unwrap();
+    assert_eq!(second.own, account);
+
+    let taken_back = LimitChanges::default().with(LimitSetting::OwnerDay, None);
+    let left = set_account(store, owner, taken_back).await;
+    assert_eq!(left, OwnLimits::NONE.with(LimitSetting::OwnerMonth, 900));
+    assert_eq!(found(store, second.id).await.own, left);
+    let restored = restored(store, first, NOON).await.unwrap();
+    assert_eq!(restored.own, own(60, None).with_owner(left));
+    assert_eq!(store.owner(owner).await.unwrap().unwrap().own, left);
+    let query = AuditQuery {
+        owner: Some(owner),
+        limit: 1,
+        ..AuditQuery::default()
+    };
+    let trail = store.audit(query).await.unwrap();
+    assert_eq!(trail[0].what, "set_account_limits");
+    assert_eq!(trail[0].detail, format!("{owner}, owner_day none"));
 }

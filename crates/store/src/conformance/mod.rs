@@ -27,9 +27,10 @@ mod windows;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::sample::limits_set;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_base::limits::{LimitChanges, LimitSetting, NodeReport, NodeTotals, OwnLimits};
 
 pub(super) use changes::*;
 pub(super) use closed_applications::*;
@@ -70,6 +71,7 @@ macro_rules! run_with {
             limits_descriptions_and_expiries_change_alone
             limits_with_an_end_are_followed_by_those_of_before_the_first_of_them
             limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore
+            limits_of_an_account_are_those_of_its_present_and_new_applications
             of_concurrent_restorations_of_limits_one_is_made
             every_change_is_in_the_audit_trail_newest_first_without_secrets
             last_use_is_stored_and_never_decreases
@@ -136,6 +138,7 @@ macro_rules! run_with {
             units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are
             a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due
             a_quota_is_that_of_the_application_or_of_its_tier
+            each_window_has_notices_of_its_own
             verified_webhooks_get_a_notice_once_beside_the_mail
             webhooks_are_rotated_and_removed_with_their_messages
             keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked

@@ -4,14 +4,21 @@ use futures_util::future::join_all;
 
 use super::owner_sessions::a_mail;
 use super::*;
+use scoregate_base::limits::{CalendarLimits, CalendarQuota, LimitRule, Limits, Window};
 
 const DAY: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// The tiers: accounts that chose nothing get notices about applications in `pro`.
 fn tiers() -> Vec<NoticeTier> {
-    let tier = |name: &str, quota, defaults| NoticeTier {
+    let tier = |name: &str, day, defaults| NoticeTier {
         name: name.into(),
-        quota,
+        limits: Limits {
+            minute: 60,
+            day,
+            guard: 60,
+            grace: 0,
+            calendar: CalendarLimits::NONE,
+        },
         defaults,
     };
     vec![
@@ -62,9 +69,9 @@ async fn due(store: &dyn Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<
 }
 
 /// The used units and the quotas of the notices about quotas that are due.
-async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u64)> {
+async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
-        NoticeSubject::Quota { used, quota } => (used, quota),
+        NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
         NoticeSubject::Key { .. } => panic!("{due:?}"),
     };
     due(store, kind, NOON, live)
@@ -243,7 +250,7 @@ pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_
     for kind in [MailKind::Quota100, MailKind::Quota80] {
         assert_eq!(quotas(store, kind, &[live.node]).await, [(81, 100)]);
     }
-    let id = format!("quota_100.{id}.{}@example.org", NOON.day());
+    let id = format!("quota_100.{id}.day.{}@example.org", NOON.day());
     let notice = a_mail(&id, "ann@example.org");
     store.queue_once(vec![notice]).await.unwrap();
     for kind in [MailKind::Quota100, MailKind::Quota80] {
@@ -257,11 +264,8 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     units(store, asking(id, NOON.day(), 40, 100)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
-    let own = OwnLimits {
-        minute: None,
-        day: Some(50),
-    };
-    make(store, id, ChangeKind::SetLimits { own, until: None }).await;
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 50);
+    make(store, id, limits_set(own, None)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(40, 50)]);
     make(store, id, to_tier("unknown")).await;
     assert_eq!(
@@ -269,6 +273,97 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
         [],
         "nothing was chosen"
     );
+}
+
+/// Leases units of today, which count in these windows too.
+async fn lease_in(store: &dyn Store, id: ApplicationId, node: u64, windows: &[CalendarQuota]) {
+    let totals = NodeReport {
+        granted: 80,
+        quota: 1_000,
+        ..NodeReport::default()
+    };
+    let report = LedgerReport {
+        windows: windows.to_vec(),
+        ..LedgerReport::of_units(id, NOON.day(), totals)
+    };
+    let exchange = LedgerExchange {
+        node,
+        today: NOON.day(),
+        reports: vec![report],
+    };
+    store.exchange(exchange).await.unwrap();
+}
+
+/// The scopes, limits, used units and quotas of the notices about quotas that are due.
+async fn windows_due(store: &dyn Store, live: &[u64]) -> Vec<String> {
+    let due = due(store, MailKind::Quota80, NOON, live).await;
+    let shown = due.into_iter().map(|due| match due.subject {
+        NoticeSubject::Quota { used, limit, scope } => {
+            format!(
+                "{scope} {} {used} {}",
+                limit.window.rule.name(),
+                limit.quota
+            )
+        }
+        NoticeSubject::Key { .. } => panic!("{due:?}"),
+    });
+    let mut shown: Vec<String> = shown.collect();
+    shown.sort();
+    shown
+}
+
+pub(crate) async fn each_window_has_notices_of_its_own(store: &dyn Store) {
+    let (owner, id) = application_in(store, "ann@example.org", "pro").await;
+    let own = OwnLimits::NONE
+        .with(LimitSetting::Day, 1_000)
+        .with(LimitSetting::Month, 100);
+    make(store, id, limits_set(own, None)).await;
+    let other = store.change(owned(owner, 2)).await.unwrap().id;
+    let account = OwnLimits::NONE.with(LimitSetting::OwnerDay, 200);
+    for application in [id, other] {
+        make(
+            store,
+            application,
+            ChangeKind::SetTier { tier: "pro".into() },
+        )
+        .await;
+        make(store, application, ChangeKind::SetOwnerLimits(account)).await;
+    }
+    let window = |rule, anchor, quota| CalendarQuota {
+        window: Window::around(NOON.day(), rule, anchor).unwrap(),
+        quota,
+    };
+    let owner_day = window(LimitRule::OwnerDay, 1, 200);
+    let month = window(LimitRule::Month, 1, 100);
+    // That of an earlier anchor counts on, and there are no notices about it.
+    let before = window(LimitRule::Month, 2, 90);
+    lease_in(store, id, 1, &[before]).await;
+    lease_in(store, id, 1, &[month, owner_day]).await;
+    let of_month = format!("{id} month 80 100");
+    assert_eq!(windows_due(store, &[]).await, [of_month.clone()]);
+    lease_in(store, other, 2, &[owner_day]).await;
+    let of_other = format!("{other} day 80 100");
+    let of_owner = format!("{owner} owner_day 160 200");
+    let mut all = vec![
+        of_month,
+        of_other.clone(),
+        // Once for each application; both have one message id.
+        of_owner.clone(),
+        of_owner,
+    ];
+    all.sort();
+    assert_eq!(windows_due(store, &[]).await, all);
+    assert_eq!(
+        windows_due(store, &[1]).await,
+        [of_other],
+        "a live gateway holds the units of the application"
+    );
+    let mail = a_mail(
+        &format!("quota_80.{owner}.owner_day.{}@example.org", NOON.day()),
+        "ann@example.org",
+    );
+    store.queue_once(vec![mail]).await.unwrap();
+    assert_eq!(windows_due(store, &[]).await.len(), 2);
 }
 
 pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(

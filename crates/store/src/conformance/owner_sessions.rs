@@ -118,6 +118,7 @@ pub(crate) async fn a_link_signs_up_its_address_once_and_only_with_the_terms(sto
         terms_version: "2026-01".into(),
         terms_accepted_at: NOON,
         tier: None,
+        own: OwnLimits::NONE,
         suspended_at: None,
         notices: None,
         applications: Vec::new(),

@@ -6,6 +6,7 @@ use crate::IncidentState;
 use crate::sql::schema::{ONLY_DATABASE, STEPS};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
+use scoregate_base::limits::OwnLimits;
 
 /// Maximum length of the name of an endpoint or outcome.
 const MAX_NAME: usize = 64;
@@ -106,6 +107,7 @@ impl DumpTable {
             ("applications", "id") => text.parse::<ApplicationId>().is_ok(),
             ("owners", "id") => text.parse::<OwnerId>().is_ok(),
             ("status_messages", "state") => IncidentState::parse(text).is_some(),
+            (_, "own_limits") => OwnLimits::from_text(text).is_ok(),
             (_, "url") => check_website(text).is_ok(),
             (_, "digest") => Digest::from_hex(text).is_some(),
             (_, "day") => Day::parse(text).is_some(),
@@ -124,7 +126,7 @@ fn is_number(column: &str, number: i64) -> bool {
     let unsigned = u64::try_from(number).ok();
     match column {
         "at" | "until" => is_time(unsigned),
-        "granted" | "own_minute" | "own_day" | "day" => u32::try_from(number).is_ok(),
+        "granted" | "day" => u32::try_from(number).is_ok(),
         "minute" | "requests" => unsigned.is_some(),
         _ if column.ends_with("_at") => is_time(unsigned),
         _ => true,

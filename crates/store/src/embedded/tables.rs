@@ -22,6 +22,7 @@ pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
 fn statement(text: &str) -> String {
     text.replace("{schema}.", "")
         .replace("::text::date", "")
+        .replace("::jsonb", "")
         .replace('$', "?")
 }
 
@@ -112,7 +113,6 @@ impl ToSql for SqlField<'_> {
             Self::OptionalText(text) => text.to_sql(),
             Self::Number(number) => number.to_sql(),
             Self::OptionalNumber(number) => number.to_sql(),
-            Self::Limit(limit) => limit.to_sql(),
             Self::Time(at) => Ok(millis(*at).into()),
             Self::OptionalTime(at) => Ok(ToSqlOutput::Owned(at.map(millis).into())),
             Self::Digest(digest) => digest.as_bytes().to_sql(),

@@ -8,9 +8,10 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::local_file::{LocalChange, LocalFile, LocalRow};
-use crate::{ApplicationPage, Description, FeedPosition, OwnLimits, StoredApplication, StoredKey};
+use crate::{ApplicationPage, Description, FeedPosition, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::OwnLimits;
 
 /// Number of applications per page.
 const PAGE: usize = 10_000;
@@ -35,8 +36,7 @@ struct CopiedApplication {
     id: ApplicationId,
     name: String,
     tier: String,
-    minute: Option<u32>,
-    day: Option<u32>,
+    own: OwnLimits,
     /// Digests with the milliseconds since 1970 at which they expire; 0 if they are revoked.
     keys: Vec<(Digest, Option<u64>)>,
 }
@@ -147,8 +147,7 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
         id: stored.id,
         name: stored.name.clone(),
         tier: stored.tier.clone(),
-        minute: stored.own.minute,
-        day: stored.own.day,
+        own: stored.own,
         keys: keys.map(|key| (key.digest, end(key))).collect(),
     }
 }
@@ -168,10 +167,7 @@ fn stored(copied: CopiedApplication) -> StoredApplication {
         id: copied.id,
         name: copied.name,
         tier: copied.tier,
-        own: OwnLimits {
-            minute: copied.minute,
-            day: copied.day,
-        },
+        own: copied.own,
         limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),

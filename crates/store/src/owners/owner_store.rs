@@ -5,9 +5,10 @@
 
 use serde::Serialize;
 
-use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, notice_words};
+use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, audit_detail, notice_words};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{LimitChanges, OwnLimits};
 
 use super::webhooks::{StoredWebhook, WebhookChange};
 use crate::OwnerRefusal;
@@ -27,6 +28,9 @@ pub struct StoredOwner {
     pub terms_accepted_at: Wall,
     /// The tier of new applications, if an operator set one.
     pub tier: Option<String>,
+    /// The limits of all its applications together, which override those of their tiers.
+    #[serde(rename = "own_limits")]
+    pub own: OwnLimits,
     /// When an operator suspended the account, if so.
     pub suspended_at: Option<Wall>,
     /// The kinds of notices that the owner chose; `None` for those of the tiers.
@@ -187,6 +191,8 @@ pub enum OwnerChangeKind {
     Resume,
     /// Sets the tier of new applications; `None` for the default.
     SetTier(Option<String>),
+    /// Changes the limits of the account. Those of present applications are set separately.
+    SetLimits(LimitChanges),
     /// Chooses the kinds of notices.
     SetNotices(Vec<MailKind>),
     /// Changes a webhook.
@@ -210,6 +216,7 @@ impl OwnerChangeKind {
             Self::Suspend => "suspend_account",
             Self::Resume => "resume_account",
             Self::SetTier(_) => "set_account_tier",
+            Self::SetLimits(_) => "set_account_limits",
             Self::SetNotices(_) => "set_notices",
             Self::Webhook { change, .. } => change.word(),
             Self::Delete { .. } => "delete_account",
@@ -222,6 +229,9 @@ impl OwnerChangeKind {
             Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
             Self::SetTier(tier) => {
                 format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default"))
+            }
+            Self::SetLimits(changes) => {
+                format!("{owner}{}", audit_detail::changed_limits(changes))
             }
             Self::SetNotices(kinds) if kinds.is_empty() => format!("{owner}, notices none"),
             Self::Webhook { id, .. } => format!("{owner}, {id}"),

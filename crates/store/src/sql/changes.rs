@@ -4,19 +4,20 @@
 //! Other changes are excluded first, so that the numbers of audit records are in commit order: a reader that has seen a
 //! number has seen every change before it.
 
-use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
+use super::tables::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
 use super::{closed_applications, leaks, limits_until, notices, owners, records};
 use crate::{
-    ChangeKind, Description, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication,
-    StoredKey, audit_detail,
+    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+    audit_detail,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
+use scoregate_base::limits::OwnLimits;
 
 const CREATE: &str = "
-INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, created_at, {columns})
-VALUES ($1, $2, $3, $4, $5, $6, {values}) ON CONFLICT DO NOTHING";
+INSERT INTO {schema}.applications (id, name, tier, own_limits, created_at, {columns})
+VALUES ($1, $2, $3, $4, $5, {values}) ON CONFLICT DO NOTHING";
 const ADD_KEY: &str = "
 INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
@@ -91,10 +92,9 @@ impl<T: SqlTables> RunningChange<'_, T> {
             ChangeKind::RevokeKey { digest } => self.revoke_key(id, digest).await,
             ChangeKind::RevokeAll => self.revoke_every_key(id).await,
             ChangeKind::SetTier { tier } => self.set_tier(id, tier).await,
-            ChangeKind::SetLimits { own, until } => {
-                limits_until::set(tables, id, *own, *until).await
-            }
-            ChangeKind::RestoreLimits => limits_until::restore(tables, id, change.at).await,
+            ChangeKind::SetLimits { .. }
+            | ChangeKind::SetOwnerLimits(_)
+            | ChangeKind::RestoreLimits => limits_until::make(tables, id, change).await,
             ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
             ChangeKind::Describe { name, description } => {
                 self.describe(id, name, description).await
@@ -155,10 +155,11 @@ impl<T: SqlTables> RunningChange<'_, T> {
         description: &Description,
     ) -> SqlDone<T, ()> {
         let [name, tier] = texts;
-        let [minute, day] = [own.minute, own.day].map(Limit);
+        let own = own.to_text();
+        let own = OptionalText(own.as_deref());
         let created_at = Time(self.change.at);
-        let row = [Text(id), Text(name), Text(tier), minute, day, created_at];
-        let values = Description::sql_list(|index, _| format!("${}", index + 7));
+        let row = [Text(id), Text(name), Text(tier), own, created_at];
+        let values = Description::sql_list(|index, _| format!("${}", index + 6));
         let create = CREATE
             .replace("{columns}", &Description::NAMES.join(", "))
             .replace("{values}", &values);
@@ -172,7 +173,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(())
     }
 
-    /// Adds the first key of an application, and its owner.
+    /// Adds the first key of an application, and its owner with the limits of the account.
     async fn add_first_key(
         &self,
         id: &str,
@@ -180,10 +181,14 @@ impl<T: SqlTables> RunningChange<'_, T> {
         owner: Option<Ownership>,
     ) -> SqlDone<T, ()> {
         self.add_key(id, key).await?;
-        match owner {
-            Some(owner) => owners::own(self.tables, id, owner, self.change.at.day()).await,
-            None => Ok(()),
+        let Some(owner) = owner else {
+            return Ok(());
+        };
+        let account = owners::own(self.tables, id, owner, self.change.at.day()).await?;
+        if !account.is_empty() {
+            limits_until::set_owner(self.tables, id, account).await?;
         }
+        Ok(())
     }
 
     async fn add_another_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, String> {

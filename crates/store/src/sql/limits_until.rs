@@ -1,39 +1,68 @@
 //! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
-//! changes with such a time.
+//! changes with such a time. The limits of the account are not restored: they have no such time.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{Limit, Text, Time};
+use super::rows::{RowResult, SqlRow};
+use super::tables::SqlField::{OptionalText, Text, Time};
 use super::tables::{SqlDone, SqlTables};
-use crate::{OwnLimits, StoreError, audit_detail};
+use crate::{ChangeKind, StoreChange, StoreError, audit_detail};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{LimitChanges, OwnLimits};
 
-const SET: &str = "UPDATE {schema}.applications SET own_minute = $2, own_day = $3 WHERE id = $1";
+const READ: &str =
+    "SELECT coalesce(own_limits, '') AS own_limits FROM {schema}.applications WHERE id = $1";
+const WRITE: &str = "UPDATE {schema}.applications SET own_limits = $2 WHERE id = $1";
 const REMEMBER: &str = "
-INSERT INTO {schema}.limits_until (application, until, minute, day)
-SELECT id, CAST($2 AS bigint), own_minute, own_day FROM {schema}.applications WHERE id = $1
+INSERT INTO {schema}.limits_until (application, until, own_limits)
+SELECT id, CAST($2 AS bigint), own_limits FROM {schema}.applications WHERE id = $1
 ON CONFLICT (application) DO UPDATE SET until = excluded.until";
 const FORGET: &str = "DELETE FROM {schema}.limits_until WHERE application = $1";
 const TAKE: &str = "
-DELETE FROM {schema}.limits_until WHERE application = $1 AND until <= $2 RETURNING minute, day";
+DELETE FROM {schema}.limits_until WHERE application = $1 AND until <= $2
+RETURNING coalesce(own_limits, '') AS own_limits";
 const DUE: &str = "SELECT application FROM {schema}.limits_until WHERE until <= $1 ORDER BY until";
 
-/// Sets limits, and returns the details of the change. With an end, the current limits return then, or those that were to
-/// return before.
-pub(super) async fn set<T: SqlTables>(
+/// Makes a change of limits, and returns its details.
+pub(super) async fn make<T: SqlTables>(
     tables: T,
     id: &str,
-    own: OwnLimits,
+    change: &StoreChange,
+) -> SqlDone<T, String> {
+    if let ChangeKind::SetLimits { changes, until } = &change.what {
+        return set(tables, id, changes, *until).await;
+    }
+    if let ChangeKind::SetOwnerLimits(account) = &change.what {
+        return set_owner(tables, id, *account).await;
+    }
+    restore(tables, id, change.at).await
+}
+
+/// Changes limits, and returns the details of the change. With an end, the current limits return then, or those that were to
+/// return before.
+async fn set<T: SqlTables>(
+    tables: T,
+    id: &str,
+    changes: &LimitChanges,
     until: Option<Wall>,
 ) -> SqlDone<T, String> {
     match until {
         Some(at) => drop(tables.run(REMEMBER, &[Text(id), Time(at)]).await?),
         None => forget(tables, id).await?,
     }
-    tables
-        .run(SET, &[Text(id), Limit(own.minute), Limit(own.day)])
-        .await?;
+    let own = changes.over(current(tables, id).await?);
+    write(tables, id, own).await?;
     Ok(audit_detail::limits_set(own, until))
+}
+
+/// Sets the limits of the account, and returns the details of the change.
+pub(super) async fn set_owner<T: SqlTables>(
+    tables: T,
+    id: &str,
+    account: OwnLimits,
+) -> SqlDone<T, String> {
+    let own = current(tables, id).await?.with_owner(account);
+    write(tables, id, own).await?;
+    Ok(audit_detail::limits_set(own, None))
 }
 
 /// Stores that no limits return.
@@ -43,25 +72,35 @@ pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> 
 
 /// Restores the limits if that is due, and returns the details of the change. Other changes are excluded, so of several
 /// attempts one succeeds.
-pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
-    let read = |row: &SqlRow<'_>| {
-        Ok(OwnLimits {
-            minute: row.limit("minute")?,
-            day: row.limit("day")?,
-        })
-    };
-    let own = tables.find(TAKE, &[Text(id), Time(now)], read).await?;
-    set(
-        tables,
-        id,
-        own.ok_or(StoreError::Exists("that restoration of limits"))?,
-        None,
-    )
-    .await
+async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
+    let before = tables
+        .find(TAKE, &[Text(id), Time(now)], read)
+        .await?
+        .ok_or(StoreError::Exists("that restoration of limits"))?;
+    let own = before.with_owner(current(tables, id).await?);
+    write(tables, id, own).await?;
+    Ok(audit_detail::limits_set(own, None))
 }
 
 /// The applications whose limits are to be restored.
 pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<ApplicationId>> {
     let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
     tables.list(DUE, &[Time(now)], id).await
+}
+
+async fn current<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, OwnLimits> {
+    let found = tables.find(READ, &[Text(id)], read).await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Limits that cannot be read count as none: the change repairs them.
+fn read(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
+    let text = row.any_text("own_limits");
+    Ok(OwnLimits::from_text(&text).unwrap_or_default())
+}
+
+async fn write<T: SqlTables>(tables: T, id: &str, own: OwnLimits) -> SqlDone<T, ()> {
+    let text = own.to_text();
+    let values = [Text(id), OptionalText(text.as_deref())];
+    tables.run(WRITE, &values).await.map(drop)
 }

@@ -5,46 +5,63 @@ use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
 use super::webhooks;
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{CalendarQuota, OwnLimits};
+
 use crate::{
     DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, notice_words,
 };
 
-/// Applications whose owners want a kind. The list of tiers begins with none, so that it is never empty.
+/// Applications whose owners want a kind. The lists of tiers and of their quotas begin with none, so that they are never
+/// empty.
 const WANTED: &str = "
-WITH tiers (tier, quota, defaults) AS (VALUES {tiers})
+WITH tiers (tier, defaults) AS (VALUES {tiers}), quotas (tier, kind, quota) AS (VALUES {quotas})
 SELECT a.id, o.email{columns}
 FROM {schema}.owned_applications w
 JOIN {schema}.owners o ON o.id = w.owner
 JOIN {schema}.applications a ON a.id = w.application
 LEFT JOIN tiers t ON t.tier = a.tier{joined}
-WHERE {position}(',' || coalesce(o.notices, t.defaults, '') || ',', ',' || $1 || ',') > 0 AND {condition}";
+WHERE {position}(',' || coalesce(o.notices, t.defaults, '') || ',', ',' || $1 || ',') > 0 AND {condition}
+ORDER BY a.id";
 
 const KEYS: [&str; 3] = [
     ", k.shown, k.expires_at",
     " JOIN {schema}.keys k ON k.application = a.id",
     "k.revoked_at IS NULL AND k.expires_at > $2 AND k.expires_at <= $3",
 ];
-/// Used are the granted units without those that a live gateway holds; what it delivered is recorded every minute, and so are
-/// refused requests. After a notice about the whole quota there is none about a part of it.
+/// The days and the other windows of today, each with an application whose units count in it. Used are the granted units
+/// without those that a live gateway holds; what it delivered is recorded every minute, and so are refused requests. After a
+/// notice about the whole quota there is none about a part of it.
 const QUOTAS: [&str; 3] = [
-    ", coalesce(a.own_day, t.quota) AS quota, l.used",
+    ", a.tier, coalesce(a.own_limits, '') AS own_limits, u.scope, u.kind, CAST(u.starts AS text) AS starts, u.used",
     " JOIN (
-    SELECT l.application, l.granted, l.granted - coalesce((
+    SELECT s.*, s.granted - coalesce((
         SELECT CAST(sum(n.granted - n.returned - coalesce((
             SELECT sum(r.requests) FROM {schema}.request_nodes r
             WHERE r.day = n.day AND r.application = n.application AND r.node = n.node AND {is_charged}), 0)) AS bigint)
         FROM {schema}.ledger_nodes n
-        WHERE n.day = l.day AND n.application = l.application AND {position}($4, ',' || n.node || ',') > 0), 0) AS used
-    FROM {schema}.ledger_days l WHERE l.day = $2::text::date AND l.granted > 0
-) l ON l.application = a.id",
-    "l.granted * 100 >= $3 * coalesce(a.own_day, t.quota)
+        WHERE n.day >= $2::text::date AND n.day < s.ends AND {position}($4, ',' || n.node || ',') > 0
+          AND (n.application = s.scope OR n.application IN (
+              SELECT application FROM {schema}.owned_applications WHERE owner = s.scope))), 0) AS used
+    FROM (
+        SELECT 'day' AS kind, application AS scope, application, day AS starts, $5::text::date AS ends, granted
+        FROM {schema}.ledger_days WHERE day = $2::text::date
+        UNION ALL SELECT kind, scope, scope, starts, ends, granted FROM {schema}.ledger_windows
+        UNION ALL SELECT l.kind, l.scope, x.application, l.starts, l.ends, l.granted
+        FROM {schema}.ledger_windows l JOIN {schema}.owned_applications x ON x.owner = l.scope
+    ) s WHERE s.starts <= $2::text::date AND s.ends > $2::text::date AND s.granted > 0
+) u ON u.application = a.id LEFT JOIN quotas q ON q.tier = a.tier AND q.kind = u.kind",
+    "u.granted * 100 >= $3 * {quota}
     AND NOT EXISTS (
-        SELECT 1 FROM {schema}.notices
-        WHERE id IN ($1 || '.' || a.id || '.' || $2, 'quota_100.' || a.id || '.' || $2))
-    AND (l.used * 100 >= $3 * coalesce(a.own_day, t.quota) OR EXISTS (
+        SELECT 1 FROM {schema}.notices WHERE id IN (
+            $1 || '.' || u.scope || '.' || u.kind || '.' || u.starts,
+            'quota_100.' || u.scope || '.' || u.kind || '.' || u.starts))
+    AND (u.used * 100 >= $3 * {quota} OR EXISTS (
         SELECT 1 FROM {schema}.request_nodes r
         WHERE r.day = $2::text::date AND r.application = a.id AND r.outcome = 'quota_exceeded'))",
 ];
+/// The quota of a window, by the own limits of the application or its tier.
+const QUOTA: &str = "coalesce(CAST(a.own_limits::jsonb ->> u.kind AS bigint), q.quota)";
 const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -67,7 +84,8 @@ pub(crate) async fn due<T: SqlTables>(
         .collect();
     let live = format!(",{},", live.join(","));
     let day = now.day().to_string();
-    let quota = |percent| vec![Text(&day), Number(percent), Text(&live)];
+    let tomorrow = now.day().next().to_string();
+    let quota = |percent| vec![Text(&day), Number(percent), Text(&live), Text(&tomorrow)];
     let (parts, values) = match kind {
         MailKind::Quota80 => (QUOTAS, quota(80)),
         MailKind::Quota100 => (QUOTAS, quota(100)),
@@ -79,31 +97,48 @@ pub(crate) async fn due<T: SqlTables>(
         | MailKind::Webhook => return Ok(Vec::new()),
     };
     wanted(tables, *kind, (parts, &values), tiers, |row| {
-        due_notice(*kind, row)
+        due_notice(query, row)
     })
     .await
 }
 
-fn due_notice(kind: MailKind, row: &SqlRow<'_>) -> RowResult<Option<DueNotice>> {
+fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNotice>> {
     let Ok(application) = row.text("id")?.parse() else {
         return Ok(None);
     };
-    let subject = if kind == MailKind::KeyExpires {
-        NoticeSubject::Key {
+    let subject = if query.kind == MailKind::KeyExpires {
+        Some(NoticeSubject::Key {
             shown: row.any_text("shown"),
             expires_at: row.time("expires_at")?,
-        }
+        })
     } else {
-        NoticeSubject::Quota {
-            used: row.number("used")?,
-            quota: row.number("quota")?,
-        }
+        used_quota(query, row)?
     };
-    Ok(Some(DueNotice {
+    let recipient = row.text("email")?;
+    Ok(subject.map(|subject| DueNotice {
         application,
-        recipient: row.text("email")?,
+        recipient,
         subject,
     }))
+}
+
+/// The use of a window. `None` for one that is not in force any more, such as a month with an earlier anchor.
+fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
+    let tier = row.text("tier")?;
+    let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();
+    let kind = row.text("kind")?;
+    let starts = row.text("starts")?;
+    let limits = query.tiers.iter().find(|known| *known.name == tier);
+    let limits = limits.map(|known| own.over(known.limits));
+    let limit = limits.and_then(|limits| {
+        limits.calendar_on(query.now.day()).find(|limit| {
+            let window = limit.window;
+            window.rule.name() == kind && window.start.to_string() == starts
+        })
+    });
+    let used = row.number("used")?;
+    let scope = row.text("scope")?;
+    Ok(limit.map(|limit| NoticeSubject::Quota { used, limit, scope }))
 }
 
 /// Queues a notice about an application if its owner wants it.
@@ -139,30 +174,31 @@ async fn wanted<T: SqlTables, R>(
     read: impl Fn(&SqlRow<'_>) -> RowResult<Option<R>>,
 ) -> SqlDone<T, Vec<R>> {
     let mut all = vec![Text(kind.word())];
-    let mut rows = vec!["('', 0, '')".to_owned()];
+    let mut rows = vec!["('', '')".to_owned()];
+    let mut quotas = vec!["('', '', 0)".to_owned()];
     all.extend_from_slice(values);
-    for NoticeTier {
-        name,
-        quota,
-        defaults,
-    } in tiers
-    {
-        all.push(Text(name));
-        rows.push(format!(
-            "(${}, {quota}, '{}')",
-            all.len(),
-            notice_words(defaults)
-        ));
+    for tier in tiers {
+        all.push(Text(&tier.name));
+        let name = format!("${}", all.len());
+        rows.push(format!("({name}, '{}')", notice_words(&tier.defaults)));
+        for CalendarQuota { window, quota } in tier.limits.calendar_on(Day::default()) {
+            quotas.push(format!("({name}, '{}', {quota})", window.rule.name()));
+        }
     }
     let parts = [
         ("columns", columns),
         ("joined", joined),
         ("condition", condition),
         ("tiers", &rows.join(", ")),
+        ("quotas", &quotas.join(", ")),
     ];
     let statement = parts
         .into_iter()
-        .chain([("position", T::POSITION), ("is_charged", IS_CHARGED)])
+        .chain([
+            ("quota", QUOTA),
+            ("position", T::POSITION),
+            ("is_charged", IS_CHARGED),
+        ])
         .fold(WANTED.to_owned(), |text, (name, part)| {
             text.replace(&format!("{{{name}}}"), part)
         });

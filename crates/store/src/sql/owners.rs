@@ -13,9 +13,11 @@ use crate::{
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::limits::OwnLimits;
 
 const COLUMNS: &str = "
-       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at, o.notices,
+       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.own_limits, o.suspended_at,
+       o.notices,
        (SELECT string_agg(application, ',' ORDER BY application) FROM {schema}.owned_applications WHERE owner = o.id)
            AS applications";
 const OWNER: &str = "
@@ -38,6 +40,7 @@ const SUSPEND: &str =
     "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
 const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
+const SET_LIMITS: &str = "UPDATE {schema}.owners SET own_limits = $2 WHERE id = $1";
 const SET_NOTICES: &str = "UPDATE {schema}.owners SET notices = $2 WHERE id = $1";
 const DELETE_MAIL: &str = "
 DELETE FROM {schema}.mail_queue WHERE recipient = $2 OR recipient IN (
@@ -102,6 +105,7 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
         terms_version: row.text("terms_version")?,
         terms_accepted_at: row.time("terms_accepted_at")?,
         tier: row.optional_text("tier")?,
+        own: own_limits(row)?,
         suspended_at: row.optional_time("suspended_at")?,
         notices: row.optional_text("notices")?.as_deref().map(parse_notices),
         applications: applications
@@ -109,6 +113,12 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
             .filter_map(|id| id.parse().ok())
             .collect(),
     }))
+}
+
+/// The limits of an account. Some that cannot be read count as none; the next change replaces them.
+fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
+    let text = row.optional_text("own_limits")?.unwrap_or_default();
+    Ok(OwnLimits::from_text(&text).unwrap_or_default())
 }
 
 /// A session that has not expired.
@@ -164,12 +174,15 @@ pub(crate) async fn change<T: SqlTables>(
         }
         OwnerChangeKind::Resume => drop(tables.run(RESUME, &[id]).await?),
         OwnerChangeKind::SetTier(tier) => {
-            let tier = OptionalText(tier.as_deref());
-            tables.run(SET_TIER, &[id, tier]).await?;
+            set(tables, SET_TIER, &owner_id, tier.as_deref()).await?;
+        }
+        OwnerChangeKind::SetLimits(changes) => {
+            let own = changes.over(before.own).to_text();
+            set(tables, SET_LIMITS, &owner_id, own.as_deref()).await?;
         }
         OwnerChangeKind::SetNotices(kinds) => {
             let words = notice_words(kinds);
-            tables.run(SET_NOTICES, &[id, Text(&words)]).await?;
+            set(tables, SET_NOTICES, &owner_id, Some(&words)).await?;
         }
         OwnerChangeKind::Webhook {
             id: webhook,
@@ -180,11 +193,25 @@ pub(crate) async fn change<T: SqlTables>(
             delete(tables, &before).await?;
         }
     }
-    let detail = change.what.audited(change.owner);
-    tables
-        .audit(change.at, [&change.who, change.what.word(), "", &detail])
-        .await?;
+    audit(tables, change).await?;
     Ok(owner(tables, change.owner).await?.unwrap_or(before))
+}
+
+async fn audit<T: SqlTables>(tables: T, change: &OwnerChange) -> SqlDone<T, ()> {
+    let detail = change.what.audited(change.owner);
+    let words = [&change.who, change.what.word(), "", &detail];
+    tables.audit(change.at, words).await
+}
+
+/// Sets a text of an owner.
+async fn set<T: SqlTables>(
+    tables: T,
+    statement: &str,
+    id: &str,
+    text: Option<&str>,
+) -> SqlDone<T, ()> {
+    let values = [Text(id), OptionalText(text)];
+    tables.run(statement, &values).await.map(drop)
 }
 
 /// Deletes an owner with sessions, mail, webhooks and links.
@@ -198,19 +225,17 @@ async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> 
     tables.run(DELETE_OWNER, &[id]).await.map(drop)
 }
 
-/// Gives a new application to an owner on a day, in the transaction that creates it.
+/// Gives a new application to an owner on a day, in the transaction that creates it. Returns the limits of the account.
 pub(super) async fn own<T: SqlTables>(
     tables: T,
     application: &str,
     Ownership { owner: id, at_most }: Ownership,
     day: Day,
-) -> SqlDone<T, ()> {
+) -> SqlDone<T, OwnLimits> {
     let owner = existing(tables, id).await?;
     let id = id.to_string();
     let closed = closed_applications::used_on(tables, &id, day).await?;
     owner.check_creation(closed, at_most)?;
-    tables
-        .run(OWN, &[Text(application), Text(&id)])
-        .await
-        .map(drop)
+    tables.run(OWN, &[Text(application), Text(&id)]).await?;
+    Ok(owner.own)
 }

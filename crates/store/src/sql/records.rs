@@ -7,15 +7,14 @@ use super::rows::{BadRecord, RowResult, SqlRow};
 use super::tables::SqlField::{Digest as DigestOf, Number, Text, Time};
 use super::tables::{ROWS_AT_ONCE, SqlDone, SqlTables, parameters, write_rows};
 use crate::stored::stored;
-use crate::{
-    ApplicationPage, Description, KeyUse, OwnLimits, StoreChange, StoredApplication, StoredKey,
-};
+use crate::{ApplicationPage, Description, KeyUse, StoreChange, StoredApplication, StoredKey};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::OwnLimits;
 
 /// A row for each key, and one for an application without keys, in the order in which they are read here.
 const SELECT: &str = "
-SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, u.until, {description}, a.created_at, l.granted,
+SELECT a.id, a.name, a.tier, a.own_limits, u.until, {description}, a.created_at, l.granted,
        k.digest, k.shown, k.name AS key_name, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
 FROM {schema}.applications a {joined}
 LEFT JOIN {schema}.limits_until u ON u.application = a.id
@@ -246,10 +245,7 @@ fn described(row: &SqlRow<'_>, id: &str) -> RowResult<StoredApplication> {
         id: id.parse().map_err(|error| BadRecord(format!("{error}")))?,
         name: row.text("name")?,
         tier: row.text("tier")?,
-        own: OwnLimits {
-            minute: row.limit("own_minute")?,
-            day: row.limit("own_day")?,
-        },
+        own: own_limits(row)?,
         // Optional: an unreadable value must not cost the application.
         limits_until: row.optional_time("until").unwrap_or(None),
         description: Description::try_from_fn(|name| row.optional_text(name))?,
@@ -258,6 +254,12 @@ fn described(row: &SqlRow<'_>, id: &str) -> RowResult<StoredApplication> {
         // Most have one; growing from zero would allocate four.
         keys: Vec::with_capacity(1),
     })
+}
+
+fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
+    let text = row.optional_text("own_limits")?;
+    let read = text.as_deref().map(OwnLimits::from_text).transpose();
+    Ok(read.map_err(BadRecord)?.unwrap_or_default())
 }
 
 /// The key of a row, if it has one.

@@ -4,6 +4,7 @@ use super::rows::SqlRow;
 use super::tables::SqlField::Text;
 use super::tables::{SqlDone, SqlTables};
 use scoregate_base::clock::Day;
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_base::plans::Tier;
 
 const CLOSE: &str = "
@@ -11,7 +12,7 @@ INSERT INTO {schema}.ledger_days (day, application, granted)
 SELECT $1::text::date, id, 4294967295 FROM {schema}.applications WHERE true
 ON CONFLICT (day, application) DO UPDATE SET granted = excluded.granted";
 const GRANTED: &str = "
-SELECT a.tier, a.own_day, l.granted FROM {schema}.applications a
+SELECT a.tier, coalesce(a.own_limits, '') AS own_limits, l.granted FROM {schema}.applications a
 LEFT JOIN {schema}.ledger_days l ON l.application = a.id AND l.day = $1::text::date";
 
 /// Closes a day: marks its quota as completely granted for every application.
@@ -30,7 +31,9 @@ pub(crate) async fn remaining<T: SqlTables>(
         let tier = row.text("tier")?;
         let of_tier = tiers.iter().find(|found| found.name == tier);
         let of_tier = of_tier.map(|found| found.limits.day.into());
-        let quota: Option<u64> = row.optional_number("own_day")?.or(of_tier);
+        let own = OwnLimits::from_text(&row.any_text("own_limits")).unwrap_or_default();
+        let own = own.get(LimitSetting::Day).map(u64::from);
+        let quota: Option<u64> = own.or(of_tier);
         let granted = row.optional_number("granted")?.unwrap_or(0);
         Ok(Some(quota.map(|quota| quota.saturating_sub(granted))))
     };

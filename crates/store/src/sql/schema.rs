@@ -28,8 +28,7 @@ CREATE TABLE {schema}.applications (
     id         text COLLATE "C" PRIMARY KEY,
     name       text   NOT NULL,
     tier       text   NOT NULL,
-    own_minute bigint,          -- requests a minute; NULL: as the tier
-    own_day    bigint,          -- requests a UTC day; NULL: as the tier
+    own_limits text,            -- limits by name, as JSON without spaces; NULL: as the tier
     contact    text,
     note       text,
     created_at bigint NOT NULL, -- milliseconds since 1970, like all times unless stated
@@ -144,6 +143,7 @@ CREATE TABLE {schema}.owners ( -- owners of applications who signed up
     terms_version     text   NOT NULL,
     terms_accepted_at bigint NOT NULL,
     tier              text,                             -- of new applications; NULL: the default
+    own_limits        text,                             -- of all its applications together; NULL: those of the tiers
     suspended_at      bigint,
     notices           text                              -- chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier
 );
@@ -228,8 +228,7 @@ CREATE TABLE {schema}.evidence_keys ( -- keys of the hashes in the records of a 
 CREATE TABLE {schema}.limits_until ( -- limits that applications get back at a time
     application text COLLATE "C" PRIMARY KEY,
     until       bigint NOT NULL, -- milliseconds since 1970; then these become the limits of the application:
-    minute      bigint,          -- NULL: that of the tier
-    day         bigint
+    own_limits  text             -- NULL: as the tier
 );
 
 CREATE TABLE {schema}.owner_webhooks ( -- URLs that get the notices of an owner

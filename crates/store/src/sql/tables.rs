@@ -155,7 +155,6 @@ pub(crate) enum SqlField<'v> {
     OptionalText(Option<&'v str>),
     Number(i64),
     OptionalNumber(Option<i64>),
-    Limit(Option<u32>),
     Time(Wall),
     OptionalTime(Option<Wall>),
     Digest(&'v Digest),

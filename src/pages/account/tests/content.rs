@@ -133,25 +133,25 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
 fn an_application_can_be_created_while_the_account_may_have_more() {
     let mut shown = Shown::ordinary();
     let form = "action=\"/account/applications\"";
-    let used = Some(Shown::usage(1, 1));
+    let used = || Some(Shown::usage(1, 1));
     shows(
         &shown.account(&[]),
         &[form, "You have no applications yet."],
     );
     shows(
-        &shown.account(&[used, used]),
+        &shown.account(&[used(), used()]),
         &[
             form,
             "href=\"/account/applications/app_0Ab3dEf7hIj\"",
             "2 active keys",
         ],
     );
-    let full = shown.account(&[used, used, used]);
+    let full = shown.account(&[used(), used(), used()]);
     shows(&full, &["An account may have 3 applications."]);
     assert!(!full.contains(form));
     shown.site.applications_per_account = 1;
     shows(
-        &shown.account(&[used]),
+        &shown.account(&[used()]),
         &["An account may have one application."],
     );
 }
@@ -246,13 +246,9 @@ fn terms_are_accepted_with_a_new_account_and_after_a_change() {
 #[test]
 fn use_is_shown_against_the_limits() {
     let shown = Shown::ordinary();
-    let of = |day_used, day_limit| {
-        let usage = CurrentUsage {
-            day_used,
-            day_limit,
-            ..Shown::usage(0, 0)
-        };
-        shown.application_with(Some(usage), None)
+    let of = |used, limit| {
+        let day = Shown::status(LimitRule::Day, used, limit);
+        shown.application_with(Some(vec![day]), None)
     };
     let html = of(312, 1_000);
     shows(
@@ -265,23 +261,15 @@ fn use_is_shown_against_the_limits() {
         ],
     );
     assert!(!html.contains("used up") && !html.contains("month"));
-    let month = WindowUsage {
-        used: 41,
-        limit: 20_000,
-        ends_at: NOON.day().end(),
-    };
-    let usage = CurrentUsage {
-        windows: [Some(month), None, Some(month)],
-        ..Shown::usage(0, 0)
-    };
-    let html = shown.application_with(Some(usage), None);
+    let month = Shown::status(LimitRule::Month, 41, 20_000);
+    let html = shown.application_with(Some(vec![month]), None);
     shows(
         &html,
         &["<dt>This month</dt>", "41 of 20,000 requests</span>"],
     );
     shows(
-        &of(1_001, 1_000),
-        &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"],
+        &of(1_000, 1_000),
+        &["1,000 of 1,000 requests <span class=\"badge\">used up</span>"],
     );
     shows(
         &of(0, 0),

@@ -8,6 +8,7 @@ use super::*;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence};
 use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_base::limits::{LimitRule, LimitStatus, OwnLimits};
 use scoregate_base::secret::Secret;
 use scoregate_store::{
     Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal,
@@ -153,6 +154,7 @@ impl Shown {
             created_at: ago(30 * 86_400),
             terms_version: "2026-11-01".into(),
             terms_accepted_at: ago(30 * 86_400),
+            own: OwnLimits::NONE,
             tier: None,
             suspended_at: None,
             notices: None,
@@ -238,15 +240,23 @@ impl Shown {
         }
     }
 
-    fn usage(day_used: u32, minute_used: u32) -> CurrentUsage {
-        CurrentUsage {
-            day_used,
-            day_limit: 1_000,
-            day_ends_at: NOON.day().end(),
-            minute_used,
-            minute_limit: 10,
-            windows: [None; 3],
+    fn status(rule: LimitRule, used: u32, limit: u32) -> LimitStatus {
+        LimitStatus {
+            rule,
+            limit,
+            window_seconds: 60,
+            remaining: limit - used,
+            reset: NOON.day().end(),
+            full_in: std::time::Duration::ZERO,
+            wait: std::time::Duration::ZERO,
         }
+    }
+
+    fn usage(day_used: u32, minute_used: u32) -> Vec<LimitStatus> {
+        vec![
+            Self::status(LimitRule::Minute, minute_used, 10),
+            Self::status(LimitRule::Day, day_used, 1_000),
+        ]
     }
 
     fn link(&self, needs_terms: bool, is_new: bool) -> String {
@@ -262,10 +272,10 @@ impl Shown {
         })
     }
 
-    fn account(&self, usages: &[Option<CurrentUsage>]) -> String {
-        let list = |usage: &Option<CurrentUsage>| ListedApplication {
+    fn account(&self, usages: &[Option<Vec<LimitStatus>>]) -> String {
+        let list = |usage: &Option<Vec<LimitStatus>>| ListedApplication {
             application: &self.application,
-            usage: *usage,
+            usage: usage.clone(),
         };
         let applications: Vec<_> = usages.iter().map(list).collect();
         self.site.account(&AccountView {
@@ -285,7 +295,7 @@ impl Shown {
 
     fn application_with(
         &self,
-        usage: Option<CurrentUsage>,
+        usage: Option<Vec<LimitStatus>>,
         requests: Option<&RequestList>,
     ) -> String {
         let last = NOON.day();

@@ -48,7 +48,7 @@ async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
 fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
     let line = format!(
-        r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#,
+        r#"{{"sha256":"{}","name":"Foreign","tier":"pro","own_limits":{{"minute":100000}}}}"#,
         Digest::of(&key)
     );
     let response =

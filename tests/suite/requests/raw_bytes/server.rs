@@ -11,8 +11,8 @@ use scoregate::app::{self, RunningServer};
 use scoregate::config::{read_text, resolve};
 use scoregate::registry::NewApplication;
 use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_base::routes::Selection;
-use scoregate_store::OwnLimits;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -127,10 +127,9 @@ async fn key(running: &RunningServer) -> String {
     let new = NewApplication {
         name: "raw".into(),
         tier: "pro".into(),
-        own: OwnLimits {
-            minute: Some(1_000_000),
-            day: Some(1_000_000),
-        },
+        own: OwnLimits::NONE
+            .with(LimitSetting::Minute, 1_000_000)
+            .with(LimitSetting::Day, 1_000_000),
         ..NewApplication::default()
     };
     running

@@ -4,6 +4,7 @@
 //! a test limits it.
 
 use crate::telemetry::process;
+use scoregate_base::limits::LimitRule;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +66,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "tier", most: 9, meaning: "a configured tier (at most eight), or `none` without a known key" },
     LabelRow { name: "outcome", most: 6, meaning: "cache outcome; the same values are in `Cache-Status` and the access log" },
     LabelRow { name: "code", most: 23, meaning: "error code of the API" },
-    LabelRow { name: "rule", most: 6, meaning: "minute, day, month, owner_day, owner_month or guard" },
+    LabelRow { name: "rule", most: LimitRule::ALL.len(), meaning: "name of a limit, such as minute, day, month, owner_day or guard" },
     LabelRow { name: "address", most: 16, meaning: "host and port of a configured address of the backend; `built-in` for the built-in one" },
     LabelRow { name: "result", most: 8, meaning: "result of an upstream request (`circuit_open` and `queue_full`: not sent), a reload, the export of spans, an attempt to send a mail, a step of signing in, or a report of a leaked key" },
     LabelRow { name: "change", most: 10, meaning: "create, describe or close an application; add, revoke or keep a key (cancel its expiry); rotate all keys; choose notices; add, remove or change a webhook; delete the account" },

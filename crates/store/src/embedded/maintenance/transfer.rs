@@ -48,17 +48,18 @@ WHERE o.digest = n.digest AND n.revoked_at IS NULL AND (n.expires_at IS NULL OR 
     AND o.expires_at IS NOT NULL";
 
 const LIMITS: &str = "
-UPDATE applications AS n SET tier = o.tier, own_minute = o.own_minute, own_day = o.own_day FROM old.applications o
-WHERE o.id = n.id AND (n.tier, n.own_minute, n.own_day) IS NOT (o.tier, o.own_minute, o.own_day)";
+UPDATE applications AS n SET tier = o.tier, own_limits = o.own_limits FROM old.applications o
+WHERE o.id = n.id AND (n.tier, n.own_limits) IS NOT (o.tier, o.own_limits)";
 
 /// The ends of limits, without an end that only the backup states.
 const ENDS_OF_LIMITS: &str = "
 INSERT OR REPLACE INTO limits_until SELECT * FROM old.limits_until WHERE application IN (SELECT id FROM main.applications);
 DELETE FROM limits_until WHERE application IN (SELECT id FROM old.applications EXCEPT SELECT application FROM old.limits_until)";
 
-/// Suspensions, tiers and the choice of notices. Other owners and changes since the backup stay in the replaced store.
+/// Suspensions, tiers, limits and the choice of notices. Other owners and changes since the backup stay in the replaced store.
 const OWNERS: &str = "
-UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), tier = o.tier, notices = o.notices
+UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), tier = o.tier, own_limits = o.own_limits,
+    notices = o.notices
 FROM old.owners o WHERE o.id = n.id";
 
 /// The larger total of all processes, which includes that of the backup.

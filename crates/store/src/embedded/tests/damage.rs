@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::OwnLimits;
 use crate::embedded::fault::StoreFault;
 use crate::embedded::maintenance::{self, MaintenanceError};
 use scoregate_base::keys::Digest;
@@ -403,7 +402,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     let id = created(&store).await;
     edit(
         &directory,
-        "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
+        "UPDATE applications SET own_limits = '{\"day\":-1}', name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
     );
     let moved = make(&store, id, to_tier("pro")).await;
     assert_eq!(
@@ -420,8 +419,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         matches!(refused, Err(StoreError::Damaged { .. })),
         "a key that would not work was made"
     );
-    let own = OwnLimits::default();
-    make(&store, id, ChangeKind::SetLimits { own, until: None }).await;
+    make(&store, id, limits_set(OwnLimits::NONE, None)).await;
     let words = ChangeKind::Describe {
         name: "renamed".into(),
         description: Description::default(),

@@ -24,6 +24,7 @@ use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, application_of, applications, asking,
     changing, created, creating, found, given, make, owner_refusal, rotation, to_tier,
 };
+use crate::sample::limits_set;
 use crate::sql::schema::STEPS;
 use crate::{
     ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _,
@@ -31,6 +32,7 @@ use crate::{
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 const TODAY: Day = Day::from_number(20_413);
 /// Noon of this day.
@@ -217,8 +219,8 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
         )
     };
     let spoilt = [
-        update(0, "own_day = -1"),
-        update(1, "own_minute = 9223372036854775807"),
+        update(0, "own_limits = '{\"day\":-1}'"),
+        update(1, "own_limits = '{\"minute\": 5}'"),
         update(2, "created_at = -5"),
         insert_day(3, -1),
         insert_day(4, i64::MAX),

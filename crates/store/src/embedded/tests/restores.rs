@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::StoreChange;
 use crate::embedded::maintenance::{self, ImportedDay, MaintenanceError};
-use crate::{OwnLimits, StoreChange};
 use scoregate_base::clock::Wall;
 use scoregate_base::limits::GraceClaim;
 
@@ -94,11 +94,8 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let limits = |minute, until| {
-        let own = OwnLimits {
-            minute: Some(minute),
-            day: None,
-        };
-        changing(id, ChangeKind::SetLimits { own, until })
+        let own = OwnLimits::NONE.with(LimitSetting::Minute, minute);
+        changing(id, limits_set(own, until))
     };
     let [before, during] = ["before.db", "during.db"].map(|name| directory.path().join(name));
     wait(store.change(limits(60, None))).unwrap();
@@ -129,7 +126,10 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
         ..changing(id, ChangeKind::RestoreLimits)
     };
     assert_eq!(
-        wait(restored.change(due)).unwrap().own.minute,
+        wait(restored.change(due))
+            .unwrap()
+            .own
+            .get(LimitSetting::Minute),
         Some(60),
         "in the backup itself"
     );
@@ -139,7 +139,10 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     drop(without_end);
     let restored = store(&during);
     assert_eq!(wait(restored.due_limits(NOW)).unwrap(), []);
-    assert_eq!(wait(found(&restored, id)).own.minute, Some(30));
+    assert_eq!(
+        wait(found(&restored, id)).own.get(LimitSetting::Minute),
+        Some(30)
+    );
 }
 
 /// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
@@ -149,12 +152,9 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     leased(&store, id, 4, quota);
     let backup = backed_up(&directory, "backup.db");
     leased(&store, id, 6, quota);
-    let own = OwnLimits {
-        minute: None,
-        day: Some(12),
-    };
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 12);
     wait(make(&store, id, to_tier("pro")));
-    wait(make(&store, id, ChangeKind::SetLimits { own, until: None }));
+    wait(make(&store, id, limits_set(own, None)));
     (directory, backup, id)
 }
 
@@ -281,7 +281,11 @@ fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
     let store = opened(&other);
     let found = wait(found(&store, id));
     assert_eq!(
-        (found.tier.as_str(), found.own.day, found.granted),
+        (
+            found.tier.as_str(),
+            found.own.get(LimitSetting::Day),
+            found.granted
+        ),
         ("pro", Some(12), 10)
     );
     let nowhere = ImportOptions {

@@ -7,11 +7,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::damage_each_byte;
-use crate::{
-    CopiedReading, FeedPosition, LocalFile, OwnLimits, StoredApplication, StoredKey, sample,
-};
+use crate::{CopiedReading, FeedPosition, LocalFile, StoredApplication, StoredKey, sample};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
+use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400);
 
@@ -25,10 +24,7 @@ fn application(number: u64, keys: &[(&str, Option<Wall>, Option<Wall>)]) -> Stor
     StoredApplication {
         id: format!("app_{number:011}").parse().unwrap(),
         name: format!("Station {number} \"é\n\""),
-        own: OwnLimits {
-            minute: number.is_multiple_of(2).then_some(7),
-            day: None,
-        },
+        own: OwnLimits::NONE.with(LimitSetting::Minute, number.is_multiple_of(2).then_some(7)),
         keys: keys.iter().map(key).collect(),
         ..sample::application("pro", &[])
     }

@@ -156,11 +156,9 @@ impl SqlField<'_> {
     fn sql_type(&self) -> Type {
         match self {
             Self::Text(_) | Self::OptionalText(_) => Type::TEXT,
-            Self::Number(_)
-            | Self::OptionalNumber(_)
-            | Self::Limit(_)
-            | Self::Time(_)
-            | Self::OptionalTime(_) => Type::INT8,
+            Self::Number(_) | Self::OptionalNumber(_) | Self::Time(_) | Self::OptionalTime(_) => {
+                Type::INT8
+            }
             Self::Digest(_) | Self::Bytes(_) => Type::BYTEA,
             Self::Flag(_) => Type::BOOL,
             Self::Texts(_) | Self::OptionalTexts(_) => Type::TEXT_ARRAY,
@@ -180,7 +178,6 @@ impl ToSql for SqlField<'_> {
             Self::OptionalText(text) => text.to_sql(sql_type, out),
             Self::Number(number) => number.to_sql(sql_type, out),
             Self::OptionalNumber(number) => number.to_sql(sql_type, out),
-            Self::Limit(limit) => limit.map(i64::from).to_sql(sql_type, out),
             Self::Time(at) => millis(*at).to_sql(sql_type, out),
             Self::OptionalTime(at) => at.map(millis).to_sql(sql_type, out),
             Self::Digest(digest) => digest.as_bytes().as_slice().to_sql(sql_type, out),

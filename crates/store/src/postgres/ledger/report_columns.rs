@@ -5,7 +5,7 @@ use crate::sql::tables::SqlField;
 
 /// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
 pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
-    coalesce(a.own_minute::text, '') || ' ' || coalesce(a.own_day::text, '') || ' ' || a.tier)";
+    coalesce(a.own_limits, '') || ' ' || a.tier)";
 
 pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
@@ -32,7 +32,6 @@ impl ReportColumns {
 /// The terms that a report assumes, as in [`IS_OUTDATED`].
 fn terms(report: &LedgerReport) -> Option<String> {
     let terms = report.terms.as_ref()?;
-    let [minute, day] = [terms.own.minute, terms.own.day]
-        .map(|limit| limit.map_or_else(String::new, |limit| limit.to_string()));
-    Some(format!("{minute} {day} {}", terms.tier))
+    let own = terms.own.to_text().unwrap_or_default();
+    Some(format!("{own} {}", terms.tier))
 }

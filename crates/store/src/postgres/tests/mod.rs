@@ -32,17 +32,17 @@ use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
 use super::*;
 use crate::conformance::{self, an_id, created, creating, make, to_tier};
+use crate::sample::limits_set;
 use crate::sql::schema::STEPS;
 use crate::{
-    ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport,
-    LocalFile, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoreError, StoreResult,
-    minute_of,
+    ChangeFeed as _, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, LocalFile,
+    ReportOutcome, StatusMinute, StatusStore as _, StoreError, StoreResult, minute_of,
 };
 use fixtures::*;
 use postgres::{PostgresServer, new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_base::limits::{LimitSetting, NodeReport, NodeTotals, OwnLimits};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 

@@ -7,7 +7,7 @@ use scoregate_base::limits::MinuteReport;
 fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
     AssumedTerms {
         tier: tier.into(),
-        own: OwnLimits { minute: None, day },
+        own: OwnLimits::NONE.with(LimitSetting::Day, day),
     }
 }
 
@@ -71,11 +71,8 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     let (left, tokens, is_outdated) = exchanged(&store, outdated).await;
     assert_eq!((left, tokens, is_outdated), (returned, 0, true));
 
-    let own = OwnLimits {
-        minute: None,
-        day: Some(7),
-    };
-    make(&store, id, ChangeKind::SetLimits { own, until: None }).await;
+    let own = OwnLimits::NONE.with(LimitSetting::Day, 7);
+    make(&store, id, limits_set(own, None)).await;
     let outdated = request(id, Some(terms("pro", None)), returned);
     assert!(exchanged(&store, outdated).await.2);
     let known = NodeTotals {
