@@ -8,7 +8,7 @@ pub enum ExportLine {
     /// The suite table, which applies to the lines after it.
     Suites(SuiteTable),
     /// A run.
-    Run(Box<RunLine>),
+    Run(RunLine),
 }
 
 impl ExportLine {
@@ -17,7 +17,7 @@ impl ExportLine {
         if Self::is_suites(line) {
             SuiteTable::parse_line(line).map(Self::Suites)
         } else {
-            RunLine::parse(line).map(Box::new).map(Self::Run)
+            RunLine::parse(line).map(Self::Run)
         }
     }
 

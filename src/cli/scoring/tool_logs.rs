@@ -108,7 +108,7 @@ impl ToolLogs {
                 for run in runs.into_iter().flat_map(|runs| runs.runs) {
                     lines.push(Ok(ImportLine {
                         place: format!("{}:{}", path.display(), lines.len() + 1),
-                        line: Ok(ExportLine::Run(Box::new(run))),
+                        line: Ok(ExportLine::Run(run)),
                     }));
                 }
             }

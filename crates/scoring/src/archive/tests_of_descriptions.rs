@@ -13,11 +13,11 @@ use crate::run::{IdentifiedRun, Run, RunOutcome, TestedModel, Trial};
 use crate::suite::Suite;
 use crate::{RunSource, Scoring};
 
-/// A run so many minutes before the hour, whose model has the name of the id's first letter and a price of as many minutes.
+/// A run so many minutes before the hour, whose model has the name of the id and a price of as many minutes.
 fn run(id: &str, suite: Suite, minutes: u32) -> IdentifiedRun {
     let price = Some(f64::from(minutes));
     let model = ModelId::new("m").unwrap();
-    let model = TestedModel::new(model, &id[..1], "meridian", price, None).unwrap();
+    let model = TestedModel::new(model, id, "meridian", price, None).unwrap();
     let at = Hour::of(now())
         .start()
         .minus(Duration::from_mins(1) * minutes);

@@ -281,7 +281,8 @@ where
     T: Deserialize<'de> + Ord + Copy,
 {
     let list = Vec::<T>::deserialize(from)?;
-    if BTreeSet::from_iter(list.iter().copied()).len() < list.len() {
+    let distinct: BTreeSet<T> = list.iter().copied().collect();
+    if distinct.len() < list.len() {
         return Err(D::Error::custom("an entry is given twice; keep one"));
     }
     Ok(list)

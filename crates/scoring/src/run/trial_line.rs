@@ -93,8 +93,8 @@ impl From<&Trial> for TrialLine {
 impl TrialScores {
     /// Sets the score of an axis, and returns the one before.
     pub(crate) fn set(&mut self, axis: Axis, score: f64) -> Option<f64> {
-        let mut axes = Axis::ALL.into_iter().zip(&mut self.0);
-        let place = axes.find(|(known, _)| *known == axis);
+        let mut places = Axis::ALL.into_iter().zip(&mut self.0);
+        let place = places.find(|(known, _)| *known == axis);
         place.and_then(|(_, place)| place.replace(score))
     }
 

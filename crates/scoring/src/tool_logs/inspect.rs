@@ -253,7 +253,7 @@ impl InspectSample {
             .model_usage
             .unwrap_or_default()
             .get(model)
-            .map(|usage| usage.logged());
+            .map(InspectUsage::logged);
         // Without the time that the sample waited for a rate limit or for others.
         let seconds = self.working_time.or(self.total_time);
         EvaluatedSample {

@@ -36,6 +36,10 @@ struct LmResults {
     date: Option<Box<RawValue>>,
     model_name: Option<String>,
     /// Tasks; groups of tasks are in `results` only and have no samples.
+    #[expect(
+        clippy::zero_sized_map_values,
+        reason = "only the names of an object are read"
+    )]
     configs: BTreeMap<String, IgnoredAny>,
     #[serde(default)]
     higher_is_better: BTreeMap<String, Value>,

@@ -177,7 +177,7 @@ impl RecordReader<'_> {
         let error = optional(record, self.fields.error.as_deref());
         let outcome = match error.filter(|error| !NO_ERRORS.contains(&error.as_str())) {
             Some(error) => SampleOutcome::Failed(self.failure(&error)),
-            None => SampleOutcome::Scored(self.scores(record, task)?),
+            None => SampleOutcome::Scored(self.scores(record, task)),
         };
         let cost = measured(record, self.fields.cost.as_deref())?;
         let usage = cost.map(|cost| TokenUsage {
@@ -196,7 +196,7 @@ impl RecordReader<'_> {
     }
 
     /// The scores that the mapping of the task names.
-    fn scores(&self, record: &Value, task: &str) -> Result<BTreeMap<String, LoggedScore>, String> {
+    fn scores(&self, record: &Value, task: &str) -> BTreeMap<String, LoggedScore> {
         let sources = self
             .mapping
             .task(task)
@@ -210,7 +210,7 @@ impl RecordReader<'_> {
             };
             scores.insert(path.clone(), LoggedScore::from(value.clone()));
         }
-        Ok(scores)
+        scores
     }
 
     fn failure(&self, error: &str) -> RunFailure {
