@@ -1,6 +1,7 @@
 //! The texts of notices to owners.
 //!
-//! The message id of a notice follows from its subject, so each gateway makes the same one, and the store queues it once.
+//! The message id of a notice follows from its subject, so each gateway generates the same id, and the store queues the
+//! notice once.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub struct NoticeTexts {
     pub webhooks: bool,
 }
 
-/// A notice before it is a mail: what happened, and what to do.
+/// A notice before it is a mail: the event, and the recommended action.
 struct NoticeText {
     kind: MailKind,
     /// The rest of its id.
@@ -37,7 +38,7 @@ struct NoticeText {
     happened: String,
     advice: &'static str,
     application: Option<ApplicationId>,
-    /// The fields for webhooks, besides the application.
+    /// The fields for webhooks, in addition to the application.
     data: Value,
 }
 
@@ -125,7 +126,7 @@ impl NoticeTexts {
         let id = due.application;
         let (about, subject, happened, advice, data) = match due.subject {
             NoticeSubject::Quota { used, quota } => {
-                // After a refusal the rest is held by gateways, and nothing is left for the owner.
+                // After a refusal, gateways hold the remaining units, and nothing is left for the owner.
                 let (part, used) = if kind == MailKind::Quota80 {
                     ("80 % of today's", used.min(quota))
                 } else {
@@ -238,7 +239,7 @@ fn changed_keys(
     })
 }
 
-/// Enough of a digest to tell subjects apart.
+/// Characters of a digest that distinguish subjects.
 fn short(digest: &Digest) -> String {
     digest.to_string().chars().take(32).collect()
 }

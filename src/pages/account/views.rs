@@ -91,7 +91,7 @@ pub struct CurrentUsage {
     pub minute_used: u32,
     /// The limit of a minute.
     pub minute_limit: u32,
-    /// The other calendar limits in force whose use is known, in the order of `LimitRule::WINDOWS`.
+    /// The other current calendar limits whose use is known, in the order of `LimitRule::WINDOWS`.
     pub windows: [Option<WindowUsage>; LimitRule::WINDOWS.len()],
 }
 

@@ -417,7 +417,7 @@ async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_on
         .await
         .json();
     assert_eq!(transparency["data"][0]["suites"][2]["name"], "mmlu");
-    let table = SuiteTable::read(&suites(&["show"]).with(0).out).unwrap();
+    let table = SuiteTable::parse(&suites(&["show"]).with(0).out).unwrap();
     assert_eq!(
         transparency["data"][0]["methodVersion"],
         table.method_version()

@@ -268,7 +268,11 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     for (what, bad_pem, bad_key) in bad {
         std::fs::write(&pem, bad_pem).unwrap();
         std::fs::write(&key, bad_key).unwrap();
-        while world.counted("scoregate_certificates_rejected").await == 0 {
+        while world
+            .counted("scoregate_files_rejected{setting=\"tls\"}")
+            .await
+            == 0
+        {
             world.pass(CHECK_INTERVAL);
         }
         assert_eq!(
@@ -278,12 +282,20 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
         );
         std::fs::write(&pem, &valid_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
-        while world.counted("scoregate_certificates_rejected").await == 1 {
+        while world
+            .counted("scoregate_files_rejected{setting=\"tls\"}")
+            .await
+            == 1
+        {
             world.pass(CHECK_INTERVAL);
         }
     }
     std::fs::remove_file(&pem).unwrap();
-    while world.counted("scoregate_certificates_rejected").await == 0 {
+    while world
+        .counted("scoregate_files_rejected{setting=\"tls\"}")
+        .await
+        == 0
+    {
         world.pass(CHECK_INTERVAL);
     }
     assert_eq!(

@@ -1,5 +1,5 @@
 //! Grace while the database is away: every gateway delivers its share to every paid application, restarts and copies of a data
-//! directory add nothing, and a refusal for lack of units or of a share of the minute is no refusal by a limit.
+//! directory add nothing, and a refusal for lack of units or of tokens of the minute is no refusal by a limit.
 //!
 //! `SCOREGATE_FULL=1` runs the outage for ten minutes and writes the figures to `tests/results/`.
 
@@ -212,7 +212,7 @@ fn the_share_of_a_stopped_gateway_is_free_and_that_of_a_killed_one_is_lost() {
 }
 
 #[test]
-fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
+fn a_part_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
     needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();

@@ -10,7 +10,6 @@ ALTER TABLE {schema}.keys ADD COLUMN added bigint;
 ALTER TABLE {schema}.ledger_days ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE {schema}.ledger_nodes ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE {schema}.minute_pools ADD COLUMN added bigint NOT NULL DEFAULT 0;
-ALTER TABLE {schema}.minute_shares ADD COLUMN added bigint NOT NULL DEFAULT 0;
 CREATE TABLE {schema}.added (id bigint PRIMARY KEY);
 CREATE INDEX added_index ON {schema}.applications (added);
 UPDATE {schema}.site SET format = format + 1;";

@@ -221,14 +221,10 @@ const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
 const PANICS: usize = 10;
 
 fn panics_often() {
-    let now = Box::new(|| Duration::from_secs(1));
-    log::start(
-        &LogConfig {
-            json: false,
-            level: "info".into(),
-        },
-        now,
-    )
+    log::start(&LogConfig {
+        json: false,
+        level: "info".into(),
+    })
     .unwrap();
     for number in 0..PANICS {
         let message = format!("panic {number} {}", "x".repeat(PIPE / 2));

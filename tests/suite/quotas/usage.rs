@@ -28,7 +28,7 @@ async fn request_side(world: &World, target: &str) -> Response {
 }
 
 async fn usage(world: &World) -> Value {
-    let response = request_side(world, "/v1/usage").await;
+    let response = request_side(world, "/v1/usage/top").await;
     assert_eq!(response.status, 200);
     response.json()
 }
@@ -81,7 +81,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
     });
     assert_eq!(one["requests"], counted);
-    let whole = request_side(&world, &format!("/v1/usage/{}", customer.id))
+    let whole = request_side(&world, &format!("/v1/usage/show?id={}", customer.id))
         .await
         .json();
     assert_eq!(&whole, one);
@@ -99,7 +99,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
     // Applications without requests are not in the list, but can be queried.
-    let none = request_side(&world, &format!("/v1/usage/{}", idle.id))
+    let none = request_side(&world, &format!("/v1/usage/show?id={}", idle.id))
         .await
         .json();
     assert_eq!(

@@ -157,7 +157,7 @@ async fn the_credential_is_sent_alone_in_another_header_beside_fixed_headers_and
     let shown = world
         .side(
             "GET",
-            "/v1/settings",
+            "/v1/settings/list",
             "",
             &[("Authorization", "Bearer a-token-of-the-side-port")],
         )

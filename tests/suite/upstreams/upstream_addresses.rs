@@ -77,7 +77,7 @@ async fn status(world: &World) -> Value {
     let response = world
         .side(
             "GET",
-            "/v1/upstream",
+            "/v1/upstream/show",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )

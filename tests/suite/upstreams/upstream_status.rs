@@ -19,7 +19,7 @@ async fn upstream_status_json(world: &World) -> Value {
     let response = world
         .side(
             "GET",
-            "/v1/upstream",
+            "/v1/upstream/show",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )

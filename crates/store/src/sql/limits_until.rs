@@ -1,8 +1,9 @@
 //! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
 //! changes with such a time.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{Limit, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::{OwnLimits, StoreError, audit_detail};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
@@ -43,13 +44,10 @@ pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> 
 /// Restores the limits if that is due, and returns the details of the change. Other changes are excluded, so of several
 /// attempts one succeeds.
 pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
-    let limit = |number: Option<u64>| number.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-    let read = |row: &dyn SqlRow<T::Fault>| {
-        let minute = row.optional_number("minute")?;
-        let day = row.optional_number("day")?;
+    let read = |row: &SqlRow<'_>| {
         Ok(OwnLimits {
-            minute: limit(minute),
-            day: limit(day),
+            minute: row.limit("minute")?,
+            day: row.limit("day")?,
         })
     };
     let own = tables.find(TAKE, &[Text(id), Time(now)], read).await?;
@@ -64,6 +62,6 @@ pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> Sql
 
 /// The applications whose limits are to be restored.
 pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<ApplicationId>> {
-    let id = |row: &dyn SqlRow<T::Fault>| Ok(row.text("application")?.parse().ok());
+    let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
     tables.list(DUE, &[Time(now)], id).await
 }

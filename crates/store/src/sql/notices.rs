@@ -1,8 +1,9 @@
 //! Notices to owners. The rules are in `store::notices`.
 
 use super::request_totals::IS_CHARGED;
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlField, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlField, SqlTables};
 use super::webhooks;
 use crate::{
     DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, notice_words,
@@ -83,13 +84,13 @@ pub(crate) async fn due<T: SqlTables>(
     .await
 }
 
-fn due_notice<F>(kind: MailKind, row: &dyn SqlRow<F>) -> Result<Option<DueNotice>, F> {
+fn due_notice(kind: MailKind, row: &SqlRow<'_>) -> RowResult<Option<DueNotice>> {
     let Ok(application) = row.text("id")?.parse() else {
         return Ok(None);
     };
     let subject = if kind == MailKind::KeyExpires {
         NoticeSubject::Key {
-            shown: row.any_text("shown")?,
+            shown: row.any_text("shown"),
             expires_at: row.time("expires_at")?,
         }
     } else {
@@ -111,7 +112,7 @@ pub(super) async fn tell<T: SqlTables>(
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
 ) -> SqlDone<T, ()> {
-    let read = |row: &dyn SqlRow<T::Fault>| row.text("email").map(Some);
+    let read = |row: &SqlRow<'_>| row.text("email").map(Some);
     let owner = wanted(
         tables,
         mail.kind,
@@ -135,7 +136,7 @@ async fn wanted<T: SqlTables, R>(
     kind: MailKind,
     ([columns, joined, condition], values): ([&str; 3], &[SqlField<'_>]),
     tiers: &[NoticeTier],
-    read: impl Fn(&dyn SqlRow<T::Fault>) -> SqlDone<T, Option<R>>,
+    read: impl Fn(&SqlRow<'_>) -> RowResult<Option<R>>,
 ) -> SqlDone<T, Vec<R>> {
     let mut all = vec![Text(kind.word())];
     let mut rows = vec!["('', 0, '')".to_owned()];

@@ -1,55 +1,38 @@
-//! Reports, column by column: the applications, numbers, and the terms that reports assume. Both statements of an exchange
-//! compare these with the stored ones.
+//! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::Parameter;
+use crate::sql::tables::SqlField;
 
-pub(crate) struct ReportColumns<const N: usize> {
+/// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
+pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
+    coalesce(a.own_minute::text, '') || ' ' || coalesce(a.own_day::text, '') || ' ' || a.tier)";
+
+pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
-    pub(crate) numbers: [Vec<i64>; N],
-    tiers: Vec<Option<String>>,
-    own_minutes: Vec<Option<i64>>,
-    own_days: Vec<Option<i64>>,
+    terms: Vec<Option<String>>,
 }
 
-impl<const N: usize> ReportColumns<N> {
-    /// The columns of these reports, each with its numbers. Without a tier, terms are not compared.
-    pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
-        let numbers = [const { Vec::new() }; N];
-        let (applications, tiers, own_minutes, own_days) = Default::default();
-        let mut columns = Self {
-            applications,
-            numbers,
-            tiers,
-            own_minutes,
-            own_days,
-        };
-        for (report, numbers) in reports {
-            let own = report
-                .terms
-                .as_ref()
-                .map(|terms| terms.own)
-                .unwrap_or_default();
-            columns.applications.push(report.application.to_string());
-            columns
-                .tiers
-                .push(report.terms.as_ref().map(|terms| terms.tier.to_string()));
-            columns.own_minutes.push(own.minute.map(i64::from));
-            columns.own_days.push(own.day.map(i64::from));
-            for (column, number) in columns.numbers.iter_mut().zip(numbers) {
-                column.push(number);
-            }
+impl ReportColumns {
+    /// The columns of these reports.
+    pub(crate) fn new(reports: &[LedgerReport]) -> Self {
+        Self {
+            applications: reports
+                .iter()
+                .map(|report| report.application.to_string())
+                .collect(),
+            terms: reports.iter().map(terms).collect(),
         }
-        columns
     }
 
-    /// The columns of numbers as parameters.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = &dyn Parameter> {
-        self.numbers.iter().map(|column| column as &dyn Parameter)
+    pub(crate) fn terms(&self) -> SqlField<'_> {
+        SqlField::OptionalTexts(&self.terms)
     }
+}
 
-    /// The terms as parameters: tiers, own minutes, own days.
-    pub(crate) fn terms(&self) -> [&dyn Parameter; 3] {
-        [&self.tiers, &self.own_minutes, &self.own_days]
-    }
+/// The terms that a report assumes, as in [`IS_OUTDATED`].
+fn terms(report: &LedgerReport) -> Option<String> {
+    let terms = report.terms.as_ref()?;
+    let [minute, day] = [terms.own.minute, terms.own.day]
+        .map(|limit| limit.map_or_else(String::new, |limit| limit.to_string()));
+    Some(format!("{minute} {day} {}", terms.tier))
 }
