@@ -73,9 +73,9 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
 
 #[tokio::test]
 async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
-    let moment = Duration::from_millis(500);
-    let minute = Duration::from_mins(1);
-    for (bad, code, remembered) in [
+    let moment = 500;
+    let minute = 60_000;
+    for (bad, code, milliseconds) in [
         (
             respond("500 Internal Server Error", &[], ""),
             "upstream_unavailable",
@@ -99,7 +99,7 @@ async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
             "{code}"
         );
         assert_eq!(world.backend.count("/api/v1/models/atlas"), 1);
-        world.pass(remembered - Duration::from_millis(1));
+        world.pass(Duration::from_millis(milliseconds - 1));
         assert_eq!(
             world.get_as(&customer, "/api/v1/models/atlas").await.code(),
             code

@@ -5,7 +5,6 @@
 //! writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways follow it.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use super::nodes::side;
 use super::*;
 use crate::cluster::PostgresCluster;
 use crate::fake_clock::FakeClock;
+use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 const GATEWAYS: usize = 2;
 /// One of this many callers is on the Free tier, where units are leased one by one.
@@ -374,13 +374,7 @@ fn check_units(mut fleet: MidnightSite, size: &MidnightSize, days: [&str; 2]) {
 
 /// Writes the page of a full run to `tests/results/`.
 fn write(size: &MidnightSize, rows: &[String]) {
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
-    let (build, option) = if cfg!(debug_assertions) {
-        ("debug", "")
-    } else {
-        ("release", " --release")
-    };
+    let cores = cores();
     let MidnightSize {
         callers,
         connections,
@@ -388,8 +382,7 @@ fn write(size: &MidnightSize, rows: &[String]) {
         ..
     } = size;
     let page = format!(
-        "# Midnight with many active callers, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test{option} --test suite fleet::midnight`: the {build} build of {GATEWAYS} gateways, a primary \
+        "`{CARGO_TEST} --test suite fleet::midnight`: the {BUILD} build of {GATEWAYS} gateways, a primary \
          and its synchronous standby on {cores} cores shared with all clients. {callers} callers, one in {FREE_EVERY} on the Free \
          tier; {connections} connections to each gateway, each of which sends without a pause; `store.timeout` is \
          {store_timeout}.\n\n\
@@ -399,6 +392,5 @@ fn write(size: &MidnightSize, rows: &[String]) {
          |---|---:|---:|---:|---:|---:|---:|---:|\n{}\n",
         rows.join("\n")
     );
-    let name = format!("tests/results/{day}-fleet-midnight.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page("fleet-midnight", "Midnight with many active callers", &page);
 }
