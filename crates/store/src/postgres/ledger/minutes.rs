@@ -108,14 +108,14 @@ impl LockedPools {
 }
 
 fn read(text: &str) -> Result<MinutePool, StoreError> {
-    serde_json::from_str(text).map_err(unreadable)
+    serde_json::from_str(text).map_err(|error| unreadable(&error))
 }
 
 fn written(pool: &MinutePool) -> Result<String, StoreError> {
-    serde_json::to_string(pool).map_err(unreadable)
+    serde_json::to_string(pool).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: serde_json::Error) -> StoreError {
+fn unreadable(error: &serde_json::Error) -> StoreError {
     StoreError::Unavailable {
         doing: "exchange tokens of minute limits",
         reason: error.to_string(),
