@@ -142,6 +142,10 @@ pub struct SignIn {
 
 /// The outcome of a use of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists for each sign-in, until its answer is written"
+)]
 pub enum SignInOutcome {
     /// The link is used up, and the session is stored.
     SignedIn {
