@@ -5,13 +5,14 @@
 //! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
 
 use std::fs::read_to_string;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
 use tempfile::TempDir;
 
 use super::gateway_process::GatewayProcess;
+use super::generator::HttpResponse;
 
 /// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;
@@ -262,26 +263,9 @@ fn closing(request: &[u8]) -> Vec<u8> {
 
 /// Reads a response; returns whether the connection stays open.
 pub(crate) fn answered(open: &mut TcpStream) -> bool {
-    let mut bytes = Vec::new();
-    let mut chunk = vec![0; 65_536];
-    loop {
-        let read = open.read(&mut chunk).unwrap_or(0);
-        bytes.extend_from_slice(&chunk[..read]);
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-            let length = head
-                .split("content-length: ")
-                .nth(1)
-                .and_then(|rest| rest.split("\r\n").next());
-            let length = length.map_or(0, |length| length.parse().unwrap());
-            if bytes.len() >= end + 4 + length {
-                return !head.contains("connection: close") && head.contains("x-request-id");
-            }
-        }
-        if read == 0 {
-            return false;
-        }
-    }
+    HttpResponse::read(open).is_ok_and(|response| {
+        response.field("connection") != Some("close") && response.field("x-request-id").is_some()
+    })
 }
 
 /// A backend with one response, a list of so many models.

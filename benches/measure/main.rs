@@ -22,6 +22,7 @@ mod coverage;
 mod detection;
 mod flight;
 mod gateway_process;
+mod generator;
 mod in_process;
 #[path = "../hot_path/installation.rs"]
 mod installation;

@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use tempfile::TempDir;
 
 use super::gateway_process::GatewayProcess;
+use super::generator::{HttpResponse, Latencies};
 
 /// Hits: connections, and requests per second on each.
 const HIT_CONNECTIONS: u64 = 16;
@@ -57,14 +57,12 @@ pub(crate) fn run(arguments: &[String]) {
         let quiet = measure(&gateway, None, &forms, time);
         let elsewhere = measure(&gateway, Some(responder.address), &forms, time);
         let site = measure(&gateway, Some(gateway.address), &forms, time);
-        let p99 =
-            |histogram: &Histogram<u64>| Duration::from_nanos(histogram.value_at_quantile(0.99));
-        let ratio = p99(&site).as_secs_f64() / p99(&elsewhere).as_secs_f64();
+        let [quiet, elsewhere, site] =
+            [quiet, elsewhere, site].map(|latencies| latencies.quantile(0.99));
+        let ratio = site.as_secs_f64() / elsewhere.as_secs_f64();
         println!(
             "{round:>6} {:>14.1?} {:>14.1?} {:>14.1?} {ratio:>8.2}",
-            p99(&quiet),
-            p99(&elsewhere),
-            p99(&site)
+            quiet, elsewhere, site
         );
         ratios.push(ratio);
     }
@@ -90,9 +88,8 @@ fn measure(
     attacked: Option<SocketAddr>,
     forms: &Forms,
     time: Duration,
-) -> Histogram<u64> {
+) -> Latencies {
     let is_over = AtomicBool::new(false);
-    let mut all = Histogram::new(3).unwrap();
     std::thread::scope(|scope| {
         for attacker in 0..ATTACKERS {
             let is_over = &is_over;
@@ -104,12 +101,11 @@ fn measure(
         let callers: Vec<_> = (0..HIT_CONNECTIONS)
             .map(|caller| scope.spawn(move || hits(gateway, caller, time)))
             .collect();
-        for caller in callers {
-            all.add(caller.join().unwrap()).unwrap();
-        }
+        let all = Latencies::sum(callers.into_iter().map(|caller| caller.join().unwrap()));
         is_over.store(true, Ordering::Relaxed);
-    });
-    all
+        assert_eq!(all.failed, 0, "a hit was cut off");
+        all
+    })
 }
 
 /// Random times of arrival: a Poisson process.
@@ -146,7 +142,7 @@ impl Iterator for Arrivals {
 }
 
 /// Sends hits on one connection. A late response delays the next request, and its latency counts from when it was due.
-fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Histogram<u64> {
+fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Latencies {
     let mut stream = TcpStream::connect(gateway.address).unwrap();
     stream.set_nodelay(true).unwrap();
     let request = format!(
@@ -154,18 +150,13 @@ fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Histogram<u64>
         gateway.key
     )
     .into_bytes();
-    let mut taken = Histogram::new(3).unwrap();
     let end = Instant::now() + time;
-    for due in Arrivals::new(HITS_PER_SECOND, caller).take_while(|due| *due < end) {
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        stream.write_all(&request).unwrap();
-        let status = read_response(&mut stream).unwrap();
-        assert_eq!(status, 200);
-        taken
-            .record(u64::try_from(due.elapsed().as_nanos()).unwrap())
-            .unwrap();
-    }
-    taken
+    let times = Arrivals::new(HITS_PER_SECOND, caller).take_while(|due| *due < end);
+    Latencies::at(times, || {
+        stream.write_all(&request)?;
+        assert_eq!(HttpResponse::read(&mut stream)?.status, 200);
+        Ok(())
+    })
 }
 
 /// Sends requests of all kinds to the account pages, each from another network.
@@ -191,31 +182,10 @@ fn attack(
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
         let sent = stream.write_all(&forms.request(attacker + number));
-        let status = sent.ok().and_then(|()| read_response(&mut stream));
-        if let (Some(status), Some(counts)) = (status, counts) {
-            counts[usize::from(status / 100).clamp(2, 5) - 2].fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Reads a response and returns its status; none if the connection ended.
-fn read_response(stream: &mut TcpStream) -> Option<u16> {
-    let mut bytes = Vec::new();
-    let mut chunk = [0; 16 * 1_024];
-    loop {
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: "));
-            let length: usize = length.map_or(0, |length| length.parse().unwrap());
-            if bytes.len() >= end + 4 + length {
-                return head.split(' ').nth(1)?.parse().ok();
-            }
-        }
-        match stream.read(&mut chunk) {
-            Ok(0) | Err(_) => return None,
-            Ok(read) => bytes.extend_from_slice(&chunk[..read]),
+        let response = sent.and_then(|()| HttpResponse::read(&mut stream));
+        if let (Ok(response), Some(counts)) = (response, counts) {
+            let class = usize::from(response.status / 100).clamp(2, 5);
+            counts[class - 2].fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -5,15 +5,14 @@
 //! `cargo bench --bench measure -- tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 use std::collections::VecDeque;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -22,6 +21,7 @@ use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 use super::gateway_process::GatewayProcess;
+use super::generator::{HttpResponse, Latencies, every};
 
 const RSA_KEY: &str = include_str!("rsa_2048.pem");
 /// Open connections, and the time between two hits on each.
@@ -133,29 +133,22 @@ fn signing_time(key: &str) -> Duration {
     start.elapsed() / count
 }
 
-/// What was measured.
+/// Latencies of hits on open connections, and of new connections with a hit each.
 struct Measured {
-    hits: Histogram<u64>,
-    connects: Histogram<u64>,
-    failed: u64,
+    hits: Latencies,
+    connects: Latencies,
 }
 
 fn report(key: &str, attack: &str, measured: &Measured) {
-    let Measured {
-        hits,
-        connects,
-        failed,
-    } = measured;
-    let at = |histogram: &Histogram<u64>, quantile| {
-        Duration::from_nanos(histogram.value_at_quantile(quantile))
-    };
+    let Measured { hits, connects } = measured;
     println!(
-        "{key:>22} {attack:>20} {:>9} {:>9.1?} {:>9.1?} {:>9.1?} {:>11.1?} {failed:>9}",
-        hits.len(),
-        at(hits, 0.5),
-        at(hits, 0.99),
-        at(hits, 1.0),
-        at(connects, 0.99)
+        "{key:>22} {attack:>20} {:>9} {:>9.1?} {:>9.1?} {:>9.1?} {:>11.1?} {:>9}",
+        hits.taken.len(),
+        hits.quantile(0.5),
+        hits.quantile(0.99),
+        hits.quantile(1.0),
+        connects.quantile(0.99),
+        hits.failed + connects.failed
     );
 }
 
@@ -209,27 +202,9 @@ impl Gateway {
             self.process.key
         );
         stream.write_all(head.as_bytes())?;
-        let mut response = Vec::new();
-        let mut chunk = [0; 16 * 1_024];
-        loop {
-            let read = stream.read(&mut chunk)?;
-            if read == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            response.extend_from_slice(chunk.get(..read).unwrap());
-            let text = String::from_utf8_lossy(&response);
-            let Some((head, body)) = text.split_once("\r\n\r\n") else {
-                continue;
-            };
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: "))
-                .unwrap();
-            if body.len() >= length.parse().unwrap() {
-                assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-                return Ok(());
-            }
-        }
+        let response = HttpResponse::read(stream)?;
+        assert_eq!(response.status, 200);
+        Ok(())
     }
 
     /// A connection from a host of the network.
@@ -243,24 +218,7 @@ impl Gateway {
 
     fn measure(&self, attack: Option<Attack>, time: Duration) -> Measured {
         let is_over = AtomicBool::new(false);
-        let failed = AtomicU64::new(0);
         let hello = self.hello();
-        let repeat = |interval: Duration, work: &mut dyn FnMut() -> std::io::Result<()>| {
-            let mut taken = Histogram::new(3).unwrap();
-            let mut due = Instant::now();
-            while !is_over.load(Ordering::Relaxed) {
-                due += interval;
-                std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                // A late response delays the next request, and counts from when that was due.
-                match work() {
-                    Ok(()) => taken
-                        .record(u64::try_from(due.elapsed().as_nanos()).unwrap())
-                        .unwrap(),
-                    Err(_) => drop(failed.fetch_add(1, Ordering::Relaxed)),
-                }
-            }
-            taken
-        };
         std::thread::scope(|scope| {
             let mut open: Vec<_> = (0..CALLERS).map(|_| self.connect().unwrap()).collect();
             for stream in &mut open {
@@ -273,25 +231,21 @@ impl Gateway {
                     scope.spawn(move || self.attack(attack, hello, is_over));
                 }
             }
+            let times = |interval| every(interval).take_while(|_| !is_over.load(Ordering::Relaxed));
             let mut callers = Vec::new();
             for mut stream in open {
-                let repeat = &repeat;
-                callers
-                    .push(scope.spawn(move || repeat(HIT_INTERVAL, &mut || self.hit(&mut stream))));
+                let times = times(HIT_INTERVAL);
+                callers.push(scope.spawn(move || Latencies::at(times, || self.hit(&mut stream))));
             }
+            let times = times(CONNECT_INTERVAL);
             let connects =
-                scope.spawn(|| repeat(CONNECT_INTERVAL, &mut || self.hit(&mut self.connect()?)));
+                scope.spawn(move || Latencies::at(times, || self.hit(&mut self.connect()?)));
             std::thread::sleep(time);
             is_over.store(true, Ordering::Relaxed);
-            let mut hits = Histogram::new(3).unwrap();
-            for caller in callers {
-                hits.add(caller.join().unwrap()).unwrap();
-            }
-            let connects = connects.join().unwrap();
+            let hits = callers.into_iter().map(|caller| caller.join().unwrap());
             Measured {
-                hits,
-                connects,
-                failed: failed.load(Ordering::Relaxed),
+                hits: Latencies::sum(hits),
+                connects: connects.join().unwrap(),
             }
         })
     }
@@ -306,10 +260,11 @@ impl Gateway {
     }
 
     fn attack(&self, attack: Attack, hello: &[u8], is_over: &AtomicBool) {
-        let mut due = Instant::now();
         let mut kept = VecDeque::new();
-        while !is_over.load(Ordering::Relaxed) {
-            due += HELLO_INTERVAL;
+        for due in every(HELLO_INTERVAL) {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             let Ok(mut socket) = self.socket(attack.host) else {
                 continue;

@@ -1,5 +1,5 @@
-//! An application: its terms, changed by operators, and its balances, changed by every request. Lookup by key is in
-//! `key_directory`, leasing in `leases`.
+//! An application: its terms, which operators change, and its balances, which every request changes. Lookup by key is
+//! in `key_directory`, leasing in `leases`.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::accounts::terms::Terms;
 pub struct Account {
     /// Its id.
     pub id: ApplicationId,
-    // Every request reads the terms and they change seldom, so reading takes no lock.
+    // Every request reads the terms, which seldom change, so reading takes no lock.
     terms: ArcSwap<Terms>,
-    // One lock for all balances: a request takes a minute token and a unit of the day in one step, or neither.
+    // All balances have one lock: a request takes a minute token and a unit of the day in one step, or neither.
     state: Mutex<AccountState>,
 }
 
 impl Account {
-    /// An application as stored. Of its use only the units granted for `day` are known.
+    /// Creates an application from the store, which knows only the units granted for `day`.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -78,24 +78,28 @@ impl Account {
         self.terms.load()
     }
 
-    /// Changes the terms. Units leased under other limits can no longer be used. Returns how many there were, or `None` if
-    /// the ledger need not know of the change.
+    /// Changes the terms. Units leased under other limits can no longer be used. Returns their number, or `None` if the
+    /// change does not concern the ledger.
     pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
-        // Changed under the lock of the state. Reports are built under it, so the units and the terms of a report belong
-        // together.
+        // The terms are changed under the lock of the state. Reports are built under it too, so the units and the terms
+        // of a report belong together.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
         // Otherwise the ledger has granted nothing to this process under the old limits.
-        let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
+        let is_leased =
+            day.is_leased() || state.known_minute_lease().is_some() || state.call().is_some();
+        if state.known_minute_lease().is_some() {
+            state.minute_lease().ask_again();
+        }
         (before.limits != terms.limits && is_leased).then(|| {
             state.set_day(day.without_idle());
             day.leased() - state.day().leased()
         })
     }
 
-    /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the day
-    /// has begun meanwhile, the account may have leased units of it already: the totals are those of both.
+    /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the
+    /// day has begun meanwhile, the account may have leased units of it already; the totals include both leases.
     pub(crate) fn lease_ahead(
         &self,
         leased_under: Limits,
@@ -120,10 +124,10 @@ impl Account {
         applied.leased().saturating_sub(current.leased())
     }
 
-    /// Opens the day again with the units granted so far, unless this process has leased or used some.
+    /// Opens the day again with the units granted so far, unless this process has leased or used units.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
-        // Units that were leased or used here are in this balance only.
+        // Only this balance contains the units that were leased or used here.
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
         }
@@ -215,7 +219,8 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days, of those whose balance is known: all in use since the start of the process.
+    /// Status of the windows of several days whose balance is known, which are all windows in use since the start of
+    /// the process.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! The state of an application that requests change: its balances, the ledger call in flight, and what is kept until it is
-//! recorded. Each step on it is pure and does not wait; `account` locks it.
+//! The state of an application that requests change: its balances, the ledger call in flight, and counts that are not
+//! recorded yet. Each step on it is pure and does not wait; `account` locks it.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteShare, NodeTotals, Period, ReturnedUnits, Scope, ShareTokens, WindowUnits,
+    Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -22,7 +22,7 @@ pub(crate) struct AccountState {
     /// Its display name.
     name: Box<str>,
     balance: AccountBalance,
-    /// Boxed: of a million applications hardly any has one.
+    /// Boxed, because hardly any of a million applications has one.
     lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that reserved units of grace.
     pub(crate) is_uncharged: bool,
@@ -53,9 +53,9 @@ pub(crate) enum Charge {
 struct LeaseState {
     /// The ledger call in flight.
     call: Option<LeaseCall>,
-    /// The share of the minute limit, if gateways share it.
-    minute: Option<MinuteShare>,
-    /// When to ask for units that other gateways returned.
+    /// Tokens of the minute limit, if gateways share it.
+    minute: Option<MinuteLease>,
+    /// The time of the next attempt to lease units that other gateways returned.
     returned_units: ReturnedUnits,
     /// Requests since the last recording.
     requests: UnrecordedRequests,
@@ -117,7 +117,7 @@ impl AccountState {
         self.balance
     }
 
-    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
+    /// Decides on a request. Where several gateways share minute limits, it takes a token that this one leased.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -130,8 +130,8 @@ impl AccountState {
         self.decide(limits, gateways, now, conditional, ledger, asks)
     }
 
-    /// The verdict on a request. If it has no unit, and leasing units that other gateways returned might help, `asks`
-    /// decides whether to lease first.
+    /// The verdict on a request. If there is no unit, but other gateways may have returned units, `asks` decides
+    /// whether to lease first.
     fn decide(
         &mut self,
         limits: &Limits,
@@ -145,7 +145,7 @@ impl AccountState {
         let spent = self.spent_window(limits, now);
         let without_units;
         let in_force = if spent.is_some() {
-            // A unit is taken in all windows or in none, so none of the day is left either.
+            // A unit is taken in all windows or in none, so no unit of the day is left either.
             without_units = Limits { day: 0, ..*limits };
             &without_units
         } else {
@@ -155,7 +155,8 @@ impl AccountState {
         let (balance, verdict) = match gateways {
             None => balance.admit(in_force, now, conditional, ledger),
             Some(gateways) => {
-                balance.admit_with_share(self.share(), gateways, in_force, now, conditional, ledger)
+                let lease = self.minute_lease();
+                balance.admit_leased(lease, gateways, in_force, now, conditional, ledger)
             }
         };
         self.balance = balance;
@@ -180,7 +181,7 @@ impl AccountState {
         }
     }
 
-    /// The window without a unit that resets last, if any. A unit that is leased is left in all windows.
+    /// The exhausted window that resets last, if any. Leased units count as available in all windows.
     fn spent_window(&self, limits: &Limits, now: Now) -> Option<LimitRule> {
         if limits.calendar.is_empty() {
             return None;
@@ -192,7 +193,7 @@ impl AccountState {
             .map(|status| status.rule)
     }
 
-    /// Status of the windows in force, of those whose balance is known.
+    /// Status of the current windows whose balance is known.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         let windows = self.windows();
         windows.map_or_else(Vec::new, |windows| {
@@ -246,7 +247,7 @@ impl AccountState {
     ) -> Charge {
         // A charge never waits. All decisions of the ledger are left to `admit`.
         let ledger = LeaseAvailability::Reachable;
-        // The request waits if an attempt is due, and the attempt counts when it is made.
+        // The request waits if an attempt is due. The attempt is recorded when it is made.
         let asks = |units: &mut ReturnedUnits, now| units.is_due(now);
         let verdict = self.decide(limits, gateways, now, is_unchanged, ledger, asks);
         let (day, runs_low) = match AdmissionStep::of(verdict, ledger, is_unreachable) {
@@ -279,9 +280,9 @@ impl AccountState {
         self.balance.day
     }
 
-    /// Its day, which is a new one if `today` has begun: with the units that were leased ahead. The totals of a node are for
-    /// a day as a whole, so these units must not be counted apart from it. Those leased under other limits cannot be used;
-    /// the next report returns them.
+    /// The balance of its day. If `today` has begun, this is a new balance with the units that were leased ahead. The
+    /// totals of a node are for a whole day, so these units must not be counted separately. Units leased under other
+    /// limits cannot be used; the next report returns them.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
@@ -340,7 +341,7 @@ impl AccountState {
         self.balance.day = self.balance.day.reserve(day, total);
     }
 
-    /// Nothing is reserved any more.
+    /// No unit is reserved any more.
     pub(crate) fn drop_reserve(&mut self) {
         self.balance.day = self.balance.day.without_reserve();
     }
@@ -348,8 +349,8 @@ impl AccountState {
     /// Returns the minute token of a request that cost nothing.
     pub(crate) fn give_back_token(&mut self) {
         self.balance = self.balance.give_back_token();
-        if let Some(share) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
-            share.gave_back();
+        if let Some(minute) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
+            minute.gave_back();
         }
     }
 
@@ -360,7 +361,7 @@ impl AccountState {
         taken.is_some()
     }
 
-    /// Counts a request. Returns whether it is the first one since the last recording.
+    /// Counts a request. Returns whether it is the first request since the last recording.
     pub(crate) fn count_request(&mut self, request: CountedRequest) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
         let is_first = requests.is_empty();
@@ -368,7 +369,7 @@ impl AccountState {
         is_first
     }
 
-    /// Records where a request came from.
+    /// Records the origin of a request.
     pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
         self.lease
             .get_or_insert_default()
@@ -391,7 +392,7 @@ impl AccountState {
         !std::mem::replace(&mut self.is_listed, true)
     }
 
-    /// Whether it remains listed: if it was used today or yesterday.
+    /// Whether it remains listed, because it was used today or yesterday.
     pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
             lease.ahead.take_if(|ahead| ahead.day.day() < today);
@@ -406,16 +407,17 @@ impl AccountState {
     }
 
     fn runs_low(&self, limits: &Limits, now: Mono) -> bool {
-        let tokens = self.balance.share_tokens();
-        let share_runs_low = |share: &MinuteShare| share.runs_low(tokens, limits, now);
-        self.day().runs_low(limits.day) || self.known_share().is_some_and(share_runs_low)
+        self.day().runs_low(limits.day)
+            || self
+                .known_minute_lease()
+                .is_some_and(|lease| lease.runs_low(now))
     }
 
     /// Status of one rule.
     pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         match rule.row().period {
-            Period::Minute => match self.known_share() {
-                Some(share) => self.balance.shared_minute_status(share, limits, now),
+            Period::Minute => match self.known_minute_lease() {
+                Some(lease) => self.balance.leased_minute_status(lease, limits, now),
                 None => self.balance.minute_status(limits, now),
             },
             Period::Guard => self.balance.guard_status(limits, now),
@@ -423,7 +425,7 @@ impl AccountState {
             Period::Calendar(_) => {
                 let windows = self.window_statuses(limits, now);
                 let found = windows.into_iter().find(|status| status.rule == rule);
-                // A rule that refuses is known.
+                // A rule that refuses has a known status.
                 found.unwrap_or_else(|| self.balance.day_status(limits, now))
             }
         }
@@ -462,39 +464,22 @@ impl AccountState {
         self.lease.take_if(is_unused);
     }
 
-    /// Changes the share of the minute and its tokens.
-    pub(crate) fn change_share<T>(
-        &mut self,
-        change: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, T),
-    ) -> T {
-        let tokens = self.balance.share_tokens();
-        let (tokens, result) = change(self.share(), tokens);
-        self.balance = self.balance.with_share_tokens(tokens);
-        result
-    }
-
-    pub(crate) fn has_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_held(now))
-    }
-
-    /// Whether its share was used within the last second.
-    pub(crate) fn uses_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_in_use(now))
-    }
-
-    pub(crate) fn has_idle_share(&self, now: Mono) -> bool {
-        self.known_share().is_some_and(|share| share.is_idle(now))
-    }
-
-    /// Its share of the minute, if it has one.
-    pub(crate) fn known_share(&self) -> Option<&MinuteShare> {
+    /// The tokens of the minute that this gateway leased, if any.
+    pub(crate) fn known_minute_lease(&self) -> Option<&MinuteLease> {
         self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 
-    fn share(&mut self) -> &mut MinuteShare {
+    /// The tokens of the minute that this gateway leased.
+    pub(crate) fn minute_lease(&mut self) -> &mut MinuteLease {
         self.lease
             .get_or_insert_default()
             .minute
             .get_or_insert_default()
+    }
+
+    /// The report that returns the tokens of the minute. `None` if there are none.
+    pub(crate) fn release_minute(&mut self, limit: u32, now: Mono) -> Option<MinuteReport> {
+        let lease = self.lease.as_mut()?;
+        lease.minute.as_mut()?.release(limit, now)
     }
 }

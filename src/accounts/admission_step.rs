@@ -14,7 +14,7 @@ pub(crate) enum AdmissionStep {
     Lease,
     /// Units of grace are reserved, and the request decided again.
     Reserve,
-    /// The request is decided again with what may be used without the ledger.
+    /// The request is decided again with the units that may be used without the ledger.
     WithoutLedger,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum AdmissionEnd {
         /// The supply after it.
         supply: UnitSupply,
     },
-    /// A token is taken, and no unit can be had.
+    /// A token is taken, and no unit is available.
     Revalidate(Shortage),
     /// Nothing is taken.
     Refuse(Shortage),
@@ -41,7 +41,7 @@ pub(crate) enum UnitSupply {
     Sufficient,
     /// More units should be leased now.
     Low,
-    /// The ledger is unreachable: the unit is one of grace.
+    /// The ledger is unreachable, and the unit is a unit of grace.
     Grace,
 }
 
@@ -50,11 +50,11 @@ pub(crate) enum UnitSupply {
 pub(crate) enum Shortage {
     /// This limit is exhausted.
     Limit(LimitRule),
-    /// The ledger is unreachable, and no unit can be had.
+    /// The ledger is unreachable, and no unit is available.
     Units,
-    /// The ledger is unreachable, and this gateway's share of the minute is used up.
+    /// The ledger is unreachable, and this gateway has no token of the minute.
     Token {
-        /// Time until the next token of the share.
+        /// Time until its next token.
         wait: Duration,
     },
 }
@@ -82,7 +82,7 @@ impl AdmissionStep {
                 AdmissionEnd::Revalidate(Shortage::Limit(rule))
             }
             AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(Shortage::Units),
-            // The share of the minute may be used up and not the limit.
+            // The tokens of this gateway may be used up although the limit is not.
             AdmissionVerdict::Refused(LimitRule::Minute)
                 if ledger == LeaseAvailability::Reachable && is_unreachable =>
             {

@@ -1,7 +1,5 @@
-//! The directory of known keys: key digest to application, terms and balances.
-//!
-//! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
-//! job of `store`, changes that of `accounts::changes`.
+//! The directory of known keys: key digest to application, terms and balances. A key is found by one lookup of its
+//! digest, at the same cost for ten keys or a million. Unknown keys are never added. `store` makes changes durable.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,7 +22,7 @@ use crate::accounts::key_freshness::KeyFreshness;
 use crate::accounts::terms::TermsByTier;
 
 words! {
-    /// Why a key is refused. Only operators learn it.
+    /// The reason why a key is refused. Responses do not contain it.
     pub enum KeyFault: word {
         /// Not one key of the right form.
         Malformed = "malformed",
@@ -63,11 +61,11 @@ const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
 /// The expiry of a revoked key: it stays revoked, regardless of the wall clock.
 const REVOKED: Wall = Wall::from_seconds(0);
 
-/// Hours since 1970, 0 for never: fine enough to find unused keys, coarse enough to be cheap.
+/// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UseHour(u32);
 
-/// All known keys, by digest. Its lists are consistent after every step, so a panic cannot leave one half changed.
+/// All known keys, by digest. Its lists are consistent after every step, so a panic cannot leave a list half changed.
 #[derive(Debug, Default)]
 pub struct KeyDirectory {
     /// Whether it has the changes that other gateways made.
@@ -75,9 +73,9 @@ pub struct KeyDirectory {
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
     /// Expiry of the keys that a sweep removed, so that operators can see why they are refused.
     ended: DashMap<Digest, Wall, BuildHasherDefault<DigestHasher>>,
-    /// Keys whose hour of last use changed: at most one entry per key and hour.
+    /// Keys whose hour of last use changed, with at most one entry per key and hour.
     used: Mutex<BTreeSet<KeyUse>>,
-    /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
+    /// Keys that expire, by expiry, so that a sweep visits only these. A key whose expiry changed is listed twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
     /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
     /// to a new account.
@@ -86,7 +84,7 @@ pub struct KeyDirectory {
     with_changed_terms: Mutex<Vec<(Arc<Account>, u32)>>,
 }
 
-/// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
+/// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so clients cannot choose
 /// their slots.
 #[derive(Default)]
 pub(crate) struct DigestHasher(u64);
@@ -114,7 +112,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Forgets all keys. Only before requests are served.
+    /// Removes all keys. May be called only before requests are served.
     pub(crate) fn clear(&self) {
         self.entries.clear();
         self.ended.clear();
@@ -126,7 +124,7 @@ impl KeyDirectory {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
             expires_at: entry.expires_at.instant(),
-            // An older hour only leads to `mark_used`, which compares again.
+            // If this hour is outdated, `mark_used` compares again.
             used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }
@@ -147,7 +145,7 @@ impl KeyDirectory {
         })
     }
 
-    /// Records the use of a key. Does work once per key and hour only.
+    /// Records the use of a key. It does work only once per key and hour.
     pub(crate) fn mark_used(&self, digest: &Digest, found: &KeyLookup, now: Wall) {
         let hour = UseHour::of(now);
         if hour <= found.used {
@@ -156,7 +154,7 @@ impl KeyDirectory {
         let before = self
             .entries
             .get(digest)
-            // Of the concurrent first requests of an hour exactly one sees the older value, and lists the use.
+            // Of concurrent first requests of an hour, exactly one sees the older value and lists the use.
             .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let application = found.account.id;
@@ -169,7 +167,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Takes the first recorded uses after one, in order.
+    /// Takes the first recorded uses after a given use, in order.
     pub(crate) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
         let mut used = self.used.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -184,7 +182,7 @@ impl KeyDirectory {
         taken
     }
 
-    /// Puts back uses that could not be stored, to be tried again.
+    /// Returns uses that could not be stored, for another attempt.
     pub(crate) fn put_used_back(&self, uses: Vec<KeyUse>) {
         self.used.lock().extend(uses);
     }
@@ -199,8 +197,8 @@ impl KeyDirectory {
         self.entries.is_empty()
     }
 
-    /// Applies an application as stored: adds and removes its keys, changes its terms, keeps its balances. Returns
-    /// `false` if its tier is not configured; then its keys are unknown.
+    /// Applies an application from the store: adds and removes its keys, changes its terms, keeps its balances. Returns
+    /// `false` if its tier is not configured; its keys are then unknown.
     pub fn apply(&self, stored: &StoredApplication, terms: &TermsByTier, day: Day) -> bool {
         let Some(terms) = terms.of(&stored.tier, stored.own) else {
             for key in &stored.keys {
@@ -250,7 +248,7 @@ impl KeyDirectory {
         std::mem::take(&mut *self.with_changed_terms.lock())
     }
 
-    /// Revokes all keys that are not among these: they are no longer stored.
+    /// Revokes all other keys, because they are no longer stored.
     pub fn revoke_all_except(&self, stored: &HashSet<Digest>) {
         for mut entry in self
             .entries
@@ -285,8 +283,8 @@ impl KeyDirectory {
         }
     }
 
-    /// Removes expired keys once that loses nothing: a key stays until the balance of its application equals that of
-    /// a new one.
+    /// Removes expired keys if no state is lost. A key stays until the balance of its application equals the balance of
+    /// a new application.
     pub fn sweep(&self, now: Now) {
         let is_expired = |entry: &DirectoryEntry| {
             entry
@@ -301,7 +299,8 @@ impl KeyDirectory {
             now.wall.plus(Duration::from_nanos(1)),
             Digest::from_bytes([0; 32]),
         );
-        // Unlocked before keys are visited: `revoke_all_except` locks this list while it holds a part of the map.
+        // The list is unlocked before keys are visited, because `revoke_all_except` locks it while it holds a part of
+        // the map.
         let due = {
             let mut by_expiry = self.by_expiry.lock();
             let later = by_expiry.split_off(&first_unexpired);
@@ -343,7 +342,8 @@ impl KeyDirectory {
         used
     }
 
-    /// Takes all leased and unspent units out of the accounts: reports that return them to the ledger, and their number.
+    /// Takes all leased and unspent units out of the accounts. Returns the reports that return them to the ledger, and
+    /// their number.
     pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
         // Their units can no longer be used, and the ledger may not know it yet.
         let changed = self.take_changed();
@@ -362,8 +362,8 @@ impl KeyDirectory {
     }
 }
 
-/// Takes the leased and unspent units out of an account. Returns the number of units of today. `is_changed` says that the
-/// ledger may not know today's totals.
+/// Takes the leased and unspent units out of an account. Returns the number of units of today. `is_changed` states that
+/// the ledger may not know today's totals.
 fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
     let mut state = account.state();
     if let Some(ahead) = state.take_ahead()

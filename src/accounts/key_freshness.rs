@@ -8,10 +8,12 @@ use tokio::sync::{Notify, watch};
 
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
-/// The change feed is read every second: an older reading means that the process was paused or the store is unreachable.
+/// The change feed is read every second. An older reading means that the process was paused or the store is
+/// unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
-/// How long a request waits for the next reading, and how long a reading may take until it counts as failed. With the
-/// interval of readings less than [`MAX_READING_AGE`]: no request waits for a store that became unreachable.
+/// Maximum wait of a request for the next reading, and maximum duration of a reading until it counts as failed.
+/// Together with the interval of readings it is less than [`MAX_READING_AGE`], so no request waits for a store that
+/// became unreachable.
 pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Changes of keys may be missing for longer than allowed.
@@ -19,7 +21,7 @@ pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 #[error("changes of keys were last read too long ago")]
 pub struct KeysOutdated;
 
-/// When the change feed of a shared store was last read. By default no store is shared, and nothing is missing.
+/// The time of the last reading of a shared store's change feed. By default no store is shared, and nothing is missing.
 #[derive(Debug, Default)]
 pub struct KeyFreshness {
     is_shared: bool,
@@ -41,12 +43,12 @@ pub struct KeyFreshness {
 struct FeedAttempt {
     began: Option<Now>,
     is_failed: bool,
-    /// Changes may have been made after it: its result is outdated.
+    /// Changes may have been made after the attempt, so its result is outdated.
     is_outdated: bool,
 }
 
 impl KeyFreshness {
-    /// For a shared store; requests are refused if the last reading is older than `max_age`.
+    /// Creates the state for a shared store. Requests are refused if the last reading is older than `max_age`.
     pub fn shared(max_age: Option<Duration>) -> Self {
         Self {
             is_shared: true,
@@ -55,15 +57,15 @@ impl KeyFreshness {
         }
     }
 
-    /// Waits until the directory has all changes made before `now`, unless it certainly has those of a few seconds
-    /// earlier, or the store is unreachable.
+    /// Waits until the directory has all changes made before `now`, unless it certainly has the changes up to a few
+    /// seconds earlier, or the store is unreachable.
     pub(crate) async fn ensure(&self, clock: &Clock, now: Now) -> Result<(), KeysOutdated> {
         if self.is_current(now) {
             return Ok(());
         }
         let mut attempts = self.attempt.subscribe();
         let newest = *attempts.borrow();
-        // After a failed attempt the store is unreachable, and a wait would bring nothing.
+        // After a failed attempt the store is unreachable, and a wait would not help.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
@@ -92,7 +94,7 @@ impl KeyFreshness {
     pub(crate) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
-        // Stored last: a thread that sees the flag also sees the times of the copy.
+        // The flag is stored last: a thread that sees it also sees the times of the copy.
         self.is_copied.store(true, Ordering::Release);
         self.attempt.send_replace(FeedAttempt {
             began: Some(now),
@@ -101,7 +103,7 @@ impl KeyFreshness {
         });
     }
 
-    /// Whether the directory is that of the local copy.
+    /// Whether the directory was loaded from the local copy.
     pub fn is_copied(&self) -> bool {
         // Pairs with the stores in `loaded_from_copy` and `attempted`.
         self.is_copied.load(Ordering::Acquire)
@@ -131,8 +133,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
-            // The times come before the flag of the copy, which is read first. A demand for a reading that arrived after this
-            // reading began is cleared too; the next report of outdated terms repeats it.
+            // The times are stored before the flag of the copy, which is read first. A demand for a reading that
+            // arrived after this reading began is cleared too; the next report of outdated terms repeats it.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);
@@ -259,7 +261,7 @@ mod tests {
         freshness.attempted(clock.now(), false);
         freshness.require_reading();
         let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
-        // The failed attempt does not count, although it began at the same instant.
+        // The failed attempt does not count, although it began at the same time.
         assert_eq!(futures_util::poll!(&mut request), Poll::Pending);
         freshness.attempted(clock.now(), true);
         assert_eq!(request.await, Ok(()));

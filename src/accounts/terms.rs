@@ -10,7 +10,7 @@ use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, OwnL
 use scoregate_base::plans::{Rights, Tier, TierIndex};
 use scoregate_store::{AssumedTerms, NoticeTier, notice_kinds};
 
-/// The terms of an application, shared by all applications of a tier without limits of their own.
+/// The terms of an application, shared by all applications of a tier without individual limits.
 #[derive(Debug)]
 pub struct Terms {
     /// Index of its tier.
@@ -21,7 +21,7 @@ pub struct Terms {
     pub own: OwnLimits,
     /// Its entitlements.
     pub rights: Rights,
-    /// How many requests it may make.
+    /// Its limits of requests.
     pub limits: Limits,
     /// The `RateLimit-Policy` header of minute and day.
     pub policy: HeaderValue,
@@ -61,7 +61,8 @@ impl TermsByTier {
         }
     }
 
-    /// The terms of an application: those of its tier, unless it has its own limits. `None` if the tier is unknown.
+    /// The terms of an application: the terms of its tier, unless it has individual limits. `None` if the tier is
+    /// unknown.
     pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
         let common = self.each.iter().find(|terms| *terms.tier_name == *tier)?;
         if own.is_empty() {
@@ -78,7 +79,7 @@ impl TermsByTier {
         )))
     }
 
-    /// The tiers, as notices to owners depend on them: by default those of paid tiers have some.
+    /// The tiers and whether they are paid, which decides about the default notices to owners.
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         let tier = |terms: &Arc<Terms>| NoticeTier {
             name: Arc::clone(&terms.tier_name),

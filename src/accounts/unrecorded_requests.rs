@@ -1,4 +1,4 @@
-//! Requests of one account that were counted and not yet taken by `request_counter`, and what they show about its use.
+//! Requests of one account that were counted but not yet taken by `request_counter`, and their evidence of its use.
 //!
 //! A list instead of an array of all endpoints and outcomes: most applications use a few, and a million of them must fit into
 //! memory. Days are entries too, so a request that was in flight at midnight counts on the day on which it began.
@@ -10,7 +10,7 @@ use scoregate_store::RequestOutcome;
 
 use crate::accounts::usage_counts::{RequestCounts, minute_of};
 
-/// A kind of request. Each is counted by itself.
+/// A kind of request. Each kind is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestKind {
     /// The day on which the request began.
@@ -56,7 +56,7 @@ pub(crate) struct KindCount {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnrecordedRequests {
     counts: Vec<KindCount>,
-    /// By hour. Nearly always one: it has no room for more.
+    /// Evidence by hour. Nearly always there is one hour, so the list reserves no space for more.
     evidence: Vec<HourEvidence>,
 }
 
@@ -101,7 +101,7 @@ impl UnrecordedRequests {
         }
         let minute = minute_of(at.mono);
         let waited = u32::from(waited);
-        // A search through the list: an application has few kinds of requests in a minute.
+        // The list is searched, because an application has few kinds of requests in a minute.
         match self
             .counts
             .iter_mut()
@@ -120,7 +120,7 @@ impl UnrecordedRequests {
         }
     }
 
-    /// Records where a request came from.
+    /// Records the origin of a request.
     pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
         self.evidence(at).came_from(origin, at);
     }
@@ -169,7 +169,7 @@ impl KindCount {
         u64::from(self.requests)
     }
 
-    /// The requests as an operator sees them, and their minute.
+    /// The counts for operators, and their minute.
     pub(crate) fn requests_of_minute(&self) -> (RequestCounts, u64) {
         let mut counts = RequestCounts::with_outcome(self.kind.outcome, self.requests());
         if self.kind.endpoint == Some(Route::Me) {

@@ -7,7 +7,7 @@ use scoregate_store::RequestOutcome;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
-/// Requests, by how they ended.
+/// Requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
     /// All requests.
@@ -20,7 +20,7 @@ pub struct RequestCounts {
     pub unchanged: u64,
     /// Refused by a limit.
     pub limited: u64,
-    /// Refused by another fault of the caller.
+    /// Refused for another error of the caller.
     pub client_errors: u64,
     /// The gateway or the backend failed.
     pub failed: u64,
@@ -90,7 +90,7 @@ impl UsageCounts {
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
         self.today.add(more);
-        // Counts do not come in the order of their minutes, so the minute before may still grow.
+        // Counts do not arrive in the order of their minutes, so the previous minute may still grow.
         if minute == self.minute {
             self.this_minute.add(more);
         } else if minute + 1 == self.minute {

@@ -1,5 +1,5 @@
-//! Calendar windows of an account besides its day: their balances, and the units of yesterday that are returned to them. Each
-//! step takes the balance of the account's day.
+//! Calendar windows of an account other than its day: their balances, and the units of yesterday that are returned to
+//! them. Each step takes the balance of the account's day.
 
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{
@@ -10,13 +10,13 @@ use scoregate_store::LedgerReport;
 /// The windows of an account in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowState {
-    /// The balances of the windows in force, once the ledger has stated them.
+    /// The balances of the current windows, once the ledger has stated them.
     known: Option<Vec<WindowBalance>>,
     /// Yesterday.
     ended: Option<EndedDay>,
 }
 
-/// A day that has ended, without the units that were not spent.
+/// The balance of a day that has ended, without its unspent units.
 #[derive(Clone, Copy, Debug)]
 struct EndedDay {
     day: DayBalance,
@@ -25,7 +25,7 @@ struct EndedDay {
 }
 
 impl WindowState {
-    /// Whether dropping it loses nothing.
+    /// Whether it can be dropped without loss.
     pub(super) const fn is_unused(&self) -> bool {
         self.known.is_none() && self.ended.is_none()
     }
@@ -35,7 +35,7 @@ impl WindowState {
         self.known.is_some()
     }
 
-    /// Status of the windows in force, of those whose balance is known.
+    /// Status of the current windows whose balance is known.
     pub(super) fn statuses(&self, day: DayBalance, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         let today = day.on(now.wall.day());
         let status = |limit: CalendarQuota| {
@@ -65,7 +65,7 @@ impl WindowState {
             if before == window {
                 return Some(if is_later { known.after(day) } else { *known });
             }
-            // The one before it is known, so this one has begun since.
+            // The previous window is known, so this window has begun since.
             let follows = before.rule == window.rule && before.end == window.start;
             (follows && is_later).then(|| WindowBalance::begun(window))
         })
@@ -103,7 +103,7 @@ impl WindowState {
         self.known = Some(known.collect());
     }
 
-    /// Another day begins. Units of `ended` that were not spent are returned, so that they are left in longer windows.
+    /// Begins another day. Unspent units of `ended` are returned, so that longer windows keep them.
     pub(super) fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
         if self.is_known() {
             let windows = limits.calendar.around(today);
@@ -124,7 +124,8 @@ impl WindowState {
         Some(ended.day)
     }
 
-    /// The ledger applied a report about a day that has ended. Units that it granted then are to be returned too.
+    /// Records that the ledger applied a report about a day that has ended. Units that it granted then must also be
+    /// returned.
     pub(super) fn apply_ended(&mut self, report: &LedgerReport, node: NodeTotals, granted: u64) {
         let of_report = |ended: &&mut EndedDay| ended.day.day() == report.day;
         if let Some(ended) = self.ended.as_mut().filter(of_report) {

@@ -1,5 +1,6 @@
-//! Access to the side port. Over TCP every request must name one of our hosts, and all but metrics and health requires
-//! the token and no `Origin` header, which only browsers send. Access to the Unix socket is controlled by its file mode.
+//! Access to the side port. Over TCP every request must name an accepted host. All requests except metrics and health
+//! require the token and must have no `Origin` header, which only browsers send. Access to the Unix socket is
+//! controlled by its file mode.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::{StatusCode, Uri};
@@ -23,7 +24,7 @@ pub enum AdminAccess {
     Tcp {
         /// The token. Without one only metrics and health are served.
         token: Option<SecretSetting>,
-        /// Accepted host names besides IP addresses and `localhost`.
+        /// Accepted host names in addition to IP addresses and `localhost`.
         hosts: Vec<String>,
     },
 }
@@ -50,8 +51,8 @@ impl AdminAccess {
         }
     }
 
-    /// Refuses a request for any path if the host is not ours: DNS rebinding leads browsers here under a foreign name.
-    /// A request without a host is not from a browser.
+    /// Refuses a request for any path if the host is not accepted: DNS rebinding leads browsers here under a foreign
+    /// name. A request without a host is not from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { hosts, .. } = self else {
             return Ok(());
@@ -139,7 +140,17 @@ mod tests {
     fn the_token_is_required_and_browsers_are_refused() {
         let access = AdminAccess::over_tcp(Some(token("0123456789abcdef")), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
-        assert!(access.check(&headers(&[good])).is_ok());
+        for (scheme, is_accepted) in [
+            ("Bearer 0123456789abcdef", true),
+            ("bearer 0123456789abcdef", true),
+            ("BEARER   0123456789abcdef", true),
+            ("Bearer0123456789abcdef", false),
+            ("Basic 0123456789abcdef", false),
+            ("Bearer 0123456789abcdef 0123456789abcdef", false),
+        ] {
+            let checked = access.check(&headers(&[("authorization", scheme)]));
+            assert_eq!(checked.is_ok(), is_accepted, "{scheme}");
+        }
         for refused in [
             &[("host", "localhost")][..],
             &[

@@ -58,8 +58,12 @@ impl CommandProblem {
     pub(in crate::admin) fn not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
-            format!("not found; the paths are {}", paths::list()),
+            format!("not found; the paths are {}", paths::PATHS),
         )
+    }
+
+    pub(in crate::admin) const fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND.as_u16()
     }
 
     /// Returns whether the operator can correct the error.

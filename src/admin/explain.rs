@@ -1,4 +1,4 @@
-//! `POST /v1/explain`: how this gateway would answer a request now. Takes, fetches and records nothing.
+//! `POST /v1/requests/explain`: how this gateway would answer a request now. Takes, fetches and records nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::gateway::{ExplainedKey, Gateway, Peer};
 use crate::registry::Registrar;
 use scoregate_base::clock::Wall;
-use scoregate_base::json;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{StoredApplication, StoredKey};
 
@@ -53,9 +52,8 @@ pub struct ExplainBody {
 pub(super) async fn explain(
     gateway: &Gateway,
     registrar: &Registrar,
-    body: &[u8],
+    body: ExplainBody,
 ) -> CommandResult {
-    let body: ExplainBody = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
     let head = body.head()?;
     let StoredKey { digest, shown, .. } =
         body.stored_key(registrar, gateway.clock.now().wall).await?;
@@ -98,7 +96,7 @@ impl ExplainBody {
                 field.ok_or_else(|| CommandProblem::bad("header: write each as `Name: value`"))?;
             if name == AUTHORIZATION || name == "x-api-key" {
                 return Err(CommandProblem::bad(
-                    "header: leave out the key; `key` or `app` names it",
+                    "header: omit the key; `key` or `app` names it",
                 ));
             }
             head.headers.append(name, value);
@@ -150,18 +148,17 @@ impl ExplainBody {
 
     /// Whether a key is meant. An imported key may be known by fewer characters than the operator has.
     fn fits(&self, key: &StoredKey) -> bool {
-        let is_meant = |prefix: &String| {
+        self.key.as_ref().is_none_or(|prefix: &String| {
             key.shown.starts_with(prefix)
                 || (!key.shown.is_empty() && prefix.starts_with(&key.shown))
-        };
-        self.key.as_ref().is_none_or(is_meant)
+        })
     }
 }
 
-/// Why a text names no key: it fits none or several.
+/// The reason why a text names no key: it fits none or several.
 fn ambiguous(found: &[ApplicationKey]) -> String {
     if found.is_empty() {
-        return "no stored key begins with that".into();
+        return "no stored key begins with this text".into();
     }
     let listed: Vec<String> = found
         .iter()
@@ -169,7 +166,7 @@ fn ambiguous(found: &[ApplicationKey]) -> String {
         .map(|(id, key)| format!("{} of {id}", key.shown))
         .collect();
     format!(
-        "{} keys begin with that; write more of it, or the application too: {}",
+        "{} keys begin with this text; write more characters, or add the application: {}",
         found.len(),
         listed.join(", ")
     )

@@ -7,12 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use metrics::Gauge;
-use tokio_util::sync::CancellationToken;
-
 use scoregate_base::clock::{Clock, Mono};
 
-/// Time between beats.
-const INTERVAL: Duration = Duration::from_millis(500);
 /// Age of the last beat at which `/readyz` fails.
 const READY_LIMIT: Duration = Duration::from_secs(5);
 /// Age of the last beat at which `/healthz` fails, and a supervisor should restart the process.
@@ -33,19 +29,8 @@ impl Heartbeat {
         Self { clock, last, age }
     }
 
-    /// Beats until `stop`. Must run as a task of the monitored runtime.
-    pub async fn run(&self, stop: CancellationToken) {
-        loop {
-            self.beat();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.clock.sleep(INTERVAL) => {}
-            }
-        }
-    }
-
     /// Beats once. Called by a task of the monitored runtime.
-    pub(super) fn beat(&self) {
+    pub fn beat(&self) {
         self.last
             .store(self.clock.mono().nanos(), Ordering::Relaxed);
     }

@@ -58,18 +58,20 @@ fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
 
 /// The name of a field; an error lists all fields.
 pub fn known_field(name: &str) -> Result<&'static str, BadField> {
-    let unknown = || {
+    let known = FIELDS.into_iter().find(|known| *known == name);
+    known.ok_or_else(|| {
         let reason = format!("unknown field; the fields are {}", FIELDS.join(", "));
         BadField::new(repeated(name), reason)
-    };
-    let known = FIELDS.into_iter().find(|known| *known == name);
-    known.ok_or_else(unknown)
+    })
 }
 
 /// A name as an error repeats it.
 fn repeated(name: &str) -> &str {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
-    if name.len() <= MAX_REPEATED_NAME && name.chars().all(is_plain) {
+    if name.len() <= MAX_REPEATED_NAME
+        && name
+            .chars()
+            .all(|c: char| c.is_ascii_alphanumeric() || " _-".contains(c))
+    {
         name
     } else {
         "a field"

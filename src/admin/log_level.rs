@@ -1,31 +1,22 @@
-//! The log level over the side port: `GET /v1/log`, and `POST /v1/log` to change it until the next reload or start.
-//!
-//! The setting `log.level` stays unchanged.
+//! The log level, which can be changed until the next reload or start. The setting `log.level` stays unchanged.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use scoregate_base::json;
 use scoregate_observe::telemetry::log;
 
+use super::command::LogCommand;
 use super::command_problem::{CommandProblem, CommandResult};
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LevelBody {
-    level: String,
+/// Shows or changes the level.
+pub(super) fn perform(command: LogCommand, actor: &str) -> CommandResult {
+    match command {
+        LogCommand::Show {} => Ok(json!({ "level": log::level() })),
+        LogCommand::Set { level } => set(&level, actor),
+    }
 }
 
-/// The current level.
-pub(super) fn read() -> Value {
-    json!({ "level": log::level() })
-}
-
-/// Changes the level.
-pub(super) fn change(body: &[u8], actor: &str) -> CommandResult {
-    let LevelBody { level } =
-        json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
-    if !log::is_level(&level) {
+fn set(level: &str, actor: &str) -> CommandResult {
+    if !log::is_level(level) {
         return Err(CommandProblem::bad(format!("level: {}", log::LEVELS)));
     }
     let Some(before) = log::level() else {
@@ -37,7 +28,7 @@ pub(super) fn change(body: &[u8], actor: &str) -> CommandResult {
     if was_enabled {
         log_change();
     }
-    log::set_level(&level);
+    log::set_level(level);
     if !was_enabled {
         log_change();
     }

@@ -17,7 +17,6 @@ mod key_lines;
 mod log_level;
 mod operator;
 mod paths;
-mod query;
 mod readiness;
 mod reload;
 mod scoring;
@@ -32,21 +31,18 @@ mod view;
 
 pub use access::{AdminAccess, BadToken};
 pub use administration::Administration;
-pub use cache::PurgeBody;
 pub use command::{
-    AccountsCommand, AdminCommand, ApplicationUpdate, KeyRotation, KeysCommand, LimitChange,
-    MAX_BATCH, NewKey, NodesCommand, OwnerLetter, StatusCommand, SuspectsCommand, to_request,
+    AccountsCommand, AdminCommand, ApplicationUpdate, CacheCommand, KeyRotation, KeysCommand,
+    LimitChange, LiveCommand, LogCommand, MAX_BATCH, NewKey, NodesCommand, OwnerLetter, PurgeBody,
+    RequestsCommand, SettingsCommand, SnapshotCommand, StatusCommand, SuspectsCommand,
+    UpstreamCommand, UsageCommand, to_request,
 };
 pub use command_problem::CommandProblem;
 pub use explain::ExplainBody;
-pub use fleet::{
-    ApplicationRequestsView, DayRequestsView, EndpointRequestsView, FleetReports, NodeView,
-    NodesView,
-};
+pub use fleet::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView, FleetReports};
 pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, REQUIRED, known_field, read_json};
 pub use operator::operator;
-pub use paths::{CACHE, EXPLAIN, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};

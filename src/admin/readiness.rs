@@ -18,7 +18,7 @@ pub struct Readiness {
     heartbeat: Arc<Heartbeat>,
 }
 
-/// Why a gateway is not ready.
+/// The reason why a gateway is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadiness {
     /// Not everything is loaded, or a shutdown has begun.

@@ -1,4 +1,4 @@
-//! Reload of the settings over the side port: `POST /v1/reload`. `cli::serve` and `app` perform it.
+//! Reload of the settings over the side port: `POST /v1/settings/reload`. `cli::serve` and `app` perform it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

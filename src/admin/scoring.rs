@@ -1,4 +1,4 @@
-//! Refresh of the built-in backend over the side port, after an import of runs: `POST /v1/scoring/refresh`.
+//! Refresh of the built-in backend over the side port, after an import of runs.
 //!
 //! The response is sent once the served documents contain the new runs.
 

@@ -28,13 +28,13 @@ use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
 use super::administration::Administration;
-use super::command::{self, AdminCommand};
+use super::command::{
+    self, AdminCommand, LiveCommand, RequestsCommand, SettingsCommand, SnapshotCommand,
+    UpstreamCommand,
+};
 use super::command_problem::{CommandProblem, CommandResult};
 use super::operator::operator;
-use super::paths::{
-    ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM,
-    is_usage,
-};
+use super::paths::{ALIVE, METRICS, READY};
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
@@ -71,7 +71,7 @@ pub struct SidePort {
 pub struct ActiveSettings {
     /// Access rules for TCP.
     pub access: Arc<AdminAccess>,
-    /// All settings, for `GET /v1/settings`.
+    /// All settings, for `GET /v1/settings/list`.
     pub settings: Vec<SettingView>,
     /// The settings that were changed and take effect at the next start.
     pub at_next_start: Vec<String>,
@@ -195,7 +195,7 @@ impl SideListeners {
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = slot.displaced() => return tracing::debug!("side port connection closed to make room for a new one"),
+                () = slot.displaced() => return tracing::debug!("side port connection closed for a new connection"),
                 () = stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
@@ -251,7 +251,7 @@ impl SidePort {
         }
     }
 
-    /// How the server is degraded while it serves.
+    /// The degradation of a server that serves.
     fn degradation(&self) -> Option<String> {
         let gateway = self.gateway.load();
         let age = gateway
@@ -290,25 +290,39 @@ impl SidePort {
     }
 
     async fn answer(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
+        let query = head.uri.query();
+        let live = command::read::<LiveCommand>(&head.method, head.uri.path(), query, body);
+        match live {
+            Ok(command) => self.perform_live(command, &actor).await,
+            Err(problem) if problem.is_not_found() => self.perform(head, body, actor).await,
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Performs the command on this server for `actor`.
+    async fn perform_live(&self, command: LiveCommand, actor: &str) -> CommandResult {
         let gateway = self.gateway.load_full();
-        match (head.method.as_str(), head.uri.path()) {
-            ("GET", CACHE) => Ok(cache::list(&gateway.engine)),
-            ("POST", PURGE) => cache::purge(&gateway.engine, body, &actor).await,
-            ("POST", EXPLAIN) => {
+        match command {
+            LiveCommand::Cache(command) => cache::perform(&gateway.engine, command, actor).await,
+            LiveCommand::Requests(RequestsCommand::Explain(body)) => {
                 explain::explain(&gateway, &self.administration.registrar, body).await
             }
-            ("GET", UPSTREAM) => Ok(upstream::view(gateway.engine.fetcher.status())),
-            ("GET", path) if is_usage(path) => {
-                usage_view::read(&gateway, &self.administration, path, head.uri.query()).await
+            LiveCommand::Usage(command) => {
+                usage_view::perform(&gateway, &self.administration, command).await
             }
-            ("GET", SETTINGS) => Ok(json!({ "settings": &self.active.load().settings })),
-            ("GET", LOG) => Ok(log_level::read()),
-            ("POST", LOG) => log_level::change(body, &actor),
-            ("POST", RELOAD) => reload::reload(&self.reloads, &actor).await,
-            ("POST", SCORING_REFRESH) => {
-                scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await
+            LiveCommand::Upstream(UpstreamCommand::Show {}) => {
+                Ok(upstream::view(gateway.engine.fetcher.status()))
             }
-            _ => self.perform(head, body, actor).await,
+            LiveCommand::Settings(SettingsCommand::List {}) => {
+                Ok(json!({ "settings": &self.active.load().settings }))
+            }
+            LiveCommand::Settings(SettingsCommand::Reload {}) => {
+                reload::reload(&self.reloads, actor).await
+            }
+            LiveCommand::Log(command) => log_level::perform(command, actor),
+            LiveCommand::Scoring(SnapshotCommand::Refresh {}) => {
+                scoring::refresh(self.updates.as_ref(), &gateway.clock, actor).await
+            }
         }
     }
 

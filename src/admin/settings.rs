@@ -1,4 +1,4 @@
-//! The active settings over the side port: `GET /v1/settings`.
+//! The active settings over the side port: `GET /v1/settings/list`.
 //!
 //! `config` makes the list, without secrets. Does not change settings; see `reload`.
 

@@ -1,4 +1,4 @@
-//! Status of the backend over the side port: `GET /v1/upstream`.
+//! Status of the backend over the side port: `GET /v1/upstream/show`.
 
 use std::time::Duration;
 
@@ -12,11 +12,6 @@ use scoregate_base::clock::Wall;
 pub(super) fn view(status: BackendStatus) -> Value {
     let condition = status.condition;
     let addresses = condition.addresses.iter().map(address);
-    let failure = |FetchFailure {
-                       at,
-                       document,
-                       reason,
-                   }| json!({ "at": at.rfc3339(), "document": document, "reason": reason });
     json!({
         "address": status.address,
         "breaker": condition.breaker.as_str(),
@@ -33,6 +28,15 @@ pub(super) fn view(status: BackendStatus) -> Value {
         "next_refresh_at": status.next_refresh.map(Wall::rfc3339),
         "refresh_overdue_seconds": status.overdue.as_secs(),
     })
+}
+
+fn failure(failure: FetchFailure) -> Value {
+    let FetchFailure {
+        at,
+        document,
+        reason,
+    } = failure;
+    json!({ "at": at.rfc3339(), "document": document, "reason": reason })
 }
 
 fn address(status: &AddressStatus) -> Value {

@@ -1,4 +1,4 @@
-//! Usage over the side port: `GET /v1/usage` for the top callers, and `GET /v1/usage/APP` for one application. Usage of all
+//! Usage over the side port: `GET /v1/usage/top` for the top callers, and `GET /v1/usage/show` for one application. Usage of all
 //! gateways is in `fleet`.
 //!
 //! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
@@ -14,12 +14,10 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 
 use super::administration::Administration;
+use super::command::UsageCommand;
 use super::command_problem::{CommandProblem, CommandResult};
-use super::paths::USAGE;
-use super::query::{QueryPairs, parsed_id};
 
-/// Applications, and addresses, in a response.
-const DEFAULT_LIMIT: usize = 20;
+/// Maximum number of applications, and of addresses, in a response.
 const MAX_LIMIT: usize = 1_024;
 
 /// The top callers.
@@ -33,35 +31,50 @@ pub struct UsageView {
     pub unauthenticated: Vec<UnauthenticatedUse>,
 }
 
-/// The top callers of this gateway or of all, or the usage of one application.
-pub(super) async fn read(
+/// The top callers, or the usage of one application.
+pub(super) async fn perform(
     gateway: &Gateway,
     administration: &Administration,
-    path: &str,
-    query: Option<&str>,
+    command: UsageCommand,
 ) -> CommandResult {
+    match command {
+        UsageCommand::Top { most, fleet, day } => {
+            top(gateway, administration, most, fleet, day).await
+        }
+        UsageCommand::Show { id } => {
+            let account = administration.registrar.account(id).await?;
+            let account = account.ok_or_else(|| no_usage(id))?;
+            let requests = &gateway.recorders.requests;
+            Ok(json!(requests.usage_of(&account, gateway.clock.now())))
+        }
+    }
+}
+
+/// The top callers of this gateway, or the applications with the highest usage of a day at all gateways.
+async fn top(
+    gateway: &Gateway,
+    administration: &Administration,
+    most: usize,
+    fleet: bool,
+    day: Option<Day>,
+) -> CommandResult {
+    if !(1..=MAX_LIMIT).contains(&most) {
+        return Err(CommandProblem::bad(format!(
+            "`most` must be from 1 to {MAX_LIMIT}"
+        )));
+    }
+    if fleet {
+        return Ok(json!(administration.reports.usage(day, most).await?));
+    }
+    if day.is_some() {
+        return Err(CommandProblem::bad("`day` needs `fleet=true`"));
+    }
     let recorders = &gateway.recorders;
     let now = gateway.clock.now();
-    if let Some(id) = path
-        .strip_prefix(USAGE)
-        .and_then(|below| below.strip_prefix('/'))
-    {
-        let id: ApplicationId = parsed_id(id)?;
-        let account = administration
-            .registrar
-            .account(id)
-            .await?
-            .ok_or_else(|| no_usage(id))?;
-        return Ok(json!(recorders.requests.usage_of(&account, now)));
-    }
-    let (limit, fleet, day) = parameters(query)?;
-    if fleet {
-        return Ok(json!(administration.reports.usage(day, limit).await?));
-    }
     Ok(json!(UsageView {
         since: recorders.usage.since(now).rfc3339(),
-        applications: recorders.requests.applications(limit, now),
-        unauthenticated: recorders.usage.unauthenticated(limit, now),
+        applications: recorders.requests.applications(most, now),
+        unauthenticated: recorders.usage.unauthenticated(most, now),
     }))
 }
 
@@ -69,26 +82,4 @@ fn no_usage(id: ApplicationId) -> CommandProblem {
     CommandProblem::bad(format!(
         "all keys of {id} expired or were revoked long ago: it has no usage"
     ))
-}
-
-/// The parameters of `GET /v1/usage`: the limit, whether usage of all gateways is requested, and the day; today if absent.
-fn parameters(query: Option<&str>) -> CommandResult<(usize, bool, Option<Day>)> {
-    let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
-    let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(CommandProblem::bad(format!(
-            "`most` must be from 1 to {MAX_LIMIT}"
-        )));
-    }
-    let fleet = match pairs.get("fleet") {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(_) => return Err(CommandProblem::bad("`fleet` must be true or false")),
-    };
-    let day = pairs.get("day").map(|text| {
-        let bad =
-            || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
-        Day::parse(text).filter(|_| fleet).ok_or_else(bad)
-    });
-    Ok((limit, fleet, day.transpose()?))
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio_util::task::TaskTracker;
-
 use crate::accounts::TermsByTier;
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
@@ -19,9 +17,11 @@ use scoregate_base::keys::KeyForm;
 use scoregate_store::Store;
 
 use super::notices::{notice_settings, notice_texts};
+use super::start_context::StartContext;
 use super::store_engine::ServerStore;
 
 /// The keys of a server.
+#[derive(Clone)]
 pub struct ServerKeys {
     /// Keeps the key directory equal to the store.
     pub keeper: Arc<DirectoryKeeper>,
@@ -37,75 +37,65 @@ pub struct ServerKeys {
 impl ServerKeys {
     /// The keys of a server that has opened its store. Its key directory is empty.
     pub(super) fn new(
-        config: &Config,
+        context: &StartContext,
         opened: &ServerStore,
-        clock: &Clock,
-        instruments: &Arc<StoreInstruments>,
-        tasks: &TaskTracker,
     ) -> Result<Self, ConfigProblems> {
-        let store = || Arc::clone(&opened.store);
-        let directory = || Arc::clone(&opened.key_directory);
-        let clock = || clock.clone();
-        let metrics = || Arc::clone(instruments);
+        let StartContext { config, clock, .. } = context;
+        let instruments = &context.instruments.store;
+        let store = &opened.store;
+        let directory = &opened.key_directory;
         // A store in a file is on this machine already, so only a shared store is copied.
         let copy = opened.fleet.as_ref().map(|_| {
-            let freshness = Arc::clone(&opened.key_directory.freshness);
             Arc::new(LocalCopyWriter::new(
                 Arc::clone(&opened.local),
-                store(),
-                freshness,
-                clock(),
-                metrics(),
+                Arc::<dyn Store>::clone(store),
+                Arc::clone(&directory.freshness),
+                clock.clone(),
+                Arc::clone(instruments),
             ))
         });
-        let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         let changes = KeyChanges::new(
-            store(),
-            Some(directory()),
+            Arc::clone(store),
+            Some(Arc::clone(directory)),
             copy.clone(),
-            terms,
-            clock(),
-            metrics(),
+            TermsByTier::new(&config.tiers, config.guard_per_minute),
+            clock.clone(),
+            Arc::clone(instruments),
         );
         let changes = Arc::new(changes.telling(notice_texts(config)));
-        let notices = NoticeSweep::new(&changes).map(Arc::new);
-        let administration = Arc::new(administration(
-            config,
-            &opened.store,
-            &changes,
-            &clock(),
-            instruments,
-        ));
-        let keeper = DirectoryKeeper::new(changes, directory());
-        let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
-        let leaks = leaks(config, &administration.registrar, tasks)?;
+        let administration = administration(config, store, &changes, clock, instruments);
+        let monitor = StoreMonitor::new(
+            Arc::<dyn Store>::clone(store),
+            clock.clone(),
+            Arc::clone(instruments),
+        );
         Ok(Self {
-            keeper: Arc::new(keeper),
             copy,
-            monitor,
-            leaks,
-            notices,
-            administration,
+            monitor: Arc::new(monitor),
+            leaks: leaks(context, &administration.registrar)?,
+            notices: NoticeSweep::new(&changes).map(Arc::new),
+            administration: Arc::new(administration),
+            keeper: Arc::new(DirectoryKeeper::new(changes, Arc::clone(directory))),
         })
     }
 }
 
 /// The receiver of leaked keys, if it is on.
 fn leaks(
-    config: &Config,
+    context: &StartContext,
     registrar: &Registrar,
-    tasks: &TaskTracker,
 ) -> Result<Option<Arc<LeakReceiver>>, ConfigProblems> {
+    let config = &context.config;
     let Some(LeakConfig { signers, action }) = &config.leaks else {
         return Ok(None);
     };
-    let domain = notice_settings(config).domain;
     let settings = LeakSettings {
         action: *action,
         service: config.service.clone(),
-        domain,
+        domain: notice_settings(config).domain,
     };
-    let receiver = LeakReceiver::new(LeakedKeys::new(registrar, settings), tasks.clone());
+    let leaked = LeakedKeys::new(registrar, settings);
+    let receiver = LeakReceiver::new(leaked, context.calls.clone());
     read_public_keys(signers, &receiver.signers)?;
     Ok(Some(Arc::new(receiver)))
 }
@@ -119,16 +109,26 @@ pub fn administration(
     instruments: &Arc<StoreInstruments>,
 ) -> Administration {
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
-    let store = || Arc::clone(store);
-    let changes = || Arc::clone(changes);
-    let registrar = Arc::new(Registrar::new(changes(), form));
-    let owners = Arc::new(OwnerAdministration::new(changes()));
-    let reader = || Arc::clone(&registrar);
-    let recipients = Arc::clone(&owners);
+    let registrar = Arc::new(Registrar::new(Arc::clone(changes), form));
+    let owners = Arc::new(OwnerAdministration::new(Arc::clone(changes)));
     Administration {
-        mail: OwnerMail::new(reader(), recipients, changes(), notice_settings(config)),
-        reports: FleetReports::new(store(), reader(), config.suspects, clock.clone()),
-        messages: StatusMessages::new(store(), clock.clone(), Arc::clone(instruments)),
+        mail: OwnerMail::new(
+            Arc::clone(&registrar),
+            Arc::clone(&owners),
+            Arc::clone(changes),
+            notice_settings(config),
+        ),
+        reports: FleetReports::new(
+            Arc::clone(store),
+            Arc::clone(&registrar),
+            config.suspects,
+            clock.clone(),
+        ),
+        messages: StatusMessages::new(
+            Arc::<dyn Store>::clone(store),
+            clock.clone(),
+            Arc::clone(instruments),
+        ),
         registrar,
         owners,
     }

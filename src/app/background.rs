@@ -1,19 +1,33 @@
-//! The tasks that run beside the public port.
+//! The tasks that run next to the public port.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use scoregate_base::clock::Clock;
 
-/// The owner of background tasks: what they all need.
+/// The owner of background tasks, with the objects that all of them need.
 pub(super) struct Background {
     pub(super) clock: Clock,
     /// Stops the side port and all tasks.
     pub(super) stop: CancellationToken,
     tasks: TaskTracker,
+}
+
+/// A run of a task.
+type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
+
+/// A task that is repeated until the stop. A run that has begun is finished.
+pub(super) struct PeriodicTask<P> {
+    pub(super) name: &'static str,
+    pub(super) every: Duration,
+    pub(super) run: TaskRun<P>,
 }
 
 impl Background {
@@ -40,33 +54,59 @@ impl Background {
         self.spawn(async move { stop.run_until_cancelled(work).await });
     }
 
-    /// Starts a task that does `work` with `of` at this interval.
-    pub(super) fn repeat<T, R>(
+    /// Starts tasks that run for the first time after their period.
+    pub(super) fn repeat<P: Send + Sync + 'static>(
         &self,
-        every: Duration,
-        of: &T,
-        work: impl Fn(T) -> R + Send + 'static,
-    ) where
-        T: Clone + Send + 'static,
-        R: Future<Output = ()> + Send + 'static,
-    {
-        self.spawn(self.repeated(every, of, work));
+        tasks: &'static [PeriodicTask<P>],
+        parts: &Arc<P>,
+    ) {
+        for task in tasks {
+            self.spawn(self.repeated(task, parts));
+        }
     }
 
-    /// Does `work` with `of` at this interval, until the stop. A run that has begun is finished.
-    pub(super) fn repeated<T: Clone, R: Future<Output = ()>, W: Fn(T) -> R>(
+    /// Starts tasks that run for the first time immediately.
+    pub(super) fn repeat_from_now<P: Send + Sync + 'static>(
         &self,
-        every: Duration,
-        of: &T,
-        work: W,
-    ) -> impl Future<Output = ()> + use<T, R, W> {
+        tasks: &'static [PeriodicTask<P>],
+        parts: &Arc<P>,
+    ) {
+        for task in tasks {
+            let first = task.run_once(Arc::clone(parts));
+            let others = self.repeated(task, parts);
+            self.spawn(async move {
+                first.await;
+                others.await;
+            });
+        }
+    }
+
+    fn repeated<P: Send + Sync + 'static>(
+        &self,
+        task: &'static PeriodicTask<P>,
+        parts: &Arc<P>,
+    ) -> impl Future<Output = ()> + Send + use<P> {
+        let parts = Arc::clone(parts);
         let clock = self.clock.clone();
         let stop = self.stop.clone();
-        let of = of.clone();
         async move {
-            while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
-                work(of.clone()).await;
+            while stop
+                .run_until_cancelled(clock.sleep(task.every))
+                .await
+                .is_some()
+            {
+                task.run_once(Arc::clone(&parts)).await;
             }
+        }
+    }
+}
+
+impl<P> PeriodicTask<P> {
+    /// Runs it. A panic does not end the later runs.
+    async fn run_once(&self, parts: Arc<P>) {
+        let run = AssertUnwindSafe((self.run)(parts));
+        if run.catch_unwind().await.is_err() {
+            tracing::error!(task = self.name, "a periodic task panicked");
         }
     }
 }

@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use http::HeaderValue;
-use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, UpstreamConfig, read_backend_tls};
+use crate::accounts::KeyDirectory;
+use crate::config::{Config, UpstreamConfig};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
     AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
     ServiceNotice, TargetMemo,
 };
-use crate::instruments::{LedgerInstruments, RequestInstruments, ServerInstruments};
+use crate::instruments::CapacityInstruments;
 use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
 use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::site::Site;
 use crate::statistics::UsageTracker;
 use crate::upstream::{
-    BuiltInUpstream as EmbeddedUpstream, HttpConfig, HttpUpstream, NameWatcher, ProtectedUpstream,
-    ProtectionConfig, Upstream,
+    BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream,
 };
-use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::clock::Wall;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::routes::{API_VERSION, SourceDescription, root_of};
 use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
@@ -35,11 +34,12 @@ use scoregate_scoring::{Archive, RunSource, Scoring};
 use scoregate_store::{Mirror, Store};
 
 use super::administration::ServerKeys;
-use super::backend_watch::BackendInUse;
 use super::data_dir::DataDir;
 use super::mail_delivery::MailTasks;
+use super::network_backend::NetworkBackend;
 use super::opened_days;
 use super::site;
+use super::start_context::{StartContext, instruments};
 use super::status_report;
 use super::store_engine::{ServerStore, open_for_server};
 use super::trace_export;
@@ -49,137 +49,144 @@ const DOCUMENT_FORMAT: &str = "format 1";
 /// Time to build and publish a document that the backend sent in the last moment.
 const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
+/// The parts that a start has built.
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) keys: ServerKeys,
     /// The pages of accounts, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     pub(super) store: Arc<dyn Store>,
-    /// The built-in backend, if used.
-    pub(super) scoring: Option<Arc<Scoring>>,
-    /// The backend, if it is reached over the network.
-    pub(super) backend: Option<BackendInUse>,
+    pub(super) backend: BackendInUse,
     /// The exporter of spans, if they are exported.
     pub(super) exporter: Option<SpanExporter>,
     /// The worker that sends mail, if it is configured.
     pub(super) mail: MailTasks,
 }
 
-/// The backend, and what keeps it current.
-struct BuiltUpstream {
-    upstream: ProtectedUpstream,
-    scoring: Option<Arc<Scoring>>,
-    backend: Option<BackendInUse>,
+/// The backend, for the tasks that keep it current.
+pub(super) enum BackendInUse {
+    BuiltIn(Arc<Scoring>),
+    Network(Arc<NetworkBackend>),
+}
+
+impl BackendInUse {
+    /// The backend, if it is reached over the network.
+    pub(super) fn network(&self) -> Option<Arc<NetworkBackend>> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Network(network) => Some(Arc::clone(network)),
+        }
+    }
 }
 
 /// Builds the gateway on its store and backend, and loads the keys.
 pub(super) async fn build(
-    config: &Config,
+    context: &StartContext,
     data_dir: &DataDir,
-    clock: &Clock,
-    registry: &MetricsRegistry,
-    ledger_calls: &TaskTracker,
 ) -> anyhow::Result<BuiltGateway> {
-    let instruments = instruments(config, registry);
-    let opened = open_for_server(config, data_dir.path(), clock).await?;
+    let opened = open_for_server(&context.config, data_dir.path(), &context.clock).await?;
     let store = Arc::clone(&opened.store);
-    let mail = MailTasks::open(config, &store, clock, &instruments.mail)?;
-    let keys = ServerKeys::new(config, &opened, clock, &instruments.store, ledger_calls)?;
-    let shared = shared_fetches(&store, config)?;
-    let BuiltUpstream {
-        upstream,
-        scoring,
-        backend,
-    } = upstream(config, clock).await?;
-    let engine = DocumentEngine::new(
-        config.cache_bytes,
-        config.retention.clone(),
-        upstream,
-        Some(mirror(config, data_dir)),
-        shared,
-        clock,
-        &instruments.documents,
-    );
+    let mail = MailTasks::open(context, &store)?;
+    let keys = ServerKeys::new(context, &opened)?;
+    let backend = backend(context).await?;
+    let engine = document_engine(context, data_dir, &store, &backend)?;
     // Begun here, so that it runs while the keys are loaded. It ends before requests are served.
-    let restoring = restoring(&engine);
+    let mirror = Arc::clone(&engine.mirror);
+    let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let key_directory = Arc::clone(&opened.key_directory);
-    let leases = leases(&opened, clock, &instruments.ledger, ledger_calls).await?;
-    let is_single = opened.fleet.is_none();
-    opened.load_keys(&keys.keeper).await?;
-    if let Some(copy) = &keys.copy {
-        copy.write_first().await;
-    }
-    // After a start from the local copy the store is unreachable, so no share can be claimed.
-    if !key_directory.freshness.is_copied() {
-        leases.keep_grace_share().await;
-    }
-    if is_single {
-        let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
-        report.context("the ledger of the days cannot be read")?;
-    }
-    let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
+    let leases = leases(context, &opened).await?;
+    load_keys(context, opened, &keys, &leases, data_dir).await?;
+    let (tracer, exporter) = trace_export::open(context)?.unzip();
     restoring.await.context("restoring documents panicked")?;
-    let status =
-        status_report::publisher(config, &store, &engine.documents, clock, &instruments.store);
-    let gateway = Arc::new(Gateway {
-        clock: clock.clone(),
-        form: KeyForm::new(&config.key_prefix, config.accept_imported),
+    let state = GatewayState {
+        engine,
         leases: Arc::new(leases),
         key_directory,
-        engine,
-        endpoints: config.endpoints.clone(),
-        pages: pages(config),
-        status,
-        memo: TargetMemo::default(),
-        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(ConcurrencyLimit::new(
-            config.concurrency,
-            instruments.capacity,
-        )),
-        recorders: recorders(config, clock, registry, instruments.requests, tracer)?,
-        proxies: config.proxies.clone(),
-        cors: config.cors.clone(),
-        deprecation: config.deprecation.clone(),
-        notice: notice(config),
-    });
-    let site = site::build(
-        config,
-        &store,
-        &keys.administration,
-        clock,
-        registry,
-        ledger_calls,
-    );
+    };
     Ok(BuiltGateway {
-        gateway,
+        gateway: Arc::new(gateway(context, &store, state, tracer)?),
+        site: site::build(context, &store, &keys.administration),
         keys,
-        site,
         store,
-        scoring,
         backend,
         exporter,
         mail,
     })
 }
 
-/// Restores documents of the disk mirror in the background.
-fn restoring(engine: &DocumentEngine) -> tokio::task::JoinHandle<()> {
-    let mirror = Arc::clone(&engine.mirror);
-    tokio::task::spawn_blocking(move || mirror.restore())
+/// The state that requests share, also after a reload.
+struct GatewayState {
+    engine: DocumentEngine,
+    leases: Arc<Leases>,
+    key_directory: Arc<KeyDirectory>,
+}
+
+fn gateway(
+    context: &StartContext,
+    store: &Arc<dyn Store>,
+    state: GatewayState,
+    tracer: Option<Arc<Tracer>>,
+) -> anyhow::Result<Gateway> {
+    let config = &context.config;
+    Ok(Gateway {
+        clock: context.clock.clone(),
+        form: KeyForm::new(&config.key_prefix, config.accept_imported),
+        leases: state.leases,
+        key_directory: state.key_directory,
+        endpoints: config.endpoints.clone(),
+        pages: pages(config),
+        status: status_report::publisher(context, store, &state.engine.documents),
+        engine: state.engine,
+        memo: TargetMemo::default(),
+        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
+        capacity: capacity(config, &context.instruments.capacity),
+        recorders: recorders(context, tracer)?,
+        proxies: config.proxies.clone(),
+        cors: config.cors.clone(),
+        deprecation: config.deprecation.clone(),
+        notice: notice(config),
+    })
+}
+
+/// Loads the keys, and claims the share of grace that requests may need.
+async fn load_keys(
+    context: &StartContext,
+    opened: ServerStore,
+    keys: &ServerKeys,
+    leases: &Leases,
+    data_dir: &DataDir,
+) -> anyhow::Result<()> {
+    let store = Arc::clone(&opened.store);
+    let freshness = Arc::clone(&opened.key_directory.freshness);
+    let is_single = opened.fleet.is_none();
+    opened.load_keys(&keys.keeper).await?;
+    if let Some(copy) = &keys.copy {
+        copy.write_first().await;
+    }
+    // After a start from the local copy the store is unreachable, so no share can be claimed.
+    if !freshness.is_copied() {
+        leases.keep_grace_share().await;
+    }
+    if is_single {
+        let now = context.clock.now().wall;
+        let report = opened_days::report(&*store, data_dir.path(), now).await;
+        report.context("the ledger of the days cannot be read")?;
+    }
+    Ok(())
 }
 
 /// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
-async fn leases(
-    opened: &ServerStore,
-    clock: &Clock,
-    instruments: &Arc<LedgerInstruments>,
-    ledger_calls: &TaskTracker,
-) -> anyhow::Result<Leases> {
+async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<Leases> {
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
-    let calls = ledger_calls.clone();
+    let calls = context.calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
-    let ledger = Arc::clone(&opened.store);
-    let calls = LedgerCalls::new(ledger, node, spawn, clock.clone(), Arc::clone(instruments));
+    let calls = LedgerCalls::new(
+        Arc::<dyn Store>::clone(&opened.store),
+        node,
+        spawn,
+        context.clock.clone(),
+        Arc::clone(&context.instruments.ledger),
+    );
     let calls = calls.with_key_freshness(&opened.key_directory.freshness);
     let calls = match &opened.fleet {
         Some(fleet) => calls.shared(fleet.gateways, fleet.timeout),
@@ -192,7 +199,7 @@ async fn leases(
     Ok(Leases::of(calls))
 }
 
-/// Builds the gateway with other settings; it shares its state with the one before.
+/// Builds the gateway with other settings; it shares the state of the previous gateway.
 pub(super) fn renewed(
     before: &Gateway,
     old: &Config,
@@ -209,10 +216,7 @@ pub(super) fn renewed(
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
     } else {
-        Arc::new(ConcurrencyLimit::new(
-            config.concurrency,
-            instruments.capacity,
-        ))
+        capacity(config, &instruments.capacity)
     };
     Gateway {
         clock: before.clock.clone(),
@@ -242,18 +246,22 @@ pub(super) fn renewed(
     }
 }
 
+fn capacity(config: &Config, instruments: &Arc<CapacityInstruments>) -> Arc<ConcurrencyLimit> {
+    Arc::new(ConcurrencyLimit::new(
+        config.concurrency,
+        Arc::clone(instruments),
+    ))
+}
+
 fn recorders(
-    config: &Config,
-    clock: &Clock,
-    registry: &MetricsRegistry,
-    instruments: Arc<RequestInstruments>,
+    context: &StartContext,
     tracer: Option<Arc<Tracer>>,
 ) -> anyhow::Result<RequestRecorders> {
     Ok(RequestRecorders {
-        clock: clock.clone(),
-        instruments,
-        request_log: Arc::new(request_log(config, registry)?),
-        usage: Arc::new(UsageTracker::new(clock.now())),
+        clock: context.clock.clone(),
+        instruments: Arc::clone(&context.instruments.requests),
+        request_log: Arc::new(request_log(&context.config, &context.registry)?),
+        usage: Arc::new(UsageTracker::new(context.clock.now())),
         requests: Arc::default(),
         tracer,
     })
@@ -271,13 +279,6 @@ fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<Ac
     let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;
     Ok(AccessLog::new(Arc::new(lines), config.sampling))
-}
-
-/// Handles for the configured tiers; existing counts continue.
-fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
-    let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let addresses = config.upstream.addresses();
-    ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
 }
 
 fn notice(config: &Config) -> ServiceNotice {
@@ -312,12 +313,27 @@ fn challenge(service: &str) -> HeaderValue {
     value.unwrap_or(HeaderValue::from_static("Bearer"))
 }
 
-/// The disk mirror in the data directory.
-fn mirror(config: &Config, data_dir: &DataDir) -> MirrorWorker {
-    MirrorWorker {
+/// The documents, with their copies in the data directory.
+fn document_engine(
+    context: &StartContext,
+    data_dir: &DataDir,
+    store: &Arc<dyn Store>,
+    backend: &BackendInUse,
+) -> anyhow::Result<DocumentEngine> {
+    let config = &context.config;
+    let mirror = MirrorWorker {
         mirror: Mirror::new(data_dir.path(), config.cache_disk_bytes),
         backend: config.backend_identity(),
-    }
+    };
+    Ok(DocumentEngine::new(
+        config.cache_bytes,
+        config.retention.clone(),
+        protected(context, backend),
+        Some(mirror),
+        shared_fetches(store, config)?,
+        &context.clock,
+        &context.instruments.documents,
+    ))
 }
 
 /// The documents that gateways share, if they have a database and a backend in common.
@@ -341,53 +357,35 @@ fn shared_fetches(
 }
 
 /// Opens the backend.
-async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstream> {
-    let now = clock.now().wall;
-    let scoring = match &config.upstream {
+async fn backend(context: &StartContext) -> anyhow::Result<BackendInUse> {
+    let now = context.clock.now().wall;
+    let scoring = match &context.config.upstream {
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
-        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, clock),
+        UpstreamConfig::Http(http) => {
+            let backend = NetworkBackend::open(http, &context.clock)?;
+            return Ok(BackendInUse::Network(Arc::new(backend)));
+        }
     };
-    let scoring = Arc::new(scoring);
-    let upstream: Arc<dyn Upstream> =
-        Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
-    let upstream = ProtectedUpstream::new(vec![upstream], config.protection, clock.clone());
-    Ok(BuiltUpstream {
-        upstream,
-        scoring: Some(scoring),
-        backend: None,
-    })
+    Ok(BackendInUse::BuiltIn(Arc::new(scoring)))
 }
 
-/// The addresses of a backend over the network.
-fn http_upstream(
-    config: &HttpConfig,
-    protection: ProtectionConfig,
-    clock: &Clock,
-) -> anyhow::Result<BuiltUpstream> {
-    let tls = read_backend_tls(&config.tls, clock)?;
-    let mut addresses = Vec::new();
-    let mut upstreams: Vec<Arc<dyn Upstream>> = Vec::new();
-    for one in config.each() {
-        let base = one.base.clone();
-        let address = HttpUpstream::new(one, &tls, clock.clone());
-        let address = Arc::new(address.with_context(|| format!("backend address {base}"))?);
-        upstreams.push(Arc::<HttpUpstream>::clone(&address));
-        addresses.push(address);
+/// The backend with its queue and its circuit breakers.
+fn protected(context: &StartContext, backend: &BackendInUse) -> ProtectedUpstream {
+    let clock = &context.clock;
+    let mut addresses: Vec<Arc<dyn Upstream>> = Vec::new();
+    match backend {
+        BackendInUse::BuiltIn(scoring) => {
+            let scoring = EmbeddedUpstream::new(Arc::clone(scoring), clock.clone());
+            addresses.push(Arc::new(scoring));
+        }
+        BackendInUse::Network(network) => {
+            for address in &network.addresses {
+                addresses.push(Arc::<HttpUpstream>::clone(address));
+            }
+        }
     }
-    let upstream = ProtectedUpstream::new(upstreams, protection, clock.clone());
-    let watcher = NameWatcher::new(addresses.clone(), clock.clone());
-    let backend = BackendInUse {
-        addresses,
-        watcher,
-        settings: config.tls.clone(),
-        tls,
-    };
-    Ok(BuiltUpstream {
-        upstream,
-        scoring: None,
-        backend: Some(backend),
-    })
+    ProtectedUpstream::new(addresses, context.config.protection, clock.clone())
 }
 
 /// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.

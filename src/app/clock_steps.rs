@@ -43,8 +43,8 @@ fn log(event: ClockEvent) {
             let to = to.rfc3339();
             tracing::error!(
                 ?back, from, to, day = %applies.day(),
-                "the wall clock was set back; a UTC day that was opened stays open. `scoregate store check` says \
-                 whether that day has not begun yet, and how to close it"
+                "the wall clock was set back; a UTC day that was opened stays open. `scoregate store check` reports \
+                 whether that day is in the future, and how to close it"
             );
         }
         ClockEvent::Followed { from, to } => {

@@ -55,7 +55,8 @@ impl DataDir {
         })
     }
 
-    /// Locks an existing directory for reading, so that no server uses it meanwhile. One that no server has used has no lock.
+    /// Locks an existing directory for reading, so that no server uses it meanwhile. A directory that no server has
+    /// used has no lock.
     pub fn lock_existing(path: &Path) -> anyhow::Result<Option<File>> {
         match File::open(path.join(LOCK)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -114,8 +115,8 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the lock file. A new one marks a directory without a store. It appears with its content: another process that finds
-/// it empty takes it for the lock of a store.
+/// Opens the lock file. A new lock file marks a directory without a store. It appears with its content, because another
+/// process treats an empty lock file as the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).open(path);
     if opened

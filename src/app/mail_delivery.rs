@@ -8,21 +8,18 @@ use futures_util::future::OptionFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, ConfigProblems, open_mail_transport};
-use crate::instruments::MailInstruments;
+use crate::config::{ConfigProblems, open_mail_transport};
 use crate::mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender};
 use crate::upstream::BackendTlsSettings;
 use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
 use super::background::Background;
+use super::start_context::StartContext;
 
-/// Interval between measurements of the queue.
-const MEASURE_EVERY: Duration = Duration::from_secs(15);
-
-/// The workers and the monitor of the queue, before they run.
+/// The workers, before they run.
 pub(super) struct MailTasks {
-    mail: Option<(MailSender, QueueMonitor)>,
+    mail: Option<MailSender>,
     webhooks: Option<WebhookSender>,
 }
 
@@ -35,59 +32,66 @@ pub(super) struct MailWorker {
 impl MailTasks {
     /// The workers that these settings need. Does not connect to the server.
     pub(super) fn open(
-        config: &Config,
+        context: &StartContext,
         store: &Arc<dyn Store>,
-        clock: &Clock,
-        instruments: &Arc<MailInstruments>,
     ) -> Result<Self, ConfigProblems> {
-        let store = || Arc::clone(store);
-        let instruments = || Arc::clone(instruments);
+        let config = &context.config;
         let mail = match &config.mail {
-            Some(mail) => {
-                let transport = open_mail_transport(mail, clock)?;
-                let sender =
-                    MailSender::new(store(), mail, transport, clock.clone(), instruments());
-                Some((
-                    sender,
-                    QueueMonitor::new(store(), clock.clone(), instruments()),
-                ))
-            }
+            Some(mail) => Some(MailSender::new(
+                Arc::<dyn Store>::clone(store),
+                mail,
+                open_mail_transport(mail, &context.clock)?,
+                context.clock.clone(),
+                Arc::clone(&context.instruments.mail),
+            )),
             None => None,
         };
         let owners_have_webhooks =
             mail.is_some() && config.site.as_ref().is_some_and(|site| site.webhooks);
-        let webhooks = (owners_have_webhooks || config.operator.is_some()).then(|| {
-            // Public authorities are in the program, so there is no file that cannot be read.
-            let tls = BackendTlsSettings::default()
-                .load(clock)
-                .expect("no files are read")
-                .client_config();
-            let client = WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone());
-            WebhookSender::new(
-                store(),
-                client,
-                config.operator.clone(),
-                clock.clone(),
-                instruments(),
-            )
-        });
+        let webhooks = (owners_have_webhooks || config.operator.is_some())
+            .then(|| webhook_sender(context, store));
         Ok(Self { mail, webhooks })
     }
+}
+
+fn webhook_sender(context: &StartContext, store: &Arc<dyn Store>) -> WebhookSender {
+    let clock = &context.clock;
+    // Public authorities are in the program, so there is no file that cannot be read.
+    let tls = BackendTlsSettings::default()
+        .load(clock)
+        .expect("no files are read")
+        .client_config();
+    WebhookSender::new(
+        Arc::<dyn Store>::clone(store),
+        WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone()),
+        context.config.operator.clone(),
+        clock.clone(),
+        Arc::clone(&context.instruments.mail),
+    )
+}
+
+/// The measure of the queue, if mail is sent.
+pub(super) fn queue_monitor(
+    context: &StartContext,
+    store: &Arc<dyn Store>,
+) -> Option<QueueMonitor> {
+    context.config.mail.as_ref()?;
+    Some(QueueMonitor::new(
+        Arc::<dyn Store>::clone(store),
+        context.clock.clone(),
+        Arc::clone(&context.instruments.mail),
+    ))
 }
 
 impl MailWorker {
     /// Starts the tasks, if there are any, until the stop or the shutdown.
     pub(super) fn start(MailTasks { mail, webhooks }: MailTasks, background: &Background) -> Self {
         let stop = background.stop.child_token();
-        let sender = mail.map(|(sender, monitor)| {
-            let measure = |monitor: Arc<QueueMonitor>| async move { monitor.measure().await };
-            background.repeat(MEASURE_EVERY, &Arc::new(monitor), measure);
-            sender.run(stop.clone())
-        });
-        let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
-        let sending = (sender.is_some() || webhooks.is_some()).then(|| {
+        let sending = (mail.is_some() || webhooks.is_some()).then(|| {
+            let mail = OptionFuture::from(mail.map(|mail| mail.run(stop.clone())));
+            let webhooks = OptionFuture::from(webhooks.map(|webhooks| webhooks.run(stop.clone())));
             background.spawn(async {
-                _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks));
+                _ = tokio::join!(mail, webhooks);
             })
         });
         Self { stop, sending }

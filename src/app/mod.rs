@@ -3,22 +3,22 @@
 //! Only this module names concrete engines. Arguments are parsed in `cli`.
 
 mod administration;
-mod backend_watch;
 mod background;
 mod build;
-mod certificates;
 mod clock_steps;
 mod data_dir;
 mod mail_delivery;
-mod node_report;
+mod network_backend;
 mod notices;
 mod open_files;
 mod opened_days;
 mod reload;
 mod running;
-mod secret_watch;
+mod running_ports;
+mod server_parts;
 mod site;
 mod sockets;
+mod start_context;
 mod status_report;
 mod storage;
 mod store_engine;

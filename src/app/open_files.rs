@@ -4,8 +4,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Reserved for everything except connections of the public port, but at most half of all; 128 of them are for those of the
-/// side port.
+/// Descriptors reserved for all purposes other than connections of the public port, but at most half of all; 128 of
+/// them are for connections of the side port.
 const RESERVED: u64 = 192;
 
 /// The limit of open files; `None` if unlimited.

@@ -31,8 +31,8 @@ pub(super) async fn report(
     } else if today.number() - newest.number() > LONG_IDLE_DAYS {
         tracing::warn!(
             day = %newest, now = now.rfc3339(),
-            "the machine's clock is more than {LONG_IDLE_DAYS} days ahead of the newest UTC day in the ledger: check the \
-             clock if the server was not idle for that long"
+            "the machine's clock is more than {LONG_IDLE_DAYS} days ahead of the newest UTC day in the ledger: check its \
+             time if the server was not idle for that long"
         );
     }
     Ok(())

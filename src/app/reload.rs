@@ -3,27 +3,23 @@
 //! Some settings take effect immediately; the others are reported, and take effect at the next start. Settings are
 //! read in `config`.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
 use crate::accounts::TermsByTier;
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
-use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
-use crate::gateway::Gateway;
+use crate::config::{Config, ConfigProblem, ConfigProblems};
 use crate::registry::DirectoryKeeper;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
-use scoregate_base::clock::Wall;
 use scoregate_observe::telemetry::log;
-use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
+use scoregate_observe::telemetry::metrics::{
+    Counter, MetricFamily, MetricsRegistry, flag_value, metric_label, number_value,
+};
 
-use super::backend_watch::BackendWatch;
-use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
-use super::secret_watch::SecretWatch;
-use super::watched_files::WatchedFiles as _;
+use super::server_parts::ServerParts;
 use super::{build, site};
 
 /// The state that a reload changes.
@@ -31,31 +27,16 @@ pub(super) struct Reloader {
     /// The settings in force.
     pub(super) config: Config,
     pub(super) registry: MetricsRegistry,
-    pub(super) certificates: CertificateReloader,
-    pub(super) secrets: SecretWatch,
+    pub(super) server: Arc<ServerParts>,
     pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
     pub(super) site: Option<Arc<Site>>,
 }
 
-/// Other parts of the running server that a reload uses.
-pub(super) struct ReloadTarget<'r> {
-    /// Replaced by a reload.
-    pub(super) gateway: &'r ArcSwap<Gateway>,
-    pub(super) keeper: &'r DirectoryKeeper,
-    /// Address of the public port.
-    pub(super) public: SocketAddr,
-    pub(super) now: Wall,
-}
-
 impl Reloader {
     /// Applies other settings. If anything is wrong, nothing changes.
-    pub(super) async fn reload(
-        &mut self,
-        target: &ReloadTarget<'_>,
-        config: Config,
-    ) -> Result<Reloaded, ConfigProblems> {
-        let outcome = self.apply(target, config).await;
+    pub(super) async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
+        let outcome = self.apply(config).await;
         self.report(&outcome);
         outcome
     }
@@ -65,38 +46,29 @@ impl Reloader {
         self.report(&Err(problems.clone()));
     }
 
-    async fn apply(
-        &mut self,
-        target: &ReloadTarget<'_>,
-        config: Config,
-    ) -> Result<Reloaded, ConfigProblems> {
+    async fn apply(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let before = &self.config;
         let (mut config, changed) = config.in_place_of(before)?;
-        site::located(&mut config, target.public);
+        site::locate(&mut config, before.listen);
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
-        let certificates = read_certificates(&config.certificates, target.now)?;
-        let backend = self.certificates.backend();
-        let backend_tls = backend.map(BackendWatch::read_again).transpose()?;
+        self.server.files.check(&config)?;
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
-        adopt_terms(target.keeper, before, &config).await?;
+        adopt_terms(&self.server.keys.keeper, before, &config).await?;
 
-        let gateway = build::renewed(&target.gateway.load(), before, &config, &self.registry);
-        target.gateway.store(Arc::new(gateway));
-        site::renew(self.site.as_ref(), &config);
-        self.certificates
-            .replace(&config.certificates, certificates);
-        if let Some(backend) = self.certificates.backend()
-            && let Some(tls) = backend_tls
+        let gateway = &self.server.gateway;
+        let renewed = build::renewed(&gateway.load(), before, &config, &self.registry);
+        gateway.store(Arc::new(renewed));
+        if let Some(site) = &self.site
+            && let Some(config) = &config.site
         {
-            backend.renew(tls);
+            site.set_config(config.clone());
         }
-        let mut server = config.server.clone();
-        limit_connections(&mut server, &self.registry);
-        server.connection.tls = self.certificates.tls();
-        self.live_config.change(server);
+        config.server.connection.tls = before.server.connection.tls.clone();
+        limit_connections(&mut config.server, &self.registry);
+        self.live_config.change(config.server.clone());
         self.active.store(Arc::new(active));
-        self.secrets.replace_token(&config);
-        self.secrets.refresh().await;
+        self.server.files.replace(&config);
+        self.server.files.refresh().await;
         log::set_level(&config.log.level);
         self.config = config;
         Ok(changed)
@@ -105,7 +77,7 @@ impl Reloader {
     fn report(&self, outcome: &Result<Reloaded, ConfigProblems>) {
         self.registry
             .gauge("scoregate_config_rejected")
-            .set(f64::from(u8::from(outcome.is_err())));
+            .set(flag_value(outcome.is_err()));
         count(&self.registry).count(if outcome.is_ok() {
             ReloadOutcome::Applied
         } else {
@@ -119,7 +91,7 @@ impl Reloader {
             ),
             Err(problems) => {
                 for problem in &problems.0 {
-                    tracing::error!(%problem, "settings rejected; the previous ones stay in force");
+                    tracing::error!(%problem, "settings rejected; the previous settings stay in force");
                 }
             }
         }
@@ -169,15 +141,11 @@ pub(super) fn begin(registry: &MetricsRegistry) {
 }
 
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a gauge is a float; no machine has 2^53 connections"
-)]
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
     registry
         .gauge("scoregate_connections_limit")
-        .set(server.max_connections as f64);
+        .set(number_value(server.max_connections as u64));
 }
 
 fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {

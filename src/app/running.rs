@@ -4,39 +4,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::{Readiness, ReloadRequest, Reloaded, SidePort};
-use crate::config::{Config, ConfigProblems};
+use crate::admin::{Heartbeat, Readiness, ReloadRequest, Reloaded};
+use crate::config::{Config, ConfigProblems, read_certificates};
 use crate::gateway::Gateway;
-use crate::instruments::McpInstruments;
-use crate::mcp::McpService;
 use crate::registry::Registrar;
-use crate::server::{PublicPort, Server};
-use crate::site::Site;
-use crate::statistics::NodeReporter;
+use crate::server::TlsTermination;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 use super::administration::ServerKeys;
-use super::certificates::CertificateReloader;
+use super::background::Background;
+use super::build::{BuiltGateway, build};
 use super::data_dir::DataDir;
-use super::mail_delivery::MailWorker;
-use super::reload::{ReloadTarget, Reloader};
-use super::secret_watch::SecretWatch;
-use super::sockets::InheritedSockets;
+use super::mail_delivery::{MailWorker, queue_monitor};
+use super::reload::Reloader;
+use super::running_ports::{RunningPublicPort, RunningSidePort};
+use super::server_parts::ServerParts;
+use super::sockets::{InheritedSockets, OpenPorts};
+use super::start_context::StartContext;
+use super::storage::StorageGauges;
 use super::trace_export::TraceExport;
-use super::watched_files::CertificateGauges;
-use super::{build, clock_steps, node_report, reload, site, status_report, storage, tasks};
+use super::watched_files::WatchedFiles;
+use super::{clock_steps, reload, server_parts, site, status_report, tasks};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
-/// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
+/// Time for which a shutdown waits for the last lines of the access log. After that the event log has the same time
+/// (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// How long a shutdown records last uses of keys. The others are lost.
+/// Time for which a shutdown records last uses of keys. Further uses are lost.
 const LAST_USES: Duration = Duration::from_secs(2);
 
 /// A running server.
@@ -53,16 +55,13 @@ pub struct RunningServer {
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Reload requests from the side port, to be handled by the owner of the settings.
     pub reloads: mpsc::Receiver<ReloadRequest>,
+    server: Arc<ServerParts>,
     reloader: Reloader,
-    clock: Clock,
-    readiness: Arc<Readiness>,
-    stop_public: CancellationToken,
+    public_port: RunningPublicPort,
     /// Stops the side port and all background tasks, also when dropped.
     stop_side: DropGuard,
-    serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
-    reporter: Arc<NodeReporter>,
     trace_export: TraceExport,
     mail: MailWorker,
     supervisor: Supervisor,
@@ -90,138 +89,18 @@ pub async fn start_on(
     mut config: Config,
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
-    let (registry, certificates, secrets) = prepare_public_port(&mut config, &clock)?;
-    let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
-    // Ports first: an address in use is noticed before anything is loaded.
-    let (port, tcp) = sockets.open(&config).await?;
-    let ledger_calls = TaskTracker::new();
-    let public = site::located(&mut config, port.address()?);
-    let side = tcp.local_addr()?;
-    let built = Box::pin(build::build(
-        &config,
-        &data_dir,
-        &clock,
-        &registry,
-        &ledger_calls,
-    ))
-    .await?;
-    let certificates = certificates.with_backend(built.backend, &clock);
-    let keys = built.keys;
-    let gateway = Arc::new(ArcSwap::from(built.gateway));
-    let (reload_requests, reloads) = mpsc::channel(1);
-    let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
-    let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
-    let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock);
-    let active = Arc::new(ArcSwap::from_pointee(reload::active(
-        &config,
-        &Reloaded::default(),
-    )?));
-    let side_port = SidePort {
-        scrape: registry.scrape(),
-        administration: Arc::clone(&keys.administration),
-        gateway: Arc::clone(&gateway),
-        readiness: Arc::clone(&readiness),
-        changes: TaskTracker::new(),
-        active: Arc::clone(&active),
-        reloads: reload_requests,
-        updates: update_requests,
-    };
-    let side_thread =
-        tasks::side_thread(side_port, tcp, data_dir.socket()?, background.stop.clone())?;
-    let supervisor = Supervisor::start(readiness.heartbeat())?;
-    let server = public_server(
-        port,
-        &gateway,
-        (built.site.as_ref(), &keys),
-        &config,
-        &clock,
-        &registry,
-    );
-    let live_config = server.live_config();
-    let stop_public = CancellationToken::new();
-    let serving = background.spawn(server.run(stop_public.clone()));
-    tasks::spawn(&background, &gateway, &keys, updater, &config);
-    let reporter = node_report::start(
-        &background,
-        built.store,
-        &gateway.load(),
-        &config,
-        &keys,
-        &registry,
-    );
-    readiness.set(true);
-    status_report::start(&background, &gateway, &readiness);
-    tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
-    supervisor.notify(SupervisorState::Ready);
-    Ok(RunningServer {
-        public,
-        side,
-        registrar: Arc::clone(&keys.administration.registrar),
-        keys,
-        gateway,
-        reloads,
-        reloader: Reloader {
-            config,
-            registry,
-            certificates,
-            secrets,
-            live_config,
-            active,
-            site: built.site,
-        },
-        mail: MailWorker::start(built.mail, &background),
-        clock,
-        readiness,
-        stop_public,
-        serving,
-        side_thread: Some(side_thread),
-        ledger_calls,
-        reporter,
-        trace_export: TraceExport::start(built.exporter, &background),
-        stop_side: background.stop.drop_guard(),
-        supervisor,
-        data_dir,
-    })
-}
-
-/// The server of the public port.
-fn public_server(
-    port: PublicPort,
-    gateway: &Arc<ArcSwap<Gateway>>,
-    (site, keys): (Option<&Arc<Site>>, &ServerKeys),
-    config: &Config,
-    clock: &Clock,
-    registry: &MetricsRegistry,
-) -> Server {
-    let server = Server::new(
-        port,
-        Arc::clone(gateway),
-        config.server.clone(),
-        clock.clone(),
-        registry,
-    );
-    let instruments = McpInstruments::new(registry);
-    let mcp = McpService::new(&gateway.load().endpoints, &config.service, instruments);
-    let mcp = config.mcp.then(|| Arc::new(mcp));
-    server
-        .with_site(site.cloned())
-        .with_leaks(keys.leaks.clone())
-        .with_mcp(mcp)
-}
-
-/// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the
-/// public port.
-fn prepare_public_port(
-    config: &mut Config,
-    clock: &Clock,
-) -> anyhow::Result<(MetricsRegistry, CertificateReloader, SecretWatch)> {
-    let registry = registry(clock);
-    let gauges = CertificateGauges::new(&registry);
-    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, gauges)?;
-    config.server.connection.tls = certificates.tls();
+    let registry = registry(&clock);
+    config.server.connection.tls = tls(&config, &clock)?;
     reload::limit_connections(&mut config.server, &registry);
-    let secrets = SecretWatch::new(config, &registry);
-    Ok((registry, certificates, secrets))
+    let data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
+    // Ports first: an address in use is noticed before anything is loaded.
+    let ports = sockets.open(&config).await?;
+    site::locate(&mut config, ports.public.address()?);
+    let context = StartContext::new(config, clock, registry);
+    let built = Box::pin(build(&context, &data_dir)).await?;
+    let running = Box::pin(RunningServer::begin(context, data_dir, ports, built)).await?;
+    running.announce();
+    Ok(running)
 }
 
 /// The metrics registry, with build information.
@@ -233,7 +112,110 @@ fn registry(clock: &Clock) -> MetricsRegistry {
     registry
 }
 
+/// TLS on the public port, if it is configured.
+fn tls(config: &Config, clock: &Clock) -> anyhow::Result<Option<TlsTermination>> {
+    let certificates = read_certificates(&config.certificates, clock.now().wall)?;
+    let tls = certificates.map(TlsTermination::new).transpose();
+    tls.context("the public port")
+}
+
+impl ServerParts {
+    fn new(context: &StartContext, data_dir: &DataDir, built: &BuiltGateway) -> Self {
+        let gateway = &built.gateway;
+        let keys = &built.keys;
+        let age = context.registry.gauge("scoregate_heartbeat_age_seconds");
+        let heartbeat = Arc::new(Heartbeat::new(context.clock.clone(), age));
+        let files = WatchedFiles::new(context, built.backend.network(), keys.leaks.as_ref());
+        Self {
+            clock: context.clock.clone(),
+            gateway: Arc::new(ArcSwap::from(Arc::clone(gateway))),
+            engine: gateway.engine.clone(),
+            leases: Arc::clone(&gateway.leases),
+            key_directory: Arc::clone(&gateway.key_directory),
+            files: Arc::new(files),
+            storage: Arc::new(StorageGauges::new(context, data_dir.path())),
+            readiness: Arc::new(Readiness::new(heartbeat)),
+            reporter: server_parts::reporter(&context.config, Arc::clone(&built.store), gateway),
+            suspects: server_parts::suspects(context, keys),
+            mail_queue: queue_monitor(context, &built.store),
+            keys: keys.clone(),
+        }
+    }
+}
+
+/// Starts the tasks beside the public port.
+fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Config) {
+    // Before the tasks: the status page records whether the gateway is ready.
+    server.readiness.set(true);
+    tasks::repeat(background, server);
+    tasks::follow(background, server, config);
+    status_report::start(background, server);
+}
+
 impl RunningServer {
+    /// Begins to serve.
+    async fn begin(
+        context: StartContext,
+        mut data_dir: DataDir,
+        ports: OpenPorts,
+        built: BuiltGateway,
+    ) -> anyhow::Result<Self> {
+        let background = Background::new(&context.clock);
+        let server = Arc::new(ServerParts::new(&context, &data_dir, &built));
+        server.files.refresh().await;
+        let updates = tasks::follow_backend(&background, &server, &built.backend);
+        let side_port = RunningSidePort::start(
+            &context,
+            &server,
+            updates,
+            ports.side,
+            &mut data_dir,
+            &background,
+        )?;
+        let supervisor = Supervisor::start(server.readiness.heartbeat())?;
+        let public_port = RunningPublicPort::start(
+            &context,
+            &server,
+            built.site.as_ref(),
+            ports.public,
+            &background,
+        );
+        begin_tasks(&background, &server, &context.config);
+        Ok(Self {
+            public: context.config.listen,
+            side: side_port.address,
+            registrar: Arc::clone(&built.keys.administration.registrar),
+            keys: built.keys,
+            gateway: Arc::clone(&server.gateway),
+            reloads: side_port.reloads,
+            reloader: Reloader {
+                config: context.config,
+                registry: context.registry,
+                server: Arc::clone(&server),
+                live_config: Arc::clone(&public_port.live_config),
+                active: side_port.active,
+                site: built.site,
+            },
+            server,
+            public_port,
+            side_thread: Some(side_port.thread),
+            ledger_calls: context.calls,
+            trace_export: TraceExport::start(built.exporter, &background),
+            mail: MailWorker::start(built.mail, &background),
+            stop_side: background.stop.drop_guard(),
+            supervisor,
+            data_dir,
+        })
+    }
+
+    fn announce(&self) {
+        let public = self.public;
+        let side = self.side;
+        let keys = self.server.key_directory.len();
+        tracing::info!(%public, %side, keys, "serving");
+        self.supervisor.notify(SupervisorState::Ready);
+    }
+
     /// The current gateway, for tests.
     pub fn gateway(&self) -> Arc<Gateway> {
         self.gateway.load_full()
@@ -241,15 +223,7 @@ impl RunningServer {
 
     /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let gateway = &*self.gateway;
-        let keeper = &*self.keys.keeper;
-        let target = ReloadTarget {
-            gateway,
-            keeper,
-            public: self.public,
-            now: self.clock.now().wall,
-        };
-        self.reloader.reload(&target, config).await
+        self.reloader.reload(config).await
     }
 
     /// Records a reload whose settings could not be read.
@@ -262,33 +236,34 @@ impl RunningServer {
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
         self.supervisor.notify(SupervisorState::Stopping);
-        self.readiness.set(false);
+        let parts = &self.server;
+        let clock = &parts.clock;
+        parts.readiness.set(false);
         let delay = self.reloader.config.server.shutdown_delay;
         if !delay.is_zero() {
-            self.clock.sleep(delay).await;
+            clock.sleep(delay).await;
         }
-        self.stop_public.cancel();
-        let served = self.serving.await.unwrap_or(false);
-        let gateway = self.gateway.load_full();
+        self.public_port.stop.cancel();
+        let served = self.public_port.serving.await.unwrap_or(false);
         // Before the calls are closed: units delivered on grace can be charged now if the ledger is back.
-        gateway.leases.charge_owed().await;
+        parts.leases.charge_owed().await;
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
         let timeout = self.reloader.config.server.shutdown_timeout;
-        let settling = self.clock.within(timeout, self.ledger_calls.wait());
-        let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
+        let settling = clock.within(timeout, self.ledger_calls.wait());
+        let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout));
         // After the calls have ended: a later lease would bring units that nobody returns.
-        gateway.leases.drain(&gateway.key_directory).await;
-        finish_keys(&self.keys, &self.clock).await;
-        self.reporter.stop().await;
-        gateway.engine.mirror.flush().await;
-        self.trace_export.finish(&self.clock).await;
+        parts.leases.drain(&parts.key_directory).await;
+        finish_keys(&self.keys, clock).await;
+        parts.reporter.stop().await;
+        parts.engine.mirror.flush().await;
+        self.trace_export.finish(clock).await;
         // The side port runs until here, so that metrics and the status show the shutdown.
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
             joined(thread).await;
         }
-        finish_lines(&gateway, self.supervisor).await;
+        finish_lines(&parts.gateway.load(), self.supervisor).await;
         let all_finished = served && settled.is_ok();
         tracing::info!(all_finished, "stopped");
         ShutdownReport {
@@ -302,7 +277,7 @@ impl RunningServer {
 async fn finish_keys(keys: &ServerKeys, clock: &Clock) {
     let recorded = clock.within(LAST_USES, keys.keeper.store_uses(0)).await;
     if recorded.is_err() {
-        tracing::warn!("some last uses of keys are not recorded: there was no time left");
+        tracing::warn!("some last uses of keys were not recorded in time");
     }
     if let Some(copy) = &keys.copy {
         copy.finish().await;

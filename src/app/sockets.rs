@@ -19,7 +19,7 @@ use scoregate_base::clock::Clock;
 
 use super::data_dir::{DataDir, DataDirInUse};
 
-/// How long a process with inherited sockets waits for its predecessor, which still finishes its connections.
+/// Time for which a process with inherited sockets waits for its predecessor, which still finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
 // New connections wait until then, so the release is noticed soon.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -29,6 +29,12 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 pub struct InheritedSockets {
     public: Option<TcpListener>,
     side: Option<TcpListener>,
+}
+
+/// Both ports, open.
+pub(super) struct OpenPorts {
+    pub(super) public: PublicPort,
+    pub(super) side: TcpListener,
 }
 
 impl InheritedSockets {
@@ -66,7 +72,7 @@ impl InheritedSockets {
     }
 
     /// Both ports: inherited, else bound as configured.
-    pub(super) async fn open(self, config: &Config) -> anyhow::Result<(PublicPort, TcpListener)> {
+    pub(super) async fn open(self, config: &Config) -> anyhow::Result<OpenPorts> {
         let public = match self.public {
             Some(socket) => PublicPort::inherited(socket),
             None => server::bind(config.listen).await,
@@ -76,12 +82,12 @@ impl InheritedSockets {
         let side = self.side.map_or_else(|| listen(config.admin_listen), Ok);
         let side = side
             .with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
-        Ok((public, side))
+        Ok(OpenPorts { public, side })
     }
 }
 
-/// A listening socket with a longer queue than that of the standard library, 128 connections: a probe would wait a second
-/// behind a burst of others.
+/// A listening socket with a longer queue than the 128 connections of the standard library: a probe would wait a second
+/// behind a burst of other connections.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 
-use crate::admin::Readiness;
 use crate::config::Config;
 use crate::documents::{DataRefresh, Documents};
-use crate::gateway::Gateway;
-use crate::instruments::StoreInstruments;
 use crate::pages::status::{DataState, StatusSite};
 use crate::status::{Observation, StatusPublisher};
 use crate::upstream::BreakerState;
@@ -17,6 +14,8 @@ use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
 use super::background::Background;
+use super::server_parts::ServerParts;
+use super::start_context::StartContext;
 
 /// Interval between observations. The page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
@@ -25,19 +24,21 @@ const FIRST_EVERY: Duration = Duration::from_secs(1);
 
 /// The publisher of the status page, if it is served.
 pub(super) fn publisher(
-    config: &Config,
+    context: &StartContext,
     store: &Arc<dyn Store>,
     documents: &Documents,
-    clock: &Clock,
-    instruments: &Arc<StoreInstruments>,
 ) -> Option<Arc<StatusPublisher>> {
-    let publisher = || {
-        let store = Arc::clone(store);
-        let instruments = Arc::clone(instruments);
-        let data = data_state(documents, clock);
-        StatusPublisher::new(store, site(config), data, clock.clone(), instruments)
-    };
-    config.status_page.then(publisher).map(Arc::new)
+    let StartContext { config, clock, .. } = context;
+    if !config.status_page {
+        return None;
+    }
+    Some(Arc::new(StatusPublisher::new(
+        Arc::<dyn Store>::clone(store),
+        site(config),
+        data_state(documents, clock),
+        clock.clone(),
+        Arc::clone(&context.instruments.store),
+    )))
 }
 
 /// The service that the page is about.
@@ -50,47 +51,36 @@ pub(super) fn site(config: &Config) -> StatusSite {
 }
 
 /// Starts the observations, the first one immediately.
-pub(super) fn start(
-    background: &Background,
-    gateway: &Arc<ArcSwap<Gateway>>,
-    readiness: &Arc<Readiness>,
-) {
-    let Some(publisher) = gateway.load().status.clone() else {
-        return;
-    };
-    let gateway = Arc::clone(gateway);
-    let readiness = Arc::clone(readiness);
-    let clock = background.clock.clone();
-    let stop = background.stop.clone();
-    background.spawn(async move {
-        loop {
-            let began = clock.mono();
-            let seen = observation(&gateway.load(), &readiness);
-            publisher.observe(seen).await;
-            let wait = if seen.data.newest.is_some() {
-                OBSERVE_EVERY
-            } else {
-                FIRST_EVERY
-            };
-            if stop
-                .run_until_cancelled(clock.sleep_until(began.plus(wait)))
-                .await
-                .is_none()
-            {
-                return;
-            }
-        }
-    });
+pub(super) fn start(background: &Background, server: &Arc<ServerParts>) {
+    if let Some(publisher) = server.gateway.load().status.clone() {
+        let stop = background.stop.clone();
+        background.spawn(observe(Arc::clone(server), publisher, stop));
+    }
 }
 
-fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
-    let breaker = gateway.engine.fetcher.status().condition.breaker;
+async fn observe(
+    server: Arc<ServerParts>,
+    publisher: Arc<StatusPublisher>,
+    stop: CancellationToken,
+) {
+    while !stop.is_cancelled() {
+        let began = server.clock.mono();
+        let seen = observation(&server);
+        let has_data = seen.data.newest.is_some();
+        publisher.observe(seen).await;
+        let wait = if has_data { OBSERVE_EVERY } else { FIRST_EVERY };
+        let next = server.clock.sleep_until(began.plus(wait));
+        stop.run_until_cancelled(next).await;
+    }
+}
+
+fn observation(server: &ServerParts) -> Observation {
+    let breaker = server.engine.fetcher.status().condition.breaker;
+    let facts = server.leases.serving_facts();
     Observation {
-        is_ready: readiness
-            .check_from_within(&gateway.leases.serving_facts())
-            .is_ok(),
+        is_ready: server.readiness.check_from_within(&facts).is_ok(),
         backend_fails: breaker != BreakerState::Closed,
-        data: data_state(&gateway.engine.documents, &gateway.clock),
+        data: data_state(&server.engine.documents, &server.clock),
     }
 }
 

@@ -33,10 +33,10 @@ pub(super) struct ServerStore {
 /// A database that gateways share, during the start of a server.
 pub(super) struct FleetStore {
     pub(super) gateways: NonZeroU32,
-    /// How long requests wait for units.
+    /// Maximum wait of requests for units.
     pub(super) timeout: Duration,
     database: StartingDatabase,
-    /// Up to where the local copy is complete, if the database is unreachable.
+    /// The time up to which the local copy is complete, if the database is unreachable.
     copied: Option<CopiedReading>,
 }
 
@@ -67,7 +67,7 @@ pub async fn open_store(
         return Ok(Arc::new(store));
     }
     let directory = data_dir.to_owned();
-    // Opening checks the file and may migrate it, so not on a serving thread.
+    // Opening checks the file and may migrate it, so it does not run on a serving thread.
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
     Ok(Arc::new(store))
 }
@@ -86,7 +86,7 @@ pub(super) async fn open_for_server(
 
 async fn open_file(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<ServerStore> {
     let store = open_store(config, data_dir, clock).await?;
-    // After the store: a start that fails leaves no trace of one.
+    // The file is opened after the store, so a failed start leaves no trace of it.
     let local = open_local(data_dir).await?;
     Ok(ServerStore {
         store,
@@ -187,7 +187,7 @@ impl StartingDatabase {
         format!("the database {}", self.address)
     }
 
-    /// Repeats an attempt that may succeed later, for the time that a start has.
+    /// Repeats an attempt that may succeed later, for the time of a start.
     async fn retrying<E: std::fmt::Display>(
         &self,
         attempt: impl AsyncFn() -> Result<(), E>,
@@ -229,7 +229,7 @@ impl StartingDatabase {
     }
 }
 
-/// Up to where the local copy is complete, if there is one without damage.
+/// The time up to which the local copy is complete, if there is an undamaged copy.
 async fn usable_copy(local: &Arc<LocalFile>) -> anyhow::Result<Option<CopiedReading>> {
     let local = Arc::clone(local);
     let opened = tokio::task::spawn_blocking(move || {
@@ -246,8 +246,9 @@ async fn usable_copy(local: &Arc<LocalFile>) -> anyhow::Result<Option<CopiedRead
 async fn open_local(data_dir: &Path) -> anyhow::Result<Arc<LocalFile>> {
     let directory = data_dir.to_owned();
     let opened = tokio::task::spawn_blocking(move || LocalFile::open(&directory)).await?;
-    let name = || data_dir.join(LocalFile::NAME).display().to_string();
-    Ok(Arc::new(opened.with_context(name)?))
+    Ok(Arc::new(opened.with_context(|| {
+        data_dir.join(LocalFile::NAME).display().to_string()
+    })?))
 }
 
 /// The database with its TLS files.

@@ -1,7 +1,5 @@
-//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the
-//! public port's runtime runs.
-//!
-//! A thread of its own sends, because sending blocks when the manager's socket is full.
+//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the public
+//! port's runtime runs. A separate thread sends, because sending blocks when the manager's socket is full.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -35,13 +33,12 @@ impl Supervisor {
         let every = sd_notify::watchdog_enabled()
             .filter(|limit| !limit.is_zero())
             .map(|limit| limit / 2);
-        let serve = move || {
-            serve(&notifications, &heartbeat, every);
-            drop::<Sender<()>>(done);
-        };
         let thread = std::thread::Builder::new()
             .name("supervisor".into())
-            .spawn(serve);
+            .spawn(move || {
+                serve(&notifications, &heartbeat, every);
+                drop::<Sender<()>>(done);
+            });
         thread.context("the thread that notifies the service manager cannot be started")?;
         Ok(Self { stages, ended })
     }

@@ -7,15 +7,13 @@ use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
 use scoregate_base::clock::Clock;
-use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
 use super::background::Background;
-use super::node_report::node_name;
+use super::start_context::{StartContext, node_name};
 
-/// How long a shutdown waits for the last spans.
+/// Time for which a shutdown waits for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// The running exporter, if spans are exported.
@@ -25,11 +23,13 @@ pub(super) struct TraceExport {
 }
 
 /// Initializes the metrics, and creates the tracer and its exporter if an endpoint is configured.
-pub(super) fn open(
-    config: &Config,
-    registry: &MetricsRegistry,
-    clock: &Clock,
-) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
+pub(super) fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
+    let StartContext {
+        config,
+        clock,
+        registry,
+        ..
+    } = context;
     span_counts(registry);
     let Some(traces) = &config.traces else {
         return Ok(None);
@@ -37,12 +37,15 @@ pub(super) fn open(
     // A host may run several gateways.
     let instance = format!("{}:{}", node_name(config), config.listen.port());
     let mut seed = getrandom::u64().context("the operating system returned no random bytes")?;
-    let seeds = move || {
-        seed = getrandom::u64().unwrap_or(seed.rotate_left(29) ^ 0x5851_f42d_4c95_7f2d);
-        seed
-    };
     Ok(Some(SpanExporter::new(
-        traces, instance, registry, clock, seeds,
+        traces,
+        instance,
+        registry,
+        clock,
+        move || {
+            seed = getrandom::u64().unwrap_or(seed.rotate_left(29) ^ 0x5851_f42d_4c95_7f2d);
+            seed
+        },
     )))
 }
 

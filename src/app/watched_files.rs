@@ -1,156 +1,203 @@
-//! Certificate files that are read again when they change, and the gauges about them.
-//!
-//! Compared by content, not by date, so replacing a symbolic link is noticed too. Files are read in `certificates`
-//! (public port) and `backend_certificates`.
+//! The files that are read again while the program runs, and the gauges about them. They are compared by content, so replacing a
+//! symbolic link is noticed too.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use metrics::Gauge;
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
-use crate::config::ConfigProblems;
+use crate::config::{Config, ConfigProblems, UpstreamConfig, read_certificates};
+use crate::leaks::{LeakReceiver, SignerSource};
+use crate::mail::MailDelivery;
+use crate::server::TlsTermination;
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_base::secret::SecretSetting;
+use scoregate_base::watched_file::WatchedFile;
+use scoregate_base::words;
+use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value, metric_label, number_value};
 
-/// Interval between checks of the files.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+use super::network_backend::NetworkBackend;
+use super::start_context::StartContext;
 
-/// Files that belong together.
-pub(super) trait WatchedFiles: Clone + Send + 'static {
-    /// Their contents.
-    type Contents: Send + 'static;
-    /// Identifies the contents in use.
-    fn in_use(&self) -> [u8; 32];
-    /// Identifies the contents on disk. `None` if a file cannot be read.
-    fn on_disk(&self) -> Option<[u8; 32]>;
-    /// Reads and validates them. `None` if there are none.
-    fn read(&self, now: Wall) -> Result<Option<Self::Contents>, ConfigProblems>;
-    /// Uses other contents.
-    fn renew(&self, contents: Self::Contents);
-    /// Reports whether the files are rejected.
-    fn set_rejected(&self, is_rejected: bool);
+words! {
+    /// The settings that name files which are read again.
+    #[derive(Hash)]
+    enum FileSetting: path {
+        Tls = "tls",
+        Upstream = "upstream",
+        Database = "store.password",
+        AdminToken = "admin.token",
+        Credential = "upstream.credential",
+        Mail = "mail.password",
+        Operator = "operator.webhook_secret",
+        Signers = "leaks.public_keys",
+    }
 }
 
-/// The use of certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CertificateUse {
-    PublicPort,
-    Backend,
-}
+metric_label!(FileSetting: "setting", FileSetting::ALL, FileSetting::path);
 
-/// The gauges of all certificates together.
-#[derive(Clone)]
-pub(super) struct CertificateGauges {
+/// The files in use.
+pub(super) struct WatchedFiles {
+    files: Mutex<HashMap<FileSetting, Arc<WatchedFile>>>,
+    tls: Option<TlsTermination>,
+    backend: Option<Arc<NetworkBackend>>,
+    clock: Clock,
+    rejected: MetricFamily<Gauge, FileSetting>,
     expires_at: Gauge,
-    rejected: Gauge,
-    states: Arc<Mutex<[CertificateState; 2]>>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct CertificateState {
-    expires_at: Option<Wall>,
-    is_rejected: bool,
-}
-
-impl CertificateGauges {
-    pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        let gauges = Self {
-            expires_at: registry.gauge("scoregate_certificate_expiry_timestamp_seconds"),
-            rejected: registry.gauge("scoregate_certificates_rejected"),
-            states: Arc::default(),
-        };
-        gauges.change(CertificateUse::PublicPort, |_| {});
-        gauges
-    }
-
-    /// Certificates are in use; `None` if they contain none that expires.
-    pub(super) fn set_expiry(&self, of: CertificateUse, expires_at: Option<Wall>) {
-        self.change(of, |state| {
-            *state = CertificateState {
-                expires_at,
-                is_rejected: false,
-            }
-        });
-    }
-
-    pub(super) fn set_rejected(&self, of: CertificateUse, is_rejected: bool) {
-        self.change(of, |state| state.is_rejected = is_rejected);
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "seconds since 1970 are far below 2^52"
-    )]
-    fn change(&self, of: CertificateUse, change: impl FnOnce(&mut CertificateState)) {
-        // Held until the gauges are set, since they are computed from both states.
-        let mut states = self.states.lock();
-        let [public, backend] = &mut *states;
-        change(match of {
-            CertificateUse::PublicPort => public,
-            CertificateUse::Backend => backend,
-        });
-        let first = states.iter().filter_map(|state| state.expires_at).min();
-        self.expires_at.set(first.map_or(0, Wall::seconds) as f64);
-        self.rejected.set(f64::from(u8::from(
-            states.iter().any(|state| state.is_rejected),
-        )));
-    }
-}
-
-/// The result of a check.
-enum FileCheck<T> {
-    Same,
-    New(T),
-    Bad(Option<[u8; 32]>, ConfigProblems),
-}
-
-/// Checks the files until shutdown.
-pub(super) async fn watch<F: WatchedFiles>(files: F, clock: Clock, stop: CancellationToken) {
-    let mut rejected = None;
-    while stop
-        .run_until_cancelled(clock.sleep(CHECK_INTERVAL))
-        .await
-        .is_some()
-    {
-        let checked = files.clone();
-        let now = clock.now().wall;
-        // Files may be on a slow disk.
-        let checked = tokio::task::spawn_blocking(move || check(&checked, rejected, now)).await;
-        match checked {
-            Ok(FileCheck::Same) => {}
-            Ok(FileCheck::New(contents)) => {
-                rejected = None;
-                files.renew(contents);
-            }
-            Ok(FileCheck::Bad(fingerprint, problems)) => {
-                rejected = fingerprint;
-                files.set_rejected(true);
-                tracing::error!(%problems, "changed certificates rejected; the previous ones stay in use");
-            }
-            Err(_) => tracing::error!("checking certificate files panicked"),
+impl FileSetting {
+    /// The secret that components use which were built from these settings.
+    fn secret(self, config: &Config) -> Option<&SecretSetting> {
+        match self {
+            Self::Database => config.database.as_ref()?.password.as_ref(),
+            Self::AdminToken => config.admin_token.as_ref(),
+            Self::Credential => match &config.upstream {
+                UpstreamConfig::Http(http) => http.credential.as_ref(),
+                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => None,
+            },
+            Self::Mail => match &config.mail.as_ref()?.delivery {
+                MailDelivery::Smtp(server) => Some(&server.login.as_ref()?.password),
+                MailDelivery::Directory { .. } => None,
+            },
+            Self::Operator => Some(&config.operator.as_ref()?.secret),
+            Self::Tls | Self::Upstream | Self::Signers => None,
         }
     }
 }
 
-fn check<F: WatchedFiles>(
-    files: &F,
-    rejected: Option<[u8; 32]>,
-    now: Wall,
-) -> FileCheck<F::Contents> {
-    let fingerprint = files.on_disk();
-    if fingerprint == Some(files.in_use()) {
-        files.set_rejected(false);
-        return FileCheck::Same;
+impl WatchedFiles {
+    /// The files of the settings at the start.
+    pub(super) fn new(
+        context: &StartContext,
+        backend: Option<Arc<NetworkBackend>>,
+        leaks: Option<&Arc<LeakReceiver>>,
+    ) -> Self {
+        let StartContext {
+            config,
+            clock,
+            registry,
+            ..
+        } = context;
+        let mut files = HashMap::new();
+        for setting in FileSetting::ALL {
+            let secret = setting.secret(config);
+            if let Some(file) = secret.and_then(SecretSetting::file) {
+                files.insert(setting, Arc::clone(file));
+            }
+        }
+        if let Some(backend) = backend.as_ref().filter(|backend| backend.has_files()) {
+            let backend = Arc::clone(backend);
+            let file = WatchedFile::new("upstream", move || backend.renew_tls());
+            files.insert(FileSetting::Upstream, Arc::new(file));
+        }
+        if let Some(receiver) = leaks
+            && let Some(leaks) = &config.leaks
+        {
+            let file = signers(&leaks.signers, receiver);
+            files.insert(FileSetting::Signers, Arc::new(file));
+        }
+        let watched = Self {
+            files: Mutex::new(files),
+            tls: config.server.connection.tls.clone(),
+            backend,
+            clock: clock.clone(),
+            rejected: registry.gauges("scoregate_files_rejected"),
+            expires_at: registry.gauge("scoregate_certificate_expiry_timestamp_seconds"),
+        };
+        watched.replace(config);
+        watched
     }
-    // A rejected file is logged once, and read again when it changes.
-    if fingerprint.is_some() && fingerprint == rejected {
-        return FileCheck::Same;
+
+    /// Reads the files of certificates with other settings, or reports all problems with them. Changes nothing.
+    pub(super) fn check(&self, config: &Config) -> Result<(), ConfigProblems> {
+        read_certificates(&config.certificates, self.clock.now().wall)?;
+        if let Some(backend) = &self.backend {
+            backend.read_tls()?;
+        }
+        Ok(())
     }
-    match files.read(now) {
-        Ok(Some(contents)) => FileCheck::New(contents),
-        Ok(None) => FileCheck::Same,
-        Err(problems) => FileCheck::Bad(fingerprint, problems),
+
+    /// Watches the files that reloaded settings name.
+    pub(super) fn replace(&self, config: &Config) {
+        let mut files = self.files.lock();
+        files.remove(&FileSetting::AdminToken);
+        let token = config.admin_token.as_ref();
+        if let Some(file) = token.and_then(SecretSetting::file) {
+            files.insert(FileSetting::AdminToken, Arc::clone(file));
+        }
+        if let Some(tls) = self.tls.clone() {
+            let certificates = config.certificates.clone();
+            let clock = self.clock.clone();
+            let file = WatchedFile::new("tls", move || {
+                let read = read_certificates(&certificates, clock.now().wall);
+                let read = read.map_err(|problems| problems.to_string())?;
+                Ok(read.is_some_and(|certificates| tls.renew(certificates)))
+            });
+            files.insert(FileSetting::Tls, Arc::new(file));
+        }
+    }
+
+    /// Reads all files.
+    pub(super) async fn refresh(self: &Arc<Self>) {
+        let watched = Arc::clone(self);
+        // Files may be on a slow disk.
+        if tokio::task::spawn_blocking(move || watched.refresh_all())
+            .await
+            .is_err()
+        {
+            tracing::error!("reading files again panicked");
+        }
+    }
+
+    fn refresh_all(&self) {
+        // The files are read without the lock: a slow disk must not delay a reload.
+        let files = self.files.lock().clone();
+        // All series exist from the start: an alert cannot see the first increase of an absent series.
+        for setting in FileSetting::ALL {
+            let file = files.get(&setting);
+            let is_rejected = file.is_some_and(|file| !file.refresh());
+            if let Some(gauge) = self.rejected.of(setting) {
+                gauge.set(flag_value(is_rejected));
+            }
+        }
+        self.report_expiry();
+    }
+
+    fn report_expiry(&self) {
+        let public = self.tls.as_ref().map(|tls| tls.certificates().expires_at);
+        let client = self.backend.as_ref().and_then(|one| one.expires_at());
+        let first = public.into_iter().chain(client).min();
+        self.expires_at
+            .set(number_value(first.map_or(0, Wall::seconds)));
+    }
+}
+
+/// The list of the keys that sign reports of leaked keys. One at an address is read in `leaks`.
+fn signers(source: &SignerSource, receiver: &LeakReceiver) -> WatchedFile {
+    let source = source.clone();
+    let keys = Arc::clone(&receiver.signers);
+    WatchedFile::new("leaks.public_keys", move || {
+        source.read_file(&keys).map(|()| false)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{SETTINGS, ValueKind};
+
+    #[test]
+    fn every_secret_of_the_settings_is_watched() {
+        for setting in SETTINGS {
+            if setting.kind == ValueKind::Secret {
+                assert!(
+                    FileSetting::parse(setting.path).is_some(),
+                    "{}",
+                    setting.path
+                );
+            }
+        }
     }
 }

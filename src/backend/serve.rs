@@ -27,7 +27,7 @@ use super::answer::BackendServer;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum connection age.
 const MAX_CONNECTION_AGE: Duration = Duration::from_mins(10);
-/// How long a response in progress may take when its connection has to end.
+/// Maximum time of a response in progress when its connection has to end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Far more than a gateway sends.
 const MAX_HEAD_BYTES: usize = 32_768;

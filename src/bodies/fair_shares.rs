@@ -1,4 +1,5 @@
-//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the one that holds the most.
+//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the party that holds the
+//! most.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use tokio::sync::Notify;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{NetworkBlock, NetworkBlocks};
 
-/// For whom an amount is held.
+/// The party for which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A client without a key. Its amounts count for the networks around its address.
@@ -28,7 +29,7 @@ enum Party {
     Application(ApplicationId),
 }
 
-/// A limit and what is held of it.
+/// A limit and the amounts that are held of it.
 pub(super) struct FairShares {
     limit: usize,
     /// The limit of all clients without a key.
@@ -69,7 +70,7 @@ impl FairShares {
         })
     }
 
-    /// Takes an amount. `None` if all is held, and nobody holds more than this holder would.
+    /// Takes an amount. `None` if the limit is used up, and no party holds more than this holder would.
     pub(super) fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Option<Share> {
         let displaced = Arc::new(Notify::new());
         let mut held = self.held.lock();
@@ -94,8 +95,8 @@ impl FairShares {
 }
 
 impl Share {
-    /// Adds to the amount. Returns `false` if the share was displaced, or if all is held and nobody holds more than its holder
-    /// would.
+    /// Adds to the amount. Returns `false` if the share was displaced, or if the limit is used up and no party holds
+    /// more than its holder would.
     pub(super) fn grow(&self, more: usize) -> bool {
         let mut held = self.shares.held.lock();
         held.grow(self.number, more, &self.shares)
@@ -126,7 +127,8 @@ impl HeldShares {
             }
             let parties = holder.parties();
             let levels = parties.filter_map(|party| level(party, self.sum(party) + more));
-            // Compared with what this holder would have after the step, so a party that holds less is never displaced.
+            // Parties are compared with the amount of this holder after the step, so a party that holds less is never
+            // displaced.
             let Some(displaced) = self.largest(exceeds, levels.max().unwrap_or(more)) else {
                 return false;
             };
@@ -139,7 +141,7 @@ impl HeldShares {
         own.map(|share| share.amount += more).is_some()
     }
 
-    /// Removes a share, and wakes up who holds it.
+    /// Removes a share, and wakes its holder.
     fn release(&mut self, number: u64) {
         let Some(share) = self.shares.remove(&number) else {
             return;

@@ -1,5 +1,5 @@
-//! Bodies of requests: read within limits of size, time and memory. Which requests have one is decided in `server`, and what
-//! is in it by the services that read it.
+//! Bodies of requests: read within limits of size, time and memory. `server` decides which requests have a body, and
+//! the services that read it interpret it.
 
 mod fair_shares;
 mod request_body;

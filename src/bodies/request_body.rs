@@ -1,4 +1,4 @@
-//! The body of a request. One that has not arrived with its head is awaited, within the budget of all of them.
+//! The body of a request. A body that has not arrived with its head is awaited, within the budget of all bodies.
 
 use std::mem::take;
 use std::pin::Pin;
@@ -20,9 +20,9 @@ use super::fair_shares::{FairShares, Holder, Share};
 
 /// Time for a body to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Memory for all bodies that are awaited, and for those of clients without a key.
+/// Memory for all awaited bodies, and for awaited bodies of clients without a key.
 const BUDGET: usize = 32 << 20;
-// The rest is for applications, however many clients without a key there are.
+// The rest is for applications, regardless of the number of clients without a key.
 const WITHOUT_KEY: usize = 24 << 20;
 /// Memory of the codec for a request whose body is awaited: the buffer with its head, the one that receives its body, and on
 /// TLS the record that carries them.
@@ -36,7 +36,7 @@ pub struct BodyBudget {
     refused: Counter,
 }
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFailure {
     /// It is not complete, or not framed correctly.
@@ -92,7 +92,7 @@ impl<'b> RequestBody<'b> {
         }
     }
 
-    /// Whether nothing more of it is to arrive.
+    /// Whether it has arrived completely.
     pub fn is_at_end(&self) -> bool {
         self.body.is_end_stream()
     }
@@ -120,7 +120,7 @@ impl<'b> RequestBody<'b> {
         self.collect(most, None).now_or_never()
     }
 
-    /// Awaits what has not arrived. `holder` has the memory for it.
+    /// Awaits the missing bytes. `holder` has the memory for them.
     pub async fn rest(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
         let clock = self.clock;
         let budget = self.budget;
@@ -136,13 +136,13 @@ impl<'b> RequestBody<'b> {
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
                 (self.before_waiting)(most);
-                // All of it: memory that grows in steps leaves behind what it had before.
+                // All memory is reserved at once: memory that grows in steps leaves its earlier blocks behind.
                 self.received.reserve_exact(stated);
                 let displaced = share.displaced();
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
                 tokio::select! {
                     biased;
-                    // Displaced first, because another body has its memory now.
+                    // The displacement is checked first, because another body has its memory now.
                     () = displaced.notified() => Err(BodyFailure::Busy),
                     read = collected => read.unwrap_or(Err(BodyFailure::Slow)),
                 }
@@ -156,7 +156,7 @@ impl<'b> RequestBody<'b> {
         read
     }
 
-    /// Collects what arrives. It can be dropped and called again.
+    /// Collects the bytes that arrive. It can be dropped and called again.
     async fn collect(&mut self, most: usize, share: Option<Share>) -> Result<Vec<u8>, BodyFailure> {
         if self.exceeds(most) {
             return Err(BodyFailure::TooLarge);
@@ -167,7 +167,7 @@ impl<'b> RequestBody<'b> {
             let frame = frame.map_err(|()| BodyFailure::Broken)?;
             let data = frame.into_data().map_err(|_| BodyFailure::Trailers)?;
             let length = self.received.len() + data.len();
-            // Only here is a body noticed that is too large and has no stated length.
+            // A body without a stated length is found to be too large only here.
             if length > most {
                 return Err(BodyFailure::TooLarge);
             }
@@ -177,8 +177,8 @@ impl<'b> RequestBody<'b> {
         Ok(take(&mut self.received))
     }
 
-    /// Makes room for so many bytes in all. Doubled, so that a body is copied a few times only; the memory is charged before it
-    /// is used.
+    /// Reserves space for this many bytes in total. The space is doubled, so that a body is copied only a few times;
+    /// the memory is charged before it is used.
     fn reserve(
         &mut self,
         length: usize,

@@ -1,8 +1,6 @@
-//! The newest time of each document's data. Older data never replaces newer data, whichever address sent it.
-//!
-//! A mark outlives its document, so that older data does not return after an eviction either. Marks are bounded in
-//! number; a hard purge removes them, which is how an operator accepts the data of a backend that was restored from a
-//! backup.
+//! The newest time of each document's data. Older data never replaces newer data, whichever address sent it. A mark
+//! outlives its document, so that older data does not return after an eviction either. The number of marks is limited.
+//! A hard purge removes them: an operator uses it to accept the data of a backend that was restored from a backup.
 
 use std::time::Duration;
 
@@ -13,8 +11,8 @@ use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;
-/// How far the clock of a backend may be ahead of ours. Times that are further ahead set no mark, and a mark that is
-/// further ahead, after our clock was set back, refuses nothing.
+/// Maximum time by which the clock of a backend may be ahead of the gateway's clock. Times that are further ahead set
+/// no mark. A mark that is further ahead, because the gateway's clock was set back, refuses nothing.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(5);
 
 /// Times of data by document, as the backend stated them.

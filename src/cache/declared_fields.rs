@@ -1,5 +1,5 @@
-//! The forms of a configured endpoint that lack reserved fields: of an item only the declared fields that a tier sees,
-//! nested ones included. A field that the backend adds later is not sent before it is declared.
+//! The forms of a configured endpoint that lack reserved fields: items have only the declared fields that a tier sees,
+//! including nested fields. A field that the backend adds later is not sent before it is declared.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -11,8 +11,8 @@ use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use super::members::Members;
 use super::paid_field::BadContent;
 
-/// The declared fields of all items, and of the reserved ones only those `seen`. Values keep their text; space between
-/// them is removed.
+/// The declared fields of all items, without the reserved fields that are not `seen`. Values keep their text; space
+/// between them is removed.
 pub(super) fn only_declared(
     data: &Bytes,
     endpoint: &Endpoint,
@@ -45,7 +45,7 @@ struct VisibleFields<'a> {
     seen: &'a FieldPaths,
 }
 
-/// Appends a list. `append` appends an element, or nothing and returns false.
+/// Appends a list. `append` appends an element, or appends nothing and returns false.
 fn list(
     elements: &[&RawValue],
     kept: &mut String,
@@ -106,8 +106,8 @@ impl VisibleFields<'_> {
         Ok(())
     }
 
-    /// Appends a value whose parts are these fields. An object or a list where none is declared has undeclared parts: it is
-    /// left out, and the result is false.
+    /// Appends a value whose parts are these fields. If no parts are declared, an object or a list has undeclared
+    /// parts: it is omitted, and the result is false.
     fn value(
         &self,
         value: &str,

@@ -1,8 +1,7 @@
-//! A document: built once, off the request path, from one response of the backend; served many times.
-//!
-//! It has a form for each set of fields that a tier sees: the full one, the Free form without fields for paid
-//! callers, and the sets of the settings. Forms that are equal share their bytes. The form is chosen by the caller's
-//! rights. Items are spliced in as raw bytes: no field is lost, reordered or rounded.
+//! A document: built once from a response of the backend, off the request path, and served many times. It has a form
+//! for each set of fields that a tier sees: the full form, the Free form without fields for paid callers, and the forms
+//! of the sets in the settings. Equal forms share their bytes. The form is chosen by the caller's rights. Items are
+//! spliced in as raw bytes: no field is lost, reordered or rounded.
 
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ impl Validators {
 /// Makes the result of a call of a tool from the body of a response.
 pub type ToolResultWriter = fn(&Endpoint, &[u8]) -> Bytes;
 
-/// The fields of the envelope besides the data.
+/// The fields of the envelope other than the data.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeFields<'a> {
     /// The document.
@@ -86,7 +85,7 @@ impl EnvelopeFields<'_> {
 /// A stored document in all forms. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// By the place of the set of fields. Places without a set have the Free form.
+    /// The forms, by the place of the set of fields. Places without a set have the Free form.
     forms: [Arc<DocumentForm>; MOST_FIELD_SETS],
     source: Validators,
     generated_at: Wall,
@@ -115,7 +114,7 @@ impl Document {
         Self::with_dates(content, label, dates, before)
     }
 
-    /// The different forms of a content. What the document before has, or another form, is not built again.
+    /// The different forms of a content. A form that the previous document or another form has is not built again.
     fn build_forms(
         content: &DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -130,7 +129,8 @@ impl Document {
         let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
         for ((index, data), at) in each.enumerate().zip(dates) {
             let old = before.and_then(|before| before.forms.get(index));
-            // The form before comes first: its bytes and tags stay, so clients that have it get a 304.
+            // The form of the previous document has precedence: its bytes and tags stay, so clients that have it get a
+            // 304.
             let shared = built
                 .iter()
                 .find(|form| form.generated_at == at && form.data == *data);
@@ -154,8 +154,8 @@ impl Document {
         let built = Self::build_forms(&content, label, dates, before)?;
         let free = built.get(1).cloned().ok_or(BadContent)?;
         let forms = std::array::from_fn(|index| Arc::clone(built.get(index).unwrap_or(&free)));
-        // With several forms, a date that only the full form changed would be visible to Free callers in the time of
-        // the next refresh.
+        // With several forms, the time of the next refresh would show Free callers a date that only the full form
+        // changed.
         let route = label.key.route;
         let generated_at = if route.endpoint().has_paid_field() {
             free.generated_at
@@ -276,7 +276,7 @@ fn partial_data(
     let reserved = label.key.route.endpoint().reserved_fields();
     let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
         _ if reserved.is_empty() => Ok(None),
-        // Only the full form has undeclared fields, whatever else a tier sees.
+        // Only the full form has undeclared fields, regardless of the other fields that a tier sees.
         true => only_declared(data, endpoint, seen).map(Some),
         false if reserved.is_subset(seen) => Ok(None),
         false => without_paid_field(data),

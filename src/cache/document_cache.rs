@@ -12,7 +12,7 @@ use scoregate_base::routes::DocumentKey;
 use super::document::Document;
 use super::stored::StoredDocument;
 
-/// With a keyed hash: clients choose the names of models.
+/// The hash is keyed, because clients choose the names of models.
 type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;
 
 /// Stored documents, bounded by the bytes of their bodies.
@@ -31,7 +31,7 @@ impl Cache {
             .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
             .eviction_listener(
                 move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
-                    // Also after an eviction: a memo must not serve a document that the cache no longer has.
+                    // This also applies to an eviction: a memo must not serve a document that the cache no longer has.
                     stored.withdraw();
                     if cause == RemovalCause::Size {
                         evicted(&key);
@@ -60,7 +60,7 @@ impl Cache {
 
     /// Whether a document may be stored: it may use at most a quarter of the capacity.
     pub fn has_room_for(&self, document: &Document) -> bool {
-        // A single document must not displace most of the others.
+        // A single document must not displace most other documents.
         document.bytes() as u64 <= self.most_bytes / 4
     }
 
@@ -69,7 +69,8 @@ impl Cache {
         if key.route.endpoint().stored {
             self.documents.entry(key).and_compute_with(|entry| {
                 if let Some(entry) = entry {
-                    // Withdrawn before its successor can be read, so that no thread serves it after the successor.
+                    // The document is withdrawn before its successor can be read, so that no thread serves it after the
+                    // successor.
                     entry.value().withdraw();
                 }
                 Op::Put(stored)
@@ -119,7 +120,8 @@ impl Cache {
             .filter(|(key, stored)| is_unwanted(key, stored))
             .map(|(key, _)| key)
             .collect();
-        // Judged again under the lock of the entry: the document may have been replaced since it was listed.
+        // The condition is checked again under the lock of the entry: the document may have been replaced since it was
+        // listed.
         removed.retain(|key| self.remove_if(key, |stored| is_unwanted(key, stored)));
         removed
     }

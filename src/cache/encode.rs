@@ -10,7 +10,8 @@ use scoregate_base::clock::Wall;
 
 /// Minimum size of a body that is encoded.
 const WORTH_ENCODING: usize = 512;
-/// Quality 5: a few hundred microseconds for a page of rankings. Higher ones cost milliseconds for a few per cent.
+/// Quality 5 takes a few hundred microseconds for a page of rankings. Higher qualities take milliseconds and save a few
+/// per cent.
 const BROTLI_QUALITY: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
 
@@ -30,8 +31,8 @@ pub enum ContentCoding {
     ToolResult,
 }
 
-/// A body in one encoding, with its headers, ready to send. All in one allocation: with many documents every further
-/// cache miss of the CPU costs more than the rest of a hit.
+/// A body in one encoding, with its headers, ready to send. It is a single allocation: with many documents, each
+/// further cache miss of the CPU costs more than the rest of a hit.
 #[derive(Clone, Debug)]
 pub struct Representation {
     /// The bytes.
@@ -46,7 +47,7 @@ pub struct Representation {
     pub encoding: Option<HeaderValue>,
 }
 
-/// A body in all its encodings. Encodings that would not be smaller are left out.
+/// A body in all its encodings. Encodings that would not be smaller are omitted.
 #[derive(Clone, Debug)]
 pub struct EncodedBodies {
     identity: Representation,
@@ -153,7 +154,7 @@ impl Representation {
 }
 
 fn tag(body: &[u8]) -> String {
-    // 96 bits: no two bodies of one document share a tag by chance.
+    // With 96 bits, no two bodies of a document have the same tag by chance.
     Sha256::digest(body)
         .iter()
         .take(12)
@@ -170,8 +171,8 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn brotli(body: &[u8]) -> Option<Vec<u8>> {
-    // The default window of 4 MiB is zeroed every time, which costs four times as much as encoding a page of
-    // rankings. Below 17 bits the encoder uses another algorithm, slower than both.
+    // The default window of 4 MiB is zeroed every time, which costs four times as much as encoding a page of rankings.
+    // Below 17 bits the encoder uses a different, even slower algorithm.
     let window = i32::try_from(body.len().next_power_of_two().ilog2())
         .unwrap_or(22)
         .clamp(18, 22);
@@ -186,9 +187,9 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// The client's preferred encoding: the highest q-value, on equality brotli before gzip before identity. Malformed
-/// elements are ignored. Identity is always possible, even if the client excludes it or sends too many elements: a
-/// readable response is better than none.
+/// The client's preferred encoding: the encoding with the highest q-value, and if they are equal, brotli before gzip
+/// before identity. Malformed elements are ignored. Identity is always possible, even if the client excludes it or
+/// sends too many elements: a readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
     let mut accepted = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
@@ -237,7 +238,7 @@ impl AcceptedCodings {
     fn best(&self) -> ContentCoding {
         let brotli = self.brotli.or(self.any).unwrap_or(0);
         let gzip = self.gzip.or(self.any).unwrap_or(0);
-        // By default identity is acceptable and less preferred than anything named.
+        // By default identity is acceptable, and less preferred than any named encoding.
         let identity = self.identity.unwrap_or(0);
         if brotli > 0 && brotli >= gzip && brotli >= identity {
             ContentCoding::Brotli

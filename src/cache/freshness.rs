@@ -1,4 +1,4 @@
-//! The verdict on a stored document at a moment, and how long a client may cache it.
+//! The verdict on a stored document at a given time, and the time for which a client may cache it.
 //!
 //! Pure. A document has no fixed lifetime: it is fresh until the backend's next expected refresh, and usable, marked
 //! stale, for a while after.
@@ -8,17 +8,17 @@ use std::time::Duration;
 use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::words;
 
-/// How long a document is usable after its refresh was due.
+/// The times for which a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
-    /// How long it is served while it is refreshed in the background.
+    /// Time for which it is served while it is refreshed in the background.
     pub while_revalidate: Duration,
-    /// How long it is served if the backend fails.
+    /// Time for which it is served if the backend fails.
     pub if_error: Duration,
 }
 
 words! {
-    /// How a stored document may be used.
+    /// The permitted use of a stored document.
     pub enum Freshness: as_str {
         /// Serve it.
         Fresh = "fresh",
@@ -108,7 +108,7 @@ const OVERDUE_SECONDS: u64 = 30;
 /// client polls at a steady interval.
 pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     if now < due {
-        // Rounded up: a client that returns too early would have to return again.
+        // The result is rounded up: a client that returns too early would have to return again.
         let left = due.since(now);
         left.as_secs() + u64::from(left.subsec_nanos() > 0) + spread % (JITTER_SECONDS + 1)
     } else {

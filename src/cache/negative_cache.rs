@@ -1,5 +1,5 @@
-//! Remembers for a while what cannot be fetched: models that do not exist, documents whose fetch just failed.
-//! Bounded, so that a flood of invented names costs no memory.
+//! Remembers for a while that a document cannot be fetched, because the model does not exist or the last fetch failed.
+//! The size is limited, so that a flood of invented names costs no memory.
 
 use moka::sync::Cache as Moka;
 
@@ -24,7 +24,7 @@ impl<W: Clone + Send + Sync + 'static> Default for NegativeCache<W> {
 }
 
 impl<W: Clone + Send + Sync + 'static> NegativeCache<W> {
-    /// Why a document cannot be fetched, if that is known.
+    /// The reason why a document cannot be fetched, if it is known.
     pub fn get(&self, key: &DocumentKey, now: Mono) -> Option<W> {
         let (until, why) = self.known.get(key)?;
         (now < until).then_some(why)

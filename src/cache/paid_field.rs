@@ -1,4 +1,4 @@
-//! Removes a field from the backend's data without a trace, such as the one that only paid callers may see.
+//! Removes a field from the backend's data without a trace, such as the field that only paid callers may see.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::members::{Member, Members};
 /// The field for paid callers only.
 pub const PAID_FIELD: &str = "latestScore";
 /// Maximum nesting of the data.
-// The search is recursive, so this bounds its stack.
+// The search is recursive, so this limits its stack.
 pub(super) const DEEPEST: u8 = 64;
 
 /// The backend's data cannot become a document.
@@ -23,9 +23,9 @@ pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadConte
     without_member(data, PAID_FIELD)
 }
 
-/// The data without a field, wherever in an item it is; `None` if it does not occur. The field is cut out with
-/// one comma and the space on that comma's side, and nothing else changes: data that never had it has the same bytes.
-/// Every nested object is searched, so the field's presence never decides whether the data is accepted.
+/// The data without a field, wherever in an item it is; `None` if it does not occur. The field is cut out with one
+/// comma and the space on that side of the field. Nothing else changes: the result equals data that never had the
+/// field. Every nested object is searched, so the field's presence never decides whether the data is accepted.
 pub fn without_member(data: &Bytes, name: &str) -> Result<Option<Bytes>, BadContent> {
     let text = std::str::from_utf8(data).map_err(|_| BadContent)?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|_| BadContent)?;

@@ -1,5 +1,5 @@
-//! When to poll the backend for a refresh: at the expected time, then at growing intervals until it has happened, and
-//! occasionally in between, so that an early refresh is detected.
+//! The times at which the backend is polled for a refresh: at the expected time, then at growing intervals until the
+//! refresh has happened, and occasionally in between, so that an early refresh is detected.
 //!
 //! Pure. Requests are made by `documents::refresher`.
 
@@ -15,9 +15,10 @@ const OVERDUE: [Duration; 4] = [
     Duration::from_secs(40),
 ];
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
-/// Before that, the number of requests that would fill a cadence: in its first half, when refreshes are rare; in the
-/// second, when one may come early; and in the last twelfth, when most early refreshes come. Never more often than
-/// for a refresh that is long overdue: a backend may be slow even for short responses.
+/// Before that, the number of requests that would fill a cadence: in its first half, when refreshes are rare; in its
+/// second half, when early refreshes are possible; and in its last twelfth, when most early refreshes happen. Requests
+/// are never more frequent than for a refresh that is long overdue, because a backend may be slow even for short
+/// responses.
 const IN_THE_FIRST_HALF: u32 = 12;
 const IN_THE_SECOND_HALF: u32 = 30;
 const IN_THE_LAST_TWELFTH: u32 = 60;
@@ -27,7 +28,7 @@ const IN_THE_LAST_TWELFTH: u32 = 60;
 pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
-    /// Requests since then that found nothing new.
+    /// Requests since the last refresh that found no changed data.
     overdue_requests: usize,
     next: Mono,
 }

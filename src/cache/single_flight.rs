@@ -1,8 +1,8 @@
 //! One fetch per document, independent of any client.
 //!
-//! Callers that miss a document join its flight: the first becomes its [`FlightLeader`] and must have the fetch made
-//! by a separate task; each caller waits as long as it chooses. When the fetch ends, by a result, a failure or a
-//! panic, the flight is removed and its waiters wake up.
+//! Callers that miss a document join its flight: the first becomes its [`FlightLeader`] and must have the fetch made by
+//! a separate task; each caller chooses how long it waits. When the fetch ends with a result, a failure or a panic, the
+//! flight is removed and its waiters wake up.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use scoregate_base::routes::DocumentKey;
 /// Flights by document. The `Arc` identifies a flight, so that it removes only itself.
 type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
 
-/// The end of a flight. Read without a lock: ten thousand waiters may wake up together.
+/// The end of a flight. It is read without a lock, because ten thousand waiters may wake up together.
 #[derive(Debug)]
 struct FlightEnd<T> {
     /// `None` inside if it ended without a result.
@@ -86,8 +86,8 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         }
     }
 
-    /// Invalidates the flights of these documents: their results are not current, and callers that join from now on
-    /// start new ones.
+    /// Invalidates the flights of these documents: their results are not current, and callers that join later start new
+    /// flights.
     pub fn invalidate(&self, fits: impl Fn(&DocumentKey) -> bool) {
         self.table.retain(|key, _| !fits(key));
     }
@@ -173,7 +173,7 @@ impl<T: Clone> FlightCompletion<T> {
             return result.clone();
         }
         let mut is_complete = pin!(self.0.wake.notified());
-        // Register before checking: a completion between check and wait would not wake it.
+        // The waiter registers before the check: a completion between check and wait would not wake it.
         is_complete.as_mut().enable();
         if self.0.result.get().is_none() {
             is_complete.await;

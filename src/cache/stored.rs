@@ -1,4 +1,4 @@
-//! A stored document with its dates and use count. What the dates mean is in `freshness`.
+//! A stored document with its dates and use count. `freshness` explains the dates.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -83,7 +83,7 @@ impl StoredDocument {
 
     /// Marks it as replaced, removed or evicted.
     pub(super) fn withdraw(&self) {
-        // Pairs with the load in `is_withdrawn`, which memos of threads make without asking the cache.
+        // This pairs with the load in `is_withdrawn`, which the memos of threads make without asking the cache.
         self.withdrawn.store(true, Ordering::Release);
     }
 
@@ -103,14 +103,15 @@ impl StoredDocument {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// Halves the use count, so that documents nobody requests any more are no longer refreshed. Called at each
+    /// Halves the use count, so that documents that are no longer requested are no longer refreshed. Called at each
     /// refresh.
     pub fn decay_uses(&self) {
         // A concurrent use may be lost, which is harmless.
         self.uses.store(self.uses() / 2, Ordering::Relaxed);
     }
 
-    /// Whether the new content is suspect: an empty list where there were items. The second one in a row is accepted.
+    /// Whether the new content is suspect, which is an empty list after a list with items. A second empty list in a row
+    /// is accepted.
     pub fn makes_suspect(&self, content: &DocumentContent) -> bool {
         content.count == 0 && self.document.items() > 0 && !self.is_suspect
     }

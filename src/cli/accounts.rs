@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use clap::Args;
 use serde_json::Value;
 
 use crate::admin::{AccountsCommand, AdminCommand};
@@ -13,28 +12,17 @@ use crate::registry::ContactOutcome;
 use super::command_error::{CommandError, CommandOutcome};
 use super::control::perform_once;
 use super::exit::Exit;
+use super::group_args::GroupArgs;
 use super::input_file;
 use super::printer::{self, cell, field, items};
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
 
-/// A longer text is refused in any case.
+/// A longer text is always refused.
 const MAX_MESSAGE_BYTES: u64 = 32_768;
 
-#[derive(Debug, Args)]
-pub(super) struct AccountsArgs {
-    #[command(subcommand)]
-    command: AccountsCommand,
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON.
-    #[arg(long, global = true)]
-    json: bool,
-}
-
-pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
-    let AccountsArgs {
+pub(super) fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
+    let GroupArgs {
         mut command,
         server,
         json,
@@ -42,17 +30,13 @@ pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
     let config = server.settings()?;
     if let AccountsCommand::Contact(letter) = &mut command {
         let file = Path::new(&letter.message);
-        let bad =
-            |error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
-        letter.message = input_file::read_text(file, MAX_MESSAGE_BYTES).map_err(bad)?;
+        letter.message = input_file::read_text(file, MAX_MESSAGE_BYTES).map_err(|error| {
+            CommandError::Input(format!("{} cannot be read: {error}", file.display()))
+        })?;
     }
     let show = shown_by(&command);
     let response = perform_once(&config, AdminCommand::Accounts(command))?;
-    Ok(if json {
-        printer::json(&response)
-    } else {
-        show(response)
-    })
+    Ok(printer::answer(response, json, show))
 }
 
 /// The function that prints the response to a command.
@@ -72,7 +56,7 @@ fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
 
 fn list(listed: &Value) -> Exit {
     if let Some(next) = field(listed, "next").as_str() {
-        printer::message(&format!("there are more: continue with --after {next}"));
+        printer::message(&format!("more accounts follow: --after {next}"));
     }
     table(items(listed, "accounts"), false)
 }
@@ -91,34 +75,6 @@ fn contacted(view: &ContactOutcome) -> Exit {
 }
 
 fn table(accounts: &[Value], are_deleted: bool) -> Exit {
-    let row = |account: &Value| {
-        let text = |name| cell(field(account, name));
-        let or_default = |name| match field(account, name) {
-            absent if absent.is_null() => "default".into(),
-            kinds if kinds.as_array().is_some_and(Vec::is_empty) => "none".into(),
-            value => cell(value),
-        };
-        let state = match (are_deleted, field(account, "suspended_at")) {
-            (true, _) => "deleted",
-            (false, Value::Null) => "active",
-            (false, _) => "suspended",
-        };
-        let tier = or_default("tier");
-        let limits = text("own_limits");
-        let notices = or_default("notices");
-        let created = text("created_at");
-        let applications = text("applications");
-        vec![
-            text("id"),
-            text("email"),
-            state.into(),
-            tier,
-            limits,
-            notices,
-            created,
-            applications,
-        ]
-    };
     let header = [
         "id",
         "email",
@@ -129,5 +85,35 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
         "created",
         "applications",
     ];
-    printer::table(&header, accounts.iter().map(row))
+    printer::table(
+        &header,
+        accounts.iter().map(|account| row(account, are_deleted)),
+    )
+}
+
+fn row(account: &Value, is_deleted: bool) -> Vec<String> {
+    let state = match (is_deleted, field(account, "suspended_at")) {
+        (true, _) => "deleted",
+        (false, Value::Null) => "active",
+        (false, _) => "suspended",
+    };
+    vec![
+        cell(field(account, "id")),
+        cell(field(account, "email")),
+        state.into(),
+        or_default(field(account, "tier")),
+        or_default(field(account, "notices")),
+        cell(field(account, "created_at")),
+        cell(field(account, "applications")),
+    ]
+}
+
+fn or_default(value: &Value) -> String {
+    if value.is_null() {
+        "default".into()
+    } else if value.as_array().is_some_and(Vec::is_empty) {
+        "none".into()
+    } else {
+        cell(value)
+    }
 }

@@ -21,14 +21,14 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {
         return Ok(printer::data(&sample()));
     }
-    let no_file = || CommandError::Input("set the configuration file with --config".into());
-    let path = config.ok_or_else(no_file)?;
+    let path = config
+        .ok_or_else(|| CommandError::Input("set the configuration file with --config".into()))?;
     let mut values = read_file(path);
     // `serve` uses the environment too.
     values.overlay(read_environment(environment()));
     read_secrets(&mut values);
     let now = Clock::system().now().wall;
-    // All checks run, so that a problem of one kind does not hide one of another.
+    // All checks run, so that a problem of one kind does not hide a problem of another kind.
     let mut found = match resolve(&values) {
         Ok(config) => {
             for warning in config.tiers.iter().flat_map(Tier::warnings) {

@@ -6,8 +6,11 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use rustix::fs::Mode;
 
+use crate::admin::{AccountsCommand, CacheCommand, StatusCommand};
+
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
+use super::group_args::GroupArgs;
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
@@ -44,14 +47,14 @@ enum CliCommand {
     },
     /// Run the gateway with a configuration file.
     #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
-        SIGTERM and Ctrl-C stop the server: open requests finish, leased quota is returned. SIGHUP reloads the\n\
+        SIGTERM and Ctrl-C stop the server: open requests finish, and leased quota is returned. SIGHUP reloads the\n\
         settings, like `scoregate reload`.\n\
         Environment variables can set every setting; `scoregate check --sample` lists them.")]
     Serve {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG")]
         config: Option<PathBuf>,
-        /// Reload the settings when the configuration file changes, for example as a mounted `ConfigMap`.
+        /// Reload the settings when the configuration file changes, for example when a mounted `ConfigMap` is replaced.
         #[arg(long, requires = "config")]
         reload_on_change: bool,
         #[command(flatten)]
@@ -68,7 +71,7 @@ enum CliCommand {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG", required_unless_present = "sample")]
         config: Option<PathBuf>,
-        /// Print a sample configuration with every setting instead.
+        /// Print a sample configuration with every setting, and check nothing.
         #[arg(long)]
         sample: bool,
     },
@@ -77,7 +80,7 @@ enum CliCommand {
     Keys(keys::KeysArgs),
     /// List, suspend and delete the accounts of owners who signed up.
     #[command(after_help = accounts::AFTER_HELP)]
-    Accounts(accounts::AccountsArgs),
+    Accounts(GroupArgs<AccountsCommand>),
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
@@ -86,7 +89,7 @@ enum CliCommand {
     Suspects(suspects::SuspectsArgs),
     /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
-    Status(status::StatusArgs),
+    Status(GroupArgs<StatusCommand>),
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
@@ -95,7 +98,7 @@ enum CliCommand {
     Scoring(scoring::ScoringArgs),
     /// List and purge the cached documents of a running server.
     #[command(after_help = cache::AFTER_HELP)]
-    Cache(cache::CacheArgs),
+    Cache(GroupArgs<CacheCommand>),
     /// Explain how a request is decided: the state, each decision, and the answer with its cost.
     #[command(after_help = explain::AFTER_HELP)]
     Explain(explain::ExplainArgs),
@@ -105,13 +108,13 @@ enum CliCommand {
     /// Monitor a running server: request rates, latency, the backend, top callers.
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
-    /// Check whether a server is ready; the exit code is the result.
+    /// Check whether a server is ready; the exit code has the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
-    /// Print the version, and with --verbose the build and its formats.
+    /// Print the version; with --verbose also the build and its formats.
     #[command(after_help = "Example:\n  scoregate version --verbose")]
     Version {
-        /// Print the commit, the build and the formats of files too.
+        /// Also print the commit, the build and the formats of files.
         #[arg(long)]
         verbose: bool,
     },
@@ -134,7 +137,7 @@ enum CliCommand {
 
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
-    // All files are private, those that SQLite creates too.
+    // All files are private, including the files that SQLite creates.
     let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     match Cli::try_parse() {
         Ok(cli) => cli.command.run(umask).unwrap_or_else(CommandError::report),
@@ -142,7 +145,7 @@ pub fn main() -> Exit {
     }
 }
 
-/// Prints help, the version or what is wrong with the arguments.
+/// Prints help, the version, or the error in the arguments.
 fn print(refused: &clap::Error) -> Exit {
     let printed = refused.print();
     let is_wanted = matches!(
@@ -188,8 +191,8 @@ impl CliCommand {
 /// The pages are for every user.
 fn write_man_pages(to: &Path, umask: Mode) -> CommandOutcome {
     rustix::process::umask(umask);
-    let failed = |error| CommandError::Input(format!("{}: {error}", to.display()));
-    clap_mangen::generate_to(Cli::command(), to).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), to)
+        .map_err(|error| CommandError::Input(format!("{}: {error}", to.display())))?;
     Ok(Exit::Done)
 }
 

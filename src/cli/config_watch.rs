@@ -1,59 +1,28 @@
-//! Notices changes of the configuration file.
-//!
-//! The directory is watched: Kubernetes replaces a mounted file by renaming a symbolic link beside it, and editors rename a
-//! new file over the old one. The file is watched as well, which may be a mount or a link to another directory. The contents
-//! are compared, since other files in the directory change too.
+//! Notices changes of the configuration file by its contents, whether it is written, renamed, or reached by links that change, as in
+//! a mounted `ConfigMap`.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-use tokio::net::unix::pipe::Receiver;
+/// Interval between readings.
+pub(super) const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// A configuration file and its last contents. `E` is the source of events.
-pub(super) struct ConfigWatch<E> {
-    events: E,
+/// A configuration file and its last contents.
+pub(super) struct ConfigWatch {
     file: PathBuf,
     contents: Option<Vec<u8>>,
 }
 
-impl ConfigWatch<OwnedFd> {
-    /// Watches a file from now on: to miss no change, before it is read.
-    pub(super) fn on(file: &Path) -> io::Result<Self> {
-        let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        watch(&events, file)?;
-        Ok(Self {
-            events,
+impl ConfigWatch {
+    /// Watches a file from now on: to miss no change, before its settings are read.
+    pub(super) fn new(file: &Path) -> Self {
+        Self {
             file: file.to_owned(),
             contents: std::fs::read(file).ok(),
-        })
+        }
     }
 
-    /// Begins to wait for events. Requires a runtime.
-    pub(super) fn begin(self) -> io::Result<ConfigWatch<Receiver>> {
-        // No pipe, but it is read like one.
-        let events = Receiver::from_owned_fd_unchecked(self.events)?;
-        Ok(ConfigWatch {
-            events,
-            file: self.file,
-            contents: self.contents,
-        })
-    }
-}
-
-impl ConfigWatch<Receiver> {
-    /// Waits until something has happened to the directory or the file. May be cancelled.
-    pub(super) async fn event(&mut self) -> io::Result<()> {
-        let mut events = [0; 4 * 1_024];
-        self.events.readable().await?;
-        // All of them: a change that equals the last unread event adds none.
-        while self.events.try_read(&mut events).is_ok() {}
-        // The directory or the file may be another one under the same name.
-        watch(&self.events, &self.file)
-    }
-
-    /// Reads the file again. Returns whether it has other contents; a missing file has not.
+    /// Reads the file again. Returns whether its contents have changed; a missing file has not changed.
     pub(super) async fn has_changed(&mut self) -> bool {
         let contents = tokio::fs::read(&self.file).await.ok();
         let has_changed = contents.is_some() && contents != self.contents;
@@ -61,21 +30,5 @@ impl ConfigWatch<Receiver> {
             self.contents = contents;
         }
         has_changed
-    }
-}
-
-fn watch(events: &impl AsFd, file: &Path) -> io::Result<()> {
-    let parent = file
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let when = WatchFlags::CLOSE_WRITE
-        | WatchFlags::MOVED_TO
-        | WatchFlags::DELETE_SELF
-        | WatchFlags::MOVE_SELF;
-    add_watch(events, parent.unwrap_or(Path::new(".")), when)?;
-    match add_watch(events, file, WatchFlags::CLOSE_WRITE) {
-        // Until it is written again.
-        Err(rustix::io::Errno::NOENT) => Ok(()),
-        watched => Ok(watched.map(drop)?),
     }
 }

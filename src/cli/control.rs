@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::accounts::TermsByTier;
-use crate::admin::{self, AdminCommand, Administration, CommandProblem, to_request};
+use crate::admin::{self, AdminCommand, Administration, CommandProblem, LiveCommand, to_request};
 use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
 use crate::config::Config;
 use crate::instruments::StoreInstruments;
@@ -107,7 +107,7 @@ impl CommandTarget {
         }
     }
 
-    /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
+    /// Makes one attempt; `None` if another process has locked the directory and does not listen on the socket.
     async fn try_find(config: &Config) -> CommandOutcome<Option<Self>> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
@@ -154,15 +154,15 @@ pub(super) fn operator() -> String {
     admin::operator(rustix::process::geteuid().as_raw())
 }
 
-/// Sends a request that needs a running server; `reason` completes the error if none is running.
+/// Performs a command that needs a running server; `reason` completes the error if none is running.
 pub(super) async fn request_running(
     config: &Config,
-    request: ControlRequest,
+    command: &LiveCommand,
     reason: &str,
 ) -> CommandOutcome<Value> {
     let socket = config.data_dir.join(SOCKET);
     match UnixStream::connect(&socket).await {
-        Ok(stream) => send(stream, request).await,
+        Ok(stream) => send(stream, to_request(command)).await,
         Err(error) => {
             let shown = config.data_dir.display();
             Err(CommandError::Input(format!(
@@ -172,13 +172,13 @@ pub(super) async fn request_running(
     }
 }
 
-/// Sends a request to the server of a data directory; `None` if none is running.
+/// Performs a command on the server of a data directory; `None` if none is running.
 pub(super) async fn request_if_running(
     data_dir: &Path,
-    request: ControlRequest,
+    command: &LiveCommand,
 ) -> Option<CommandOutcome<Value>> {
     match UnixStream::connect(data_dir.join(SOCKET)).await {
-        Ok(stream) => Some(send(stream, request).await),
+        Ok(stream) => Some(send(stream, to_request(command)).await),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(Err(
             CommandError::Input("only the user that runs it may open its socket".into()),
         )),
@@ -187,7 +187,7 @@ pub(super) async fn request_if_running(
 }
 
 /// A request: method, target, body.
-pub(super) type ControlRequest = (Method, String, Vec<u8>);
+type ControlRequest = (Method, String, Vec<u8>);
 
 async fn send(stream: UnixStream, request: ControlRequest) -> CommandOutcome<Value> {
     let (status, body) = exchange(stream, request).await?;
@@ -273,6 +273,15 @@ pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOut
             .perform(command)
             .await
     })
+}
+
+/// Performs a command on the running server of a configuration; `reason` completes the error if none is running.
+pub(super) fn perform_live(
+    config: &Config,
+    command: &LiveCommand,
+    reason: &str,
+) -> CommandOutcome<Value> {
+    block_on(request_running(config, command, reason))
 }
 
 /// Runs an async command to completion.

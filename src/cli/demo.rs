@@ -98,15 +98,14 @@ async fn serve(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
 /// Prints from a detached thread: a blocked standard output must not delay the shutdown.
 async fn print(text: String) -> anyhow::Result<Exit> {
     let (sender, printed) = oneshot::channel();
-    let work = move || {
-        let exit = printer::data(&text);
-        if sender.send(exit).is_err() {
-            tracing::debug!("server stopped before the keys were printed");
-        }
-    };
     std::thread::Builder::new()
         .name("printer".into())
-        .spawn(work)
+        .spawn(move || {
+            let exit = printer::data(&text);
+            if sender.send(exit).is_err() {
+                tracing::debug!("server stopped before the keys were printed");
+            }
+        })
         .context("the printer thread cannot be started")?;
     Ok(printed.await?)
 }
@@ -137,7 +136,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     if cfg!(debug_assertions) {
         writeln!(
             text,
-            "build   development: not optimized, so do not measure it"
+            "build   development: not optimized, unsuitable for measurements"
         )?;
     }
     Ok(text)

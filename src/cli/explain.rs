@@ -1,14 +1,13 @@
 //! `scoregate explain`: how a running server would answer a request now.
 
 use clap::Args;
-use http::Method;
 
-use crate::admin::{EXPLAIN, ExplainBody};
+use crate::admin::{ExplainBody, LiveCommand, RequestsCommand};
 use crate::gateway::{Explanation, PossibleOutcome, RuleAmounts};
 use scoregate_base::keys::SHOWN_CHARACTERS;
 
 use super::command_error::CommandOutcome;
-use super::control::{block_on, request_running};
+use super::control::perform_live;
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -36,15 +35,12 @@ pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
     body.key = body
         .key
         .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
-    let body = serde_json::to_vec(&body).expect("strings are valid JSON");
-    let request = (Method::POST, EXPLAIN.into(), body);
+    let command = LiveCommand::Requests(RequestsCommand::Explain(body));
     let reason = "only a running server has the state that decides";
-    let explanation = block_on(request_running(&config, request, reason))?;
-    Ok(if json {
-        printer::json(&explanation)
-    } else {
+    let explanation = perform_live(&config, &command, reason)?;
+    Ok(printer::answer(explanation, json, |explanation| {
         printer::response(explanation, show)
-    })
+    }))
 }
 
 fn show(explanation: &Explanation) -> Exit {

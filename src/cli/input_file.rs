@@ -1,4 +1,4 @@
-//! Opens files that commands read. A pipe or a device may never end: it has to be given as standard input.
+//! Opens files that commands read. Pipes and devices are accepted only as standard input, because they may never end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ pub(super) struct InputFile {
     /// Its path, or `standard input`.
     pub(super) name: String,
     pub(super) reader: Box<dyn Read + Send>,
-    /// Its size; unknown of standard input.
+    /// Its size; `None` for standard input.
     pub(super) size: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl InputFile {
     }
 }
 
-/// A path as messages name it.
+/// The name of a path in messages.
 pub(super) fn input_name(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".into()
@@ -56,7 +56,7 @@ pub(super) fn input_name(path: &Path) -> String {
     }
 }
 
-/// The whole text of a file, or of standard input for `-`. A longer one is an error.
+/// The whole text of a file, or of standard input for `-`. A longer text is an error.
 pub(super) fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     let read = InputFile::open(path)?

@@ -1,12 +1,12 @@
 //! Reads the lines of an untrusted file. A line that is too long or not UTF-8 is an error of that line only.
 //!
-//! Memory is bounded by the maximum line length. An input that never ends is an error before long.
+//! Memory is bounded by the maximum line length, and endless input without lines is an error.
 
 use std::io::{self, BufRead, Read as _};
 
 /// Maximum number of blank lines in succession.
 const MAX_BLANK_LINES: u64 = 100_000;
-/// Maximum length of the rest of a line that is too long.
+/// Maximum number of skipped bytes in a line that is too long.
 const MAX_SKIPPED: u64 = 64 * 1024 * 1024;
 
 /// A line that is not blank.

@@ -12,6 +12,7 @@ mod control;
 mod demo;
 mod exit;
 mod explain;
+mod group_args;
 mod health;
 mod input_file;
 mod input_lines;

@@ -3,16 +3,27 @@
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
 use clap::Args;
+use serde_json::Value;
 
-use crate::admin::{AdminCommand, NodeView, NodesCommand, NodesView};
+use crate::admin::{AdminCommand, NodesCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
 use super::exit::Exit;
-use super::printer;
+use super::printer::{self, items};
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/nodes.txt");
+
+const COLUMNS: [(&str, &str); 7] = [
+    ("node", "node"),
+    ("version", "version"),
+    ("since", "started_at"),
+    ("seen s ago", "last_seen_seconds_ago"),
+    ("live", "live"),
+    ("units held", "units_held"),
+    ("name", "name"),
+];
 
 #[derive(Debug, Args)]
 pub(super) struct NodesArgs {
@@ -26,40 +37,15 @@ pub(super) struct NodesArgs {
 pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
     let command = AdminCommand::Nodes(NodesCommand::List {});
     let response = perform_once(&args.server.settings()?, command)?;
-    Ok(if args.json {
-        printer::json(&response)
-    } else {
-        printer::response(response, list)
-    })
+    Ok(printer::answer(response, args.json, |response| {
+        list(&response)
+    }))
 }
 
-fn list(view: &NodesView) -> Exit {
-    if view.nodes.is_empty() {
+fn list(listed: &Value) -> Exit {
+    let nodes = items(listed, "nodes");
+    if nodes.is_empty() {
         printer::message("no gateway is running");
     }
-    let row = |node: &NodeView| {
-        let seen = format!("{} s ago", node.last_seen_seconds_ago);
-        let live = if node.live { "yes" } else { "no" };
-        let since = node.started_at.clone();
-        let held = node.units_held.to_string();
-        vec![
-            node.node.clone(),
-            node.version.clone(),
-            since,
-            seen,
-            live.into(),
-            held,
-            node.name.clone(),
-        ]
-    };
-    let header = [
-        "node",
-        "version",
-        "since",
-        "last seen",
-        "live",
-        "units held",
-        "name",
-    ];
-    printer::table(&header, view.nodes.iter().map(row))
+    printer::objects(&COLUMNS, nodes)
 }

@@ -15,11 +15,11 @@ pub(super) struct OutputFile {
     reserved: ReservedName,
 }
 
-/// The path of an empty file of ours, which reserves the name, if there is one. Dropping it removes the file.
+/// The path of an empty file that reserves the name, if there is one. Dropping it removes the file.
 struct ReservedName(Option<PathBuf>);
 
 impl OutputFile {
-    /// Creates it under a temporary name. Without `force` nothing may have its path.
+    /// Creates it under a temporary name. Without `force`, no file may exist at its path.
     pub(super) fn create(path: &Path, force: bool) -> CommandOutcome<Self> {
         let shown = path.display();
         if !force {
@@ -33,9 +33,9 @@ impl OutputFile {
         }
         let reserved = ReservedName((!force).then(|| path.to_owned()));
         let suffix = format!(".{}.part", std::process::id());
-        let failed =
-            |error| CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"));
-        let replacement = FileReplacement::begin(path, &suffix).map_err(failed)?;
+        let replacement = FileReplacement::begin(path, &suffix).map_err(|error| {
+            CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"))
+        })?;
         Ok(Self {
             replacement,
             reserved,
@@ -47,7 +47,7 @@ impl OutputFile {
         Ok(BufWriter::new(self.replacement.file().try_clone()?))
     }
 
-    /// Makes it durable and gives it its path. The writer must have been flushed.
+    /// Makes it durable and renames it to its path. The writer must have been flushed.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.replacement.finish()?;
         self.reserved.0 = None;

@@ -14,8 +14,6 @@ use super::exit::Exit;
 
 /// Wait for the last log lines at the end of a serving command. The access log is given the same time before.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Width of the progress bar, in characters.
-const BAR_WIDTH: u64 = 30;
 
 /// Writes data to standard output.
 pub(super) fn data(text: &str) -> Exit {
@@ -57,6 +55,15 @@ pub(super) fn fault(error: &anyhow::Error) -> Exit {
 /// Writes a response as JSON.
 pub(super) fn json(response: &Value) -> Exit {
     data(&format!("{response:#}\n"))
+}
+
+/// Writes a response as JSON, or as `show` does.
+pub(super) fn answer(response: Value, is_json: bool, show: impl FnOnce(Value) -> Exit) -> Exit {
+    if is_json {
+        json(&response)
+    } else {
+        show(response)
+    }
 }
 
 /// Shows a response, or reports one that this version cannot read.
@@ -136,13 +143,15 @@ pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 /// Writes a table of JSON objects, with the name and the field of each column.
 pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> Exit {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let row = |object: &Value| {
-        columns
-            .iter()
-            .map(|(_, name)| cell(field(object, name)))
-            .collect()
-    };
-    table(&header, objects.iter().map(row))
+    table(
+        &header,
+        objects.iter().map(|object: &Value| {
+            columns
+                .iter()
+                .map(|(_, name)| cell(field(object, name)))
+                .collect()
+        }),
+    )
 }
 
 /// A field of a JSON object; null if it is absent.
@@ -172,7 +181,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts a progress line; the bar is shown if the total is known.
+    /// Starts a progress line. The done part is shown if the total is known.
     pub(super) fn new(total: Option<u64>) -> Self {
         Self {
             total,
@@ -183,8 +192,9 @@ impl Progress {
     /// Updates the line.
     pub(super) fn show(&self, done: u64, status: &str) {
         if self.is_terminal {
-            let line = progress_line(done, self.total, status);
-            drop(write!(io::stderr().lock(), "\r\x1b[2K{line}"));
+            let percent = self.total.and_then(|total| (done * 100).checked_div(total));
+            let percent = percent.map_or(String::new(), |percent| format!("{percent} %  "));
+            drop(write!(io::stderr().lock(), "\r\x1b[2K{percent}{status}"));
         }
     }
 
@@ -199,47 +209,5 @@ impl Progress {
         if self.is_terminal {
             drop(write!(io::stderr().lock(), "\r\x1b[2K"));
         }
-    }
-}
-
-fn progress_line(done: u64, total: Option<u64>, status: &str) -> String {
-    let Some(total) = total.filter(|total| *total > 0) else {
-        return status.to_owned();
-    };
-    let done = done.min(total);
-    let filled = |cells: u64| "#".repeat(usize::try_from(cells).unwrap_or(0));
-    let scaled = |to: u64| {
-        u64::try_from(u128::from(done) * u128::from(to) / u128::from(total)).unwrap_or(to)
-    };
-    let width = usize::try_from(BAR_WIDTH).unwrap_or(0);
-    format!(
-        "[{:<width$}] {:>3} %  {status}",
-        filled(scaled(BAR_WIDTH)),
-        scaled(100)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_shows_the_done_part_and_needs_a_total() {
-        assert_eq!(
-            progress_line(0, Some(10), "x"),
-            format!("[{}]   0 %  x", " ".repeat(30))
-        );
-        assert_eq!(
-            progress_line(5, Some(10), "x"),
-            format!("[{}{}]  50 %  x", "#".repeat(15), " ".repeat(15))
-        );
-        assert_eq!(
-            progress_line(u64::MAX, Some(u64::MAX), "x"),
-            format!("[{}] 100 %  x", "#".repeat(30))
-        );
-        assert_eq!(
-            (progress_line(5, None, "x"), progress_line(0, Some(0), "x")),
-            ("x".into(), "x".into())
-        );
     }
 }

@@ -1,18 +1,17 @@
 //! `scoregate reload`: reloads the settings and certificates of a running server.
 
 use clap::Args;
-use http::Method;
 
-use crate::admin::{RELOAD, Reloaded};
+use crate::admin::{LiveCommand, Reloaded, SettingsCommand};
 
 use super::command_error::CommandOutcome;
-use super::control::{block_on, request_running};
+use super::control::perform_live;
 use super::printer;
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
-Like SIGHUP, but reports which settings took effect and which need a restart. If there are errors, nothing changes,\n\
-all errors are reported, and the exit code is 1.";
+Like SIGHUP, but prints the settings that took effect, and the settings that need a restart. If there are errors, nothing\n\
+changes, all errors are reported, and the exit code is 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
@@ -25,17 +24,10 @@ pub(super) struct ReloadArgs {
 
 pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
     let config = args.server.settings()?;
-    let request = (Method::POST, RELOAD.into(), Vec::new());
-    let response = block_on(request_running(
-        &config,
-        request,
-        "there are no settings to reload",
-    ))?;
-    if args.json {
-        return Ok(printer::json(&response));
-    }
-    Ok(printer::response(response, |reloaded| {
-        printer::data(&text(reloaded))
+    let command = LiveCommand::Settings(SettingsCommand::Reload {});
+    let response = perform_live(&config, &command, "there are no settings to reload")?;
+    Ok(printer::answer(response, args.json, |response| {
+        printer::response(response, |reloaded| printer::data(&text(reloaded)))
     }))
 }
 

@@ -1,15 +1,11 @@
 //! `scoregate serve`: runs the gateway with a configuration.
 
 use std::any::Any;
-use std::future::pending;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin::ReloadRequest;
@@ -23,7 +19,7 @@ use scoregate_observe::telemetry::access_log_writer;
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
 use super::command_error::CommandOutcome;
-use super::config_watch::ConfigWatch;
+use super::config_watch::{ConfigWatch, READ_EVERY};
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
@@ -33,7 +29,7 @@ pub(super) fn run(
     location: &LocationArgs,
     reload_on_change: bool,
 ) -> CommandOutcome {
-    let watch = path.filter(|_| reload_on_change).map(ConfigWatch::on);
+    let watch = path.filter(|_| reload_on_change).map(ConfigWatch::new);
     let config = settings(path, location)?;
     start_log(&config.log)?;
     access_log_writer::enable();
@@ -49,30 +45,23 @@ pub(super) fn run(
 
 /// Starts the event log of a serving command.
 pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
-    let clock = Clock::system();
-    let now = Box::new(move || Duration::from_nanos(clock.mono().nanos()));
-    log::start(config, now).context("the threads that write the log cannot be started")
+    log::start(config).context("the threads that write the log cannot be started")
 }
 
 /// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of
 /// the data directory's lock: the shutdown report, or the interrupted start.
 async fn serve(
     config: Config,
-    watch: Option<io::Result<ConfigWatch<OwnedFd>>>,
+    mut watch: Option<ConfigWatch>,
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<Box<dyn Any>> {
     let mut stop = StopSignals::listen()?;
     let mut hang_up = listen(SignalKind::hangup())?;
-    let mut watch = watch.and_then(|watch| {
-        watch
-            .and_then(ConfigWatch::begin)
-            .inspect_err(not_watched)
-            .ok()
-    });
+    let clock = Clock::system();
     let mut start = Box::pin(app::start_on(
         InheritedSockets::inherited()?,
         config,
-        Clock::system(),
+        clock.clone(),
     ));
     let mut running = tokio::select! {
         started = &mut start => started?,
@@ -85,7 +74,7 @@ async fn serve(
         let (reply, is_requested) = tokio::select! {
             () = stop.wait() => return Ok(Box::new(running.stop().await)),
             _ = hang_up.recv() => (None, true),
-            () = event(&mut watch) => (None, false),
+            () = clock.sleep(READ_EVERY), if watch.is_some() => (None, false),
             Some(reply) = running.reloads.recv() => (Some(reply), true),
         };
         // Before the settings are read, so that a later change is not missed.
@@ -118,22 +107,6 @@ async fn reload(
     }
 }
 
-/// Waits until something has happened to the configuration file. May be cancelled.
-async fn event(watch: &mut Option<ConfigWatch<Receiver>>) {
-    if let Some(watched) = watch {
-        match watched.event().await {
-            Ok(()) => return,
-            Err(error) => not_watched(&error),
-        }
-        *watch = None;
-    }
-    pending::<()>().await;
-}
-
-fn not_watched(error: &io::Error) {
-    tracing::error!(%error, "configuration file is not watched; reload it with SIGHUP");
-}
-
 /// Flags override the environment, which overrides the file.
 fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, ConfigProblems> {
     let mut values = file.map(read_file).unwrap_or_default();
@@ -155,7 +128,7 @@ pub(super) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Its settings, as for `serve`. The backend is optional.
+    /// The settings of the server, as for `serve`. The backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut values = self.config.as_deref().map(read_file).unwrap_or_default();
         values.overlay(read_environment(environment()));
@@ -170,7 +143,7 @@ impl ServerArgs {
     }
 }
 
-/// Environment variables that are valid UTF-8; ours always are.
+/// Environment variables that are valid UTF-8, as all variables of settings are.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -205,7 +178,7 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
         .context("the worker threads cannot be started")
 }
 
-/// A runtime on the calling thread, for a command that waits for little.
+/// A runtime on the calling thread, for commands with few waits.
 pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -2,7 +2,6 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::Args;
 use serde_json::Value;
 
 use crate::admin::{AdminCommand, StatusCommand};
@@ -10,37 +9,19 @@ use crate::admin::{AdminCommand, StatusCommand};
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
 use super::exit::Exit;
+use super::group_args::GroupArgs;
 use super::printer::{self, cell, field, items};
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
 
-#[derive(Debug, Args)]
-pub(super) struct StatusArgs {
-    #[command(subcommand)]
-    command: StatusCommand,
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON.
-    #[arg(long, global = true)]
-    json: bool,
-}
-
-pub(super) fn run(args: StatusArgs) -> CommandOutcome {
-    let StatusArgs {
-        command,
-        server,
-        json,
-    } = args;
-    let config = server.settings()?;
-    let is_list = matches!(command, StatusCommand::List { .. });
-    Ok(
-        match perform_once(&config, AdminCommand::Status(command))? {
-            response if json => printer::json(&response),
-            response if is_list => list(&response),
-            response => posted(&response),
-        },
-    )
+pub(super) fn run(args: GroupArgs<StatusCommand>) -> CommandOutcome {
+    let config = args.server.settings()?;
+    let show: fn(Value) -> Exit = match args.command {
+        StatusCommand::List { .. } => |response| list(&response),
+        StatusCommand::Post { .. } | StatusCommand::Resolve { .. } => |response| posted(&response),
+    };
+    let response = perform_once(&config, AdminCommand::Status(args.command))?;
+    Ok(printer::answer(response, args.json, show))
 }
 
 fn posted(response: &Value) -> Exit {
@@ -54,13 +35,15 @@ fn posted(response: &Value) -> Exit {
 }
 
 fn list(listed: &Value) -> Exit {
-    let row = |message: &Value| {
-        let [incident, at, state, title, text] =
-            ["incident", "at", "state", "title", "text"].map(|name| cell(field(message, name)));
-        vec![incident, at, state, title, first_line(&text)]
-    };
     let header = ["incident", "at", "state", "title", "message"];
-    printer::table(&header, items(listed, "messages").iter().map(row))
+    printer::table(
+        &header,
+        items(listed, "messages").iter().map(|message: &Value| {
+            let [incident, at, state, title, text] =
+                ["incident", "at", "state", "title", "text"].map(|name| cell(field(message, name)));
+            vec![incident, at, state, title, first_line(&text)]
+        }),
+    )
 }
 
 /// The first line of a text, with a mark if there are more.

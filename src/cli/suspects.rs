@@ -17,14 +17,14 @@ use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/suspects.txt");
 
-/// Blocks for the requests of an hour, from none to the most of all hours.
+/// Blocks for the requests of an hour, from no requests to the maximum of all hours.
 const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 #[derive(Debug, Args)]
 pub(super) struct SuspectsArgs {
     #[command(subcommand)]
     command: Option<SuspectsCommand>,
-    /// The days to judge, today included.
+    /// The days to evaluate, today included.
     #[arg(long, value_name = "DAYS", value_parser = days)]
     since: Option<u32>,
     #[command(flatten)]
@@ -49,11 +49,7 @@ pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
         }
     };
     let response = perform_once(&config, AdminCommand::Suspects(command))?;
-    Ok(if args.json {
-        printer::json(&response)
-    } else {
-        show(response)
-    })
+    Ok(printer::answer(response, args.json, show))
 }
 
 /// A number of days, such as `7d`.
@@ -115,7 +111,7 @@ fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> Exit {
     if view.days.is_empty() {
         let application = &view.application;
         printer::message(&format!(
-            "{application} has no evidence: an hour appears some minutes after it ended"
+            "{application} has no evidence; each hour appears some minutes after its end"
         ));
         return Exit::Done;
     }
@@ -187,7 +183,7 @@ fn letter(view: &EvidenceView) -> String {
              else may have the key: replace it on the page of your account.\n"
 }
 
-/// An estimate, which may be too large to be made.
+/// An estimate; `None` is a number above the range of estimates.
 fn number(number: Option<u32>) -> String {
     number.map_or("many".into(), |number| number.to_string())
 }

@@ -9,7 +9,7 @@ pub struct ConfigProblem {
     pub path: String,
     /// The value found; never a secret.
     pub found: Option<String>,
-    /// How to correct it.
+    /// The correction.
     pub remedy: String,
 }
 

@@ -30,7 +30,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// The given values, for sections with tables of their own.
+    /// The given values, for sections with separate tables.
     pub(super) fn written(&self) -> &'w ConfigValues {
         self.written
     }
@@ -82,7 +82,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// Reports those of the settings that are given, because another one is missing.
+    /// Reports the settings among these that are given, because another setting is missing.
     pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
         let written = self.written;
         for path in paths

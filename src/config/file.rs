@@ -18,7 +18,7 @@ pub struct ConfigValues {
     pub(super) empty_tables: Vec<String>,
     /// Origins of the values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
-    /// Problems of the sources, which are reported with those of the values.
+    /// Problems of the sources, which are reported with the problems of the values.
     pub(super) problems: Vec<ConfigProblem>,
     /// Whether the file could not be read: what is missing may be in it.
     pub(super) is_incomplete: bool,
@@ -75,7 +75,7 @@ impl ConfigValues {
             .any(|key| key == path || key.starts_with(&below))
     }
 
-    /// Overrides these values with those of `other`.
+    /// Overrides these values with the values of `other`.
     pub fn overlay(&mut self, other: Self) {
         // `upstream` in the environment replaces the table of that name in the file, and vice versa.
         if other.values.contains_key("upstream") {

@@ -11,8 +11,8 @@ use super::settings::{IN_A_FILE, setting_of};
 use super::{Config, ConfigProblems, resolve};
 
 impl Config {
-    /// Merges these settings into `before`: those that can take effect immediately are from here, the others from `before`.
-    /// Returns the changes. The merged settings must be valid.
+    /// Merges these settings into `before`: settings that can take effect immediately are from here, other settings
+    /// from `before`. Returns the changes. The merged settings must be valid.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
         let mut changed = Reloaded::default();
         let written = self.merged(before, &mut changed);

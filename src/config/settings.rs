@@ -3,7 +3,7 @@
 
 use toml::Value;
 
-/// The suffix of the setting that names the file of a secret.
+/// The suffix of a setting that names the file of a secret.
 pub(super) const IN_A_FILE: &str = "_file";
 
 /// The type of a setting.
@@ -29,7 +29,7 @@ pub enum ValueKind {
     Networks,
     /// A list of strings.
     Texts,
-    /// An instant.
+    /// A timestamp.
     Instant,
     /// A string that is never printed.
     Secret,
@@ -69,78 +69,78 @@ macro_rules! settings {
 }
 
 settings! {
-    /// All settings but those in named tables (`tables`).
+    /// All settings except the settings in named tables (`tables`).
     restart "listen" Address = "\"127.0.0.1:8080\"", "Address and port of the public port.";
-    restart "data_dir" Path = "\"scoregate-data\"", "Directory of the state: keys, quotas, stored documents, the Unix socket.";
-    restart "store.url" Text, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. Of several hosts the first writable one is used.";
-    restart "store.listen_url" Text, "URL of the database for notifications of changes, if store.url is that of a pooler; default: store.url.";
+    restart "data_dir" Path = "\"scoregate-data\"", "Directory of all state: keys, quotas, stored documents, and the Unix socket.";
+    restart "store.url" Text, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. With several hosts, the first writable host is used.";
+    restart "store.listen_url" Text, "URL of the database for notifications of changes, if store.url leads to a pooler; default: store.url.";
     restart "store.password" Secret, "Password of the database user.";
     restart "store.password_file" Path, "File that contains the password of the database user.";
-    restart "store.ca_file" Path, "Certificates of the authorities that may issue the database's certificate, in PEM. Required for TLS.";
+    restart "store.ca_file" Path, "Certificates of the authorities that may issue the database's certificate, in PEM. It enables TLS, which a database on another machine needs.";
     restart "store.client_certificate" Path, "Client certificate for the database, in PEM.";
     restart "store.client_key" Path, "Private key of store.client_certificate, in PEM.";
-    restart "store.plain_text" Flag = "false", "Allow connections without TLS to a database on another machine. Only for a private network.";
+    restart "store.plain_text" Flag = "false", "Allow connections without TLS to a database on another machine. Use it only on a private network.";
     restart "store.gateways" Number(1, 1_000) = "3", "Maximum number of gateways on the database. Each uses an equal part of every minute limit, and of the grace of paid tiers, while the database is unreachable.";
     restart "store.node_name" Text, "Name of this gateway in `scoregate nodes`; default: the host name.";
     restart "store.schema" Text = "\"scoregate\"", "Schema of the tables in the database.";
-    restart "store.start_timeout" Duration = "\"10s\"", "Time for which a start retries the database before it uses the local copy of the keys, or fails if there is none. Keep it below the start timeout of the service manager.";
+    restart "store.start_timeout" Duration = "\"10s\"", "Time for which the gateway tries to reach the database at its start. Then it uses the local copy of the keys, or fails without one. Keep this below the start timeout of the service manager.";
     restart "store.timeout" Duration = "\"2s\"", "Timeout for connecting to the database, for each transaction in it, and for requests that wait for a transaction.";
     restart "upstream" Words(&["built-in"]), "\"built-in\" for the built-in backend; for a backend over HTTP, write a table [upstream] instead.";
     restart "admin.listen" Address = "\"127.0.0.1:9464\"", "Address and port of the side port. Keep it on loopback or behind a firewall.";
-    reload "admin.hosts" Texts = "[]", "Accepted host names of the side port, such as [\"scoregate-side\"]; IP addresses and localhost are always accepted. In the environment, separated by commas.";
-    reload "admin.token" Secret, "Bearer token for reading and changing keys on the side port over TCP; at least 16 characters.";
+    reload "admin.hosts" Texts = "[]", "Host names that the side port accepts, such as [\"scoregate-side\"]; IP addresses and localhost are always accepted. In the environment, separated by commas.";
+    reload "admin.token" Secret, "Bearer token for requests to the side port over TCP, except metrics and health; at least 16 characters.";
     reload "admin.token_file" Path, "File that contains the bearer token of the side port.";
     reload "service.name" Text = "\"scoregate\"", "Name of the service in its documents and in the realm of a 401.";
     restart "service.license" Text = "\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\"", "Attribution notice in every response with data.";
-    reload "service.base_url" Text, "Public base URL of the service, for the examples in the documentation and for links that must be absolute, such as those of /.well-known/api-catalog.";
-    reload "service.deprecated_at" Instant, "Instant from which the API is deprecated; sent in every response (RFC 9745).";
-    reload "service.sunset_at" Instant, "Instant at which the API is switched off; sent in every response (RFC 8594).";
-    reload "service.deprecation_link" Text, "URL of the deprecation notice.";
-    restart "site.status_page" Flag = "false", "Serve a status page at /status, with an Atom feed. The backend is then polled for refreshes without client requests too.";
+    reload "service.base_url" Text, "Public base URL of the service, for the examples in the documentation and for absolute links, such as in /.well-known/api-catalog.";
+    reload "service.deprecated_at" Instant, "Time from which the API is deprecated; sent in every response (RFC 9745).";
+    reload "service.sunset_at" Instant, "Time at which the API is switched off; sent in every response (RFC 8594).";
+    reload "service.deprecation_link" Text, "URL of the deprecation notice; sent in every response.";
+    restart "site.status_page" Flag = "false", "Serve a status page at /status, with an Atom feed. The backend is then polled for refreshes even without client requests.";
     reload "site.contact_name" Text, "Name of the contact in the API description.";
     reload "site.contact_email" Text, "E-mail address of the contact, in the API description and on /docs.";
     reload "site.contact_url" Text, "URL of the contact, in the API description and on /docs.";
-    reload "site.terms_url" Text, "URL of the terms of service; default: the section of /docs.";
-    reload "site.docs_url" Text, "URL of further documentation, which the API description and /docs link to.";
-    reload "site.security_contact" Text, "URL for reports of vulnerabilities, which begins with mailto: or https://. It is published in /.well-known/security.txt (RFC 9116), which does not exist without it.";
-    reload "site.security_policy_url" Text, "URL of the policy for reports of vulnerabilities, which begins with https://.";
-    restart "site.sign_up" Flag = "false", "Let people sign up by e-mail and manage their applications and keys at /account. Needs service.base_url, TLS and mail.server; on loopback only mail.server or mail.directory.";
+    reload "site.terms_url" Text, "URL of the terms of service; default: the section on terms in /docs.";
+    reload "site.docs_url" Text, "URL of further documentation, linked from the API description and /docs.";
+    reload "site.security_contact" Text, "URL for reports of vulnerabilities; it begins with mailto: or https://. Enables /.well-known/security.txt (RFC 9116).";
+    reload "site.security_policy_url" Text, "URL of the policy for reports of vulnerabilities; it begins with https://.";
+    restart "site.sign_up" Flag = "false", "Let people sign up by e-mail and manage their applications and keys at /account. Requires service.base_url, TLS and mail.server; on loopback it requires only mail.server or mail.directory.";
     reload "site.tier" Text, "Tier of applications that people create; default: the first tier.";
     reload "site.applications_per_account" Number(1, 1_000) = "1", "Maximum number of applications of an account.";
-    reload "site.upgrade_url" Text, "URL where higher tiers are available, which the account pages and refusals with 403 and 429 name.";
-    reload "site.terms" Texts, "Terms of use, one string each, which /docs lists and people accept when they sign up; default: the four of the data API. In the environment, separated by commas.";
+    reload "site.upgrade_url" Text, "URL where higher tiers are available; the account pages and refusals with 403 and 429 link to it.";
+    reload "site.terms" Texts, "Terms of use as a list of strings; /docs lists them, and people accept them when they sign up. Default: the four terms of the data API. In the environment, separated by commas.";
     reload "site.terms_version" Text = "\"1\"", "Version of the terms of use. It is recorded with the acceptance. After a change, people must accept the terms again at their next sign-in.";
     reload "site.allowed_mail_domains" Texts = "[]", "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas.";
     reload "site.denied_mail_domains" Texts = "[]", "Mail domains that cannot sign up or sign in, with their subdomains. In the environment, separated by commas.";
-    reload "site.sign_in_links_per_hour" Number(1, 1_000_000) = "60", "Maximum number of links by e-mail that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 get twice as many, in an IPv6 /48 or an IPv4 /24 four times as many.";
-    reload "site.max_sign_in_links_per_minute" Number(1, 1_000_000) = "120", "Maximum number of links by e-mail in a minute from all client addresses; more are refused with 503. A third of it is kept for networks that have used little of site.sign_in_links_per_hour.";
-    reload "site.accounts_per_day" Number(1, 1_000_000) = "10", "Maximum number of new accounts with addresses of one mail domain that one client address can create in a day; for larger networks as for site.sign_in_links_per_hour.";
-    restart "site.webhooks" Flag = "false", "Let owners add webhooks, which get their notices as signed messages over HTTPS. Gateways then connect to hosts that owners choose, at public addresses and the ports 443 and 8443.";
-    reload "cors.origins" Texts = "[]", "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas.";
+    reload "site.sign_in_links_per_hour" Number(1, 1_000_000) = "60", "Maximum number of links by e-mail that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 together can request twice as many, and in an IPv6 /48 or an IPv4 /24 four times as many.";
+    reload "site.max_sign_in_links_per_minute" Number(1, 1_000_000) = "120", "Maximum number of links by e-mail that all client addresses together can request in a minute; further requests get 503. A third of it is reserved for networks that have used little of site.sign_in_links_per_hour.";
+    reload "site.accounts_per_day" Number(1, 1_000_000) = "10", "Maximum number of new accounts with addresses of one mail domain that one client address can create in a day. Larger networks can create more, as with site.sign_in_links_per_hour.";
+    restart "site.webhooks" Flag = "false", "Let owners add webhooks, which receive their notices as signed messages over HTTPS. Gateways then connect to hosts chosen by owners, at public addresses on ports 443 and 8443.";
+    reload "cors.origins" Texts = "[]", "Origins whose pages may read responses in a browser, such as [\"https://dash.example.org\"]; [\"*\"] allows all. In the environment, separated by commas.";
     reload "cors.max_age" Duration = "\"1h\"", "Time for which browsers may cache a preflight response.";
     restart "keys.prefix" Text = "\"sg_live\"", "Prefix of API keys.";
     restart "keys.accept_imported" Flag = "false", "Accept keys of other formats that were imported by their SHA-256.";
-    restart "keys.max_age" Duration, "Maximum age of the last reading of keys from the database; above it all requests are refused with 503; default: unlimited.";
-    restart "leaks.public_keys" Text, "File or URL of the public keys that sign reports of leaked keys, in the form of https://api.github.com/meta/public_keys/secret_scanning. A file is read again every 10 s, a URL every hour. With it reports are received at /secret-scanning; default: they are not.";
-    restart "leaks.action" Words(&["revoke", "expire"]) = "\"revoke\"", "Change to a leaked key: it is revoked, or it expires after an hour.";
-    restart "operator.webhook" Text, "URL that gets signed messages about new accounts and, once a day, about suspects; https:// or http://, and its host may be private. Default: nobody gets them.";
+    restart "keys.max_age" Duration, "Maximum age of the keys while the database is unreachable. Once they are older, all requests are refused with 503; default: unlimited.";
+    restart "leaks.public_keys" Text, "Enables the endpoint /secret-scanning for reports of leaked keys: file or URL of the public keys that verify reports, in the format of https://api.github.com/meta/public_keys/secret_scanning. A file is read again every 10 s, a URL every hour. Default: disabled.";
+    restart "leaks.action" Words(&["revoke", "expire"]) = "\"revoke\"", "Action on a leaked key: revoke it, or let it expire after an hour.";
+    restart "operator.webhook" Text, "URL that receives signed messages about new accounts and, once a day, about suspects. It begins with https:// or http://, and its host may be private. Default: no messages are sent.";
     restart "operator.webhook_secret" Secret, "Secret that signs the messages to operator.webhook (Standard Webhooks): whsec_ and at least 24 bytes in Base64.";
     restart "operator.webhook_secret_file" Path, "File that contains the secret that signs the messages to operator.webhook.";
     restart "mcp.enabled" Flag = "false", "Serve the endpoints as tools for language models at /mcp (Model Context Protocol). A call needs a key and costs as much as a request.";
-    restart "suspects.days" Number(1, 40) = "3", "Days on which a rule about misuse must be fulfilled before `scoregate suspects` lists the application.";
-    restart "suspects.hour_percent" Number(1, 100) = "40", "Share of the models in percent that a mirror requests in an hour.";
-    restart "suspects.hours" Number(1, 24) = "2", "Hours of a day in which a mirror requests suspects.hour_percent of the models.";
-    restart "suspects.day_percent" Number(1, 100) = "80", "Share of the models in percent that a mirror requests systematically in the course of a day.";
-    restart "suspects.group_percent" Number(1, 100) = "70", "Share of the models in percent that several accounts of one owner request together in an hour.";
-    restart "suspects.networks" Number(1, 192) = "8", "Networks from which a shared key is used in an hour; /24 or /48.";
-    restart "suspects.products" Number(1, 192) = "8", "Products in the user agents with which a shared key is used in the same hour.";
-    restart "suspects.documents" Number(1, 4_294_967_295) = "1000", "Documents that an inefficient poller receives in a day.";
-    restart "suspects.repeated_percent" Number(1, 100) = "98", "Share of the documents in percent that an inefficient poller received before in the same hour.";
-    reload "guard.per_minute" Number(1, 100_000_000) = "60", "Refused requests allowed per minute, per application or client address.";
+    restart "suspects.days" Number(1, 40) = "3", "Number of days on which a rule must fire before `scoregate suspects` lists the application.";
+    restart "suspects.hour_percent" Number(1, 100) = "40", "Percentage of the models that a mirror requests in an hour.";
+    restart "suspects.hours" Number(1, 24) = "2", "Number of hours of a day in which a mirror requests suspects.hour_percent of the models.";
+    restart "suspects.day_percent" Number(1, 100) = "80", "Percentage of the models that a mirror requests systematically during a day.";
+    restart "suspects.group_percent" Number(1, 100) = "70", "Percentage of the models that several accounts of one owner request together in an hour.";
+    restart "suspects.networks" Number(1, 192) = "8", "Number of networks (/24 or /48) from which a shared key is used in an hour.";
+    restart "suspects.products" Number(1, 192) = "8", "Number of products in user agents with which a shared key is used in the same hour.";
+    restart "suspects.documents" Number(1, 4_294_967_295) = "1000", "Number of documents that an inefficient poller receives in a day.";
+    restart "suspects.repeated_percent" Number(1, 100) = "98", "Percentage of these documents that an inefficient poller has already received in the same hour.";
+    reload "guard.per_minute" Number(1, 100_000_000) = "60", "Maximum number of refused requests per minute, for each application or client address.";
     restart "upstream.url" Text, "Base URL of the backend, such as http://127.0.0.1:4000/api/v1.";
-    restart "upstream.urls" Texts = "[]", "Base URLs of a backend with several addresses, instead of upstream.url; each is used while the ones before it fail. In the environment, separated by commas.";
+    restart "upstream.urls" Texts = "[]", "Base URLs of a backend with several addresses, instead of upstream.url. Each is used while the URLs before it fail. In the environment, separated by commas.";
     restart "upstream.credential" Secret, "Credential sent to the backend.";
-    restart "upstream.credential_header" Text = "\"Authorization\"", "Header of upstream.credential; `Authorization` has the scheme `Bearer`, other headers have the credential alone.";
+    restart "upstream.credential_header" Text = "\"Authorization\"", "Header that contains upstream.credential. In `Authorization` it follows the scheme `Bearer`; other headers contain only the credential.";
     restart "upstream.credential_file" Path, "File that contains the credential sent to the backend.";
     restart "upstream.ca_file" Path, "Certificates of the authorities that may issue the backend's certificate, in PEM; default: the public authorities.";
     restart "upstream.client_certificate" Path, "Client certificate for the backend, in PEM.";
@@ -150,46 +150,46 @@ settings! {
     restart "upstream.connect_timeout" Duration = "\"2s\"", "Timeout for connecting to the backend.";
     restart "upstream.first_byte_timeout" Duration = "\"15s\"", "Timeout for the first byte of a backend response.";
     restart "upstream.timeout" Duration = "\"20s\"", "Timeout for a whole backend response.";
-    restart "upstream.max_concurrent_requests" Number(1, 1_024) = "2", "Maximum concurrent requests to the backend; more are queued, those of paid tiers first.";
+    restart "upstream.max_concurrent_requests" Number(1, 1_024) = "2", "Maximum number of concurrent requests to the backend. Further requests are queued, and paid tiers go first.";
     restart "upstream.max_body" Size = "\"8MiB\"", "Maximum size of a backend response.";
-    restart "upstream.idle_timeout" Duration = "\"20s\"", "Time after which an idle backend connection is closed; set it below the backend's own limit.";
+    restart "upstream.idle_timeout" Duration = "\"20s\"", "Time after which an idle connection to the backend is closed. Set it below the idle timeout of the backend.";
     restart "built_in.archive" Path, "Archive of benchmark runs for the built-in backend; default: runs.db in the data directory. `scoregate scoring import` adds runs.";
-    restart "freshness.refresh_interval" Duration = "\"1h\"", "Refresh interval of the backend, where its responses do not state one.";
-    restart "freshness.stale_while_revalidate" Duration = "\"1d\"", "Maximum time that an overdue document is served immediately while it is refreshed.";
-    restart "freshness.stale_if_error" Duration = "\"7d\"", "Maximum time that an overdue document is served if the backend fails.";
-    restart "freshness.probe" Flag = "true", "Probe the backend for a refresh without a client request, then refresh documents in use.";
+    restart "freshness.refresh_interval" Duration = "\"1h\"", "Refresh interval of the backend, unless its responses state one.";
+    restart "freshness.stale_while_revalidate" Duration = "\"1d\"", "Time after the due refresh for which a stale document is served immediately while it is refreshed.";
+    restart "freshness.stale_if_error" Duration = "\"7d\"", "Time after the due refresh for which a stale document is served if the backend fails.";
+    restart "freshness.probe" Flag = "true", "Poll the backend for refreshes without client requests, and refresh documents in use.";
     restart "freshness.max_wait" Duration = "\"20s\"", "Maximum time that a request waits for a fetch.";
     restart "cache.max_bytes" Size = "\"256MiB\"", "Maximum size of stored documents in memory.";
-    restart "cache.disk_max_bytes" Size = "\"64MiB\"", "Maximum size of the copies of documents on disk, which are loaded at a restart.";
-    reload "server.max_connections" Number(1, 1_000_000) = "10000", "Maximum connections on the public port.";
-    reload "server.max_connections_per_address" Number(1, 1_000_000) = "1024", "Maximum connections per client address; an IPv6 /64 counts as one address.";
-    reload "server.max_connections_per_application" Number(1, 1_000_000) = "256", "Maximum connections per application, or its requests per minute if that is more; further ones are closed after a response. Connections of trusted proxies are not counted.";
+    restart "cache.disk_max_bytes" Size = "\"64MiB\"", "Maximum size of stored documents on disk, which are loaded at a restart.";
+    reload "server.max_connections" Number(1, 1_000_000) = "10000", "Maximum number of connections on the public port.";
+    reload "server.max_connections_per_address" Number(1, 1_000_000) = "1024", "Maximum number of connections per client address; an IPv6 /64 counts as one address.";
+    reload "server.max_connections_per_application" Number(1, 1_000_000) = "256", "Maximum number of connections per application; its requests per minute, if they are more, replace this number. Further connections are closed after a response. Connections of trusted proxies are not counted.";
     reload "server.head_timeout" Duration = "\"9s\"", "Timeout for the first request of a connection, and for each request head.";
     reload "server.idle_timeout" Duration = "\"60s\"", "Time after which an idle client connection is closed.";
     reload "server.request_timeout" Duration = "\"60s\"", "Timeout from a request head to the last byte of its response.";
     reload "server.write_timeout" Duration = "\"20s\"", "Time in which a client has to read 8 KiB of a pending response; slower clients are disconnected.";
     reload "server.max_connection_age" Duration = "\"1h\"", "Maximum connection age; the connection is closed after its next response.";
-    reload "server.plain_http" Flag = "false", "Allow HTTP without TLS on non-loopback addresses. Only for a TLS proxy on a private network.";
-    reload "server.shutdown_delay" Duration, "Time after a stop signal in which /readyz returns 503 and requests are served as before, so that a load balancer can select other servers; default: none.";
+    reload "server.plain_http" Flag = "false", "Allow HTTP without TLS on addresses other than loopback. Use it only behind a TLS proxy on a private network.";
+    reload "server.shutdown_delay" Duration, "Time after a stop signal for which /readyz returns 503 while requests are still served, so that a load balancer can select other servers; default: none.";
     reload "server.shutdown_timeout" Duration = "\"30s\"", "Time for open requests to finish at a shutdown.";
     restart "server.workers" Number(1, 1_024), "Number of worker threads; default: one per core.";
     reload "proxies.trusted" Networks = "[]", "Proxies whose client address header is trusted: addresses and networks such as [\"10.0.0.0/8\"].";
-    reload "proxies.header" Words(&["x-forwarded-for", "none"]) = "\"x-forwarded-for\"", "Header in which trusted proxies send the client address. The other headers are ignored.";
+    reload "proxies.header" Words(&["x-forwarded-for", "none"]) = "\"x-forwarded-for\"", "Header in which trusted proxies send the client address. Other headers are ignored.";
     reload "proxies.proxy_protocol" Networks = "[]", "Proxies that begin connections with a PROXY protocol header, version 1 or 2. Connections from these proxies without the header are refused.";
-    reload "overload.cached_slots" Number(1, 1_000_000) = "1024", "Maximum concurrent requests for stale cached documents; more are queued, then refused with 503. Fresh ones need no slot.";
-    reload "overload.waiting_slots" Number(1, 1_000_000) = "16384", "Maximum concurrent requests that wait for the backend or the ledger; more are queued, then refused with 503.";
-    reload "overload.queue_length" Number(0, 1_000_000) = "512", "Maximum requests in the queue for overload.cached_slots, and in the one for overload.waiting_slots.";
-    reload "overload.queue_timeout" Duration = "\"10ms\"", "Maximum time in the queue for overload.cached_slots or overload.waiting_slots.";
+    reload "overload.cached_slots" Number(1, 1_000_000) = "1024", "Maximum number of concurrent requests for stale documents. Further requests are queued, then refused with 503. Requests for fresh documents need no slot.";
+    reload "overload.waiting_slots" Number(1, 1_000_000) = "16384", "Maximum number of concurrent requests that wait for the backend or the ledger. Further requests are queued, then refused with 503.";
+    reload "overload.queue_length" Number(0, 1_000_000) = "512", "Maximum number of requests in each of the queues for overload.cached_slots and overload.waiting_slots.";
+    reload "overload.queue_timeout" Duration = "\"10ms\"", "Maximum time of a request in the queue for overload.cached_slots or overload.waiting_slots.";
     restart "log.format" Words(&["text", "json"]) = "\"text\"", "Format of the access log and the event log.";
     restart "log.access" Flag = "true", "Write the access log to standard output: one line per failed, slow or sampled request.";
-    reload "log.slow_threshold" Duration = "\"1s\"", "Duration from which a request is slow, and written to the access log.";
+    reload "log.slow_threshold" Duration = "\"1s\"", "Duration from which a request is slow. Slow requests are written to the access log.";
     reload "log.sample_one_in" Number(0, 1_000_000) = "100", "Write one in N successful, fast requests to the access log; 0 writes none.";
     reload "log.level" Text = "\"info\"", "Level of the event log: error, warn, info, debug, trace, or a filter.";
     restart "traces.endpoint" Text, "URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; default: no spans are recorded.";
-    restart "traces.sample_one_in" Number(0, 1_000_000) = "100", "Record one in N requests without a traceparent header; 0 records none of them. Requests that the caller has sampled are recorded, at most 100 per second.";
+    restart "traces.sample_one_in" Number(0, 1_000_000) = "100", "Record one in N requests without a traceparent header; 0 records none. Requests that the caller has sampled are also recorded, at most 100 per second.";
     restart "mail.server" Text, "Host and port of the SMTP server that accepts mail for all recipients, such as mail.example.org:587; default: no mail is sent.";
     restart "mail.directory" Path, "Directory to write mail to, one file per message, instead of sending it. For testing: requires a loopback `listen` and no mail.server.";
-    restart "mail.tls" Words(&["starttls", "implicit", "none"]) = "\"starttls\"", "TLS on the connection to the mail server: begun with STARTTLS, from the beginning (usually port 465), or none, which is only possible on loopback.";
+    restart "mail.tls" Words(&["starttls", "implicit", "none"]) = "\"starttls\"", "TLS on the connection to the mail server: starttls (required), implicit (TLS from the beginning, usually on port 465), or none (only on loopback).";
     restart "mail.ca_file" Path, "Certificates of the authorities that may issue the mail server's certificate, in PEM; default: the public authorities.";
     restart "mail.username" Text, "User name for the mail server.";
     restart "mail.password" Secret, "Password of mail.username.";

@@ -11,7 +11,7 @@ use super::settings::{SETTINGS, setting_of};
 use super::showable::showable;
 
 impl Config {
-    /// All settings: those of the table in its order, then the tiers and the other named tables.
+    /// All settings: the settings of the table in its order, then the tiers and the other named tables.
     pub fn shown(&self) -> Vec<SettingView> {
         let written = &self.written;
         let rows = SETTINGS

@@ -8,7 +8,7 @@ use super::config_reader::ConfigReader;
 pub(super) struct TableReader<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     place: String,
-    /// `None` for a table whose settings have paths of their own.
+    /// `None` for a table whose settings have separate paths.
     table: Option<&'w Table>,
 }
 
@@ -39,7 +39,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
         };
         let mut item = self.within(&place, table);
         for unknown in table.keys().filter(|key| !settings.contains(&key.as_str())) {
-            let remedy = format!("unknown; write one of {}", settings.join(", "));
+            let remedy = format!("unknown setting; write one of {}", settings.join(", "));
             item.problem(unknown, remedy);
         }
         Some(item)

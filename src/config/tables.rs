@@ -1,4 +1,4 @@
-//! Tables whose names are chosen in the file, or are those of endpoints.
+//! Tables whose names are chosen in the file, or are names of endpoints.
 
 use scoregate_base::limits::LimitSetting;
 use scoregate_base::routes::EndpointTable;

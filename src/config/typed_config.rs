@@ -44,7 +44,7 @@ macro_rules! config {
         }
 
         impl Config {
-            /// Reads all settings but those of the pages of accounts.
+            /// Reads all settings except the settings of the account pages.
             pub(super) fn read($reading: &mut ConfigReader<'_>) -> Self {
                 $($first)*
                 $(let $field: $type = $read;)+

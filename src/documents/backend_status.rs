@@ -9,7 +9,7 @@ use crate::upstream::{ProtectionStatus, UpstreamFailure};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::DocumentKey;
 
-/// Some failures quote the response, which can be long.
+/// Failures are truncated, because some quote the response, which can be long.
 const MAX_REASON_CHARACTERS: usize = 500;
 
 /// The backend's status.
@@ -25,14 +25,14 @@ pub struct BackendStatus {
     pub last_success: Option<Wall>,
     /// The next expected refresh, possibly in the past.
     pub next_refresh: Option<Wall>,
-    /// How long that refresh is overdue.
+    /// The time by which that refresh is overdue.
     pub overdue: Duration,
 }
 
 /// A fetch that failed at the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchFailure {
-    /// When.
+    /// The time.
     pub at: Wall,
     /// The document.
     pub document: String,
@@ -40,7 +40,7 @@ pub struct FetchFailure {
     pub reason: String,
 }
 
-/// The last fetches: one that succeeded, one that failed.
+/// The last fetch that succeeded, and the last that failed.
 #[derive(Debug, Default)]
 pub(super) struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
 

@@ -1,7 +1,6 @@
-//! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches.
-//!
-//! Stored, replaced and removed documents are noted in [`ChangedKeys`] for the disk mirror. How a request uses a
-//! document is decided in `gateway::stages::fetch`.
+//! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches. Stored, replaced and
+//! removed documents are noted in [`ChangedKeys`] for the disk mirror. `gateway::stages::fetch` decides how a request
+//! uses a document.
 
 #[cfg(test)]
 #[path = "tests_of_cached_documents.rs"]
@@ -27,7 +26,8 @@ use crate::documents::found_document::FoundDocument;
 use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};
 use crate::documents::retention::Retention;
 
-/// Interval between removals of expired documents. They are never served; removing them visits every document.
+/// Interval between removals of expired documents, each of which visits every document. Expired documents are never
+/// served.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
 
 /// A response of the backend that confirms a document.
@@ -44,7 +44,7 @@ pub(in crate::documents) struct Confirmation {
     pub(in crate::documents) stated_at: Option<Wall>,
 }
 
-/// A stored document, for the operator. The fields' names are those of `GET /v1/cache`.
+/// A stored document, for the operator. The fields' names are those of `GET /v1/cache/list`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedDocument {
     /// Its address, such as `/api/v1/models`.
@@ -168,7 +168,7 @@ impl Documents {
 
     /// The next expected refresh, possibly in the past; `None` if nothing is known.
     pub(in crate::documents) fn expected_refresh(&self, now: Now) -> Option<Wall> {
-        // Without a refresher the schedule is not updated: the newest response is all that is known.
+        // Without a refresher the schedule is not updated, so only the newest response is known.
         if self.retention.probing {
             self.schedule.expected().map(|at| now.wall_at(at))
         } else {
@@ -220,7 +220,7 @@ impl Documents {
             }
         });
         if fits {
-            // Noted after the change: the mirror could otherwise write the state before it.
+            // The change is noted afterwards: the mirror could otherwise write the previous state.
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = stored.document.bytes(), "document too large to be cached");
@@ -287,7 +287,7 @@ impl Documents {
         stored
     }
 
-    /// Replaces a document by the same one with its version in the shared store, unless it was replaced since.
+    /// Adds the version in the shared store to a document, unless the document was replaced since.
     pub(in crate::documents) fn replace_published(
         &self,
         key: &DocumentKey,
@@ -341,8 +341,8 @@ impl Documents {
         self.changed.note(key);
     }
 
-    /// Recently used documents that follow the backend's refreshes, most used first, and the one that is always polled.
-    /// Visits every document.
+    /// Recently used documents that follow the backend's refreshes, most used first, and the document that is always
+    /// polled. Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = &*self.retention;
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
@@ -373,10 +373,10 @@ impl Documents {
         selected.map(|(key, _)| key.address()).collect()
     }
 
-    /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
+    /// Marks documents as overdue, or removes them with `hard`. Returns their number.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
-            // A hard purge accepts older data, so all knowledge about newer data goes with it.
+            // A hard purge accepts older data, so it also removes all knowledge about newer data.
             self.marks.remove(|key| selection.fits(key));
             self.schedule.forget_data();
         }
@@ -430,7 +430,7 @@ impl Documents {
             .store(now.nanos(), Ordering::Relaxed);
         let retention = &*self.retention;
         let last_detected = self.schedule.last_detected();
-        // The verdict of `find`: a document that was outdated early also expires early.
+        // This is the verdict of `find`: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);
             verdict(lifetime.due(stored, last_detected), &lifetime.windows, now)

@@ -26,13 +26,13 @@ impl ChangedKeys {
         }
     }
 
-    /// Notes that a document was stored, confirmed or removed. Call it after the change: a key noted before may be
-    /// written too early.
+    /// Notes that a document was stored, confirmed or removed. Must be called after the change: a key noted before it
+    /// may be written too early.
     pub(super) fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
             lock(keys).insert(key.clone());
-            // Notified after the key is listed. The notification is kept while the writer is busy, so no key waits for another
-            // change.
+            // The writer is notified after the key is listed. The notification is kept while the writer is busy, so no
+            // key waits for another change.
             self.noted.notify_one();
         }
     }

@@ -1,4 +1,4 @@
-//! The state of the data: its time, the next expected refresh, and since when it is stale.
+//! The state of the data: its time, the next expected refresh, and the time since which it is stale.
 //!
 //! This is about the backend's refreshes. Whether a single document is stale is decided in `cache::freshness`.
 
@@ -39,8 +39,8 @@ impl Documents {
 }
 
 impl DataRefresh {
-    /// Data is stale once its refresh is overdue by more than the interval between polls for an overdue one: a refresh
-    /// that comes in time is detected by then.
+    /// Data is stale once its refresh is overdue by more than the interval between polls for an overdue refresh. A
+    /// refresh that is in time has been detected by then.
     fn new(newest: Option<Wall>, expected: Option<Wall>, cadence: Duration, now: Wall) -> Self {
         let stale_since =
             expected.filter(|expected| now.since(*expected) > overdue_interval(cadence));

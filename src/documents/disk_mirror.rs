@@ -1,4 +1,5 @@
-//! Copies of the cached documents on disk, so that a restart during an outage of the backend still serves.
+//! Copies of the cached documents on disk, so that a gateway that is restarted during an outage of the backend still
+//! serves them.
 //!
 //! Every change in the cache is written in the background; changes that arrive meanwhile are written together. Records are
 //! encoded in `mirror_record`, the file is handled in `store::Mirror`.
@@ -81,13 +82,13 @@ impl DiskMirror {
 
     fn write_changes(&self) {
         let Some(disk) = &self.disk else { return };
-        // One writer at a time, so that an older document is not written over a newer one.
+        // Only one writer is active, so that an older document never replaces a newer document.
         let mut failing = self.failing.lock();
         let now = self.clock.now();
         let seen_at = self.documents.schedule().last_detected();
         let mut records = Vec::new();
         let mut removed = Vec::new();
-        // Taken before the documents are read: a document that changes later is listed again.
+        // The keys are taken before the documents are read: a document that changes later is listed again.
         for key in self.changed.take() {
             match self.documents.get(&key) {
                 Some(stored) => records.push(mirror_record::write(
@@ -111,7 +112,7 @@ impl DiskMirror {
     fn report(&self, was_failing: &mut bool, failed: Vec<MirrorError>) {
         let failed_before = std::mem::replace(was_failing, !failed.is_empty());
         for error in failed {
-            self.instruments.mirror_failed();
+            self.instruments.mirror_failures.increment(1);
             let is_damage = matches!(error, MirrorError::Damaged { .. });
             if is_damage || !failed_before {
                 tracing::warn!(%error, "disk mirror failed");
@@ -119,7 +120,7 @@ impl DiskMirror {
         }
     }
 
-    /// Reads all documents back into the cache. Takes time: call it on a blocking thread.
+    /// Reads all documents back into the cache. It takes time, so it must be called on a blocking thread.
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
         let mut failing = self.failing.lock();
@@ -173,7 +174,7 @@ impl DiskMirror {
         })
     }
 
-    /// The document of a record, or the name of an unusable one.
+    /// The document of a record, or the name of an unusable record.
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Result<RestoredDocument, String> {
         let retention = self.documents.retention();
         let read = mirror_record::read(record, &disk.backend, retention, self.clock.now());

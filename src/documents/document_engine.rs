@@ -42,7 +42,7 @@ impl DocumentEngine {
         clock: &Clock,
         instruments: &Arc<DocumentInstruments>,
     ) -> Self {
-        // Without a disk nobody takes the keys of changed documents, so they are not collected.
+        // Without a disk, the keys of changed documents would never be taken, so they are not collected.
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
         let documents = Arc::new(Documents::new(
             cache_bytes,
@@ -101,7 +101,7 @@ impl DocumentEngine {
         purged
     }
 
-    /// Asks whether the store of shared documents is back, if it is away. Called every few seconds.
+    /// Probes the store of shared documents if it is unreachable. Called every few seconds.
     pub async fn ask_for_shared_documents(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.ask_again().await;

@@ -25,7 +25,7 @@ pub(super) fn begin(
     if is_remote {
         span.set("http.request.method", "GET");
     }
-    // Of several addresses it is not known which one responded.
+    // With several addresses, the address that responded is not known.
     if let Ok(uri) = backend.parse::<Uri>()
         && let Some(host) = uri.host().filter(|_| is_remote)
     {

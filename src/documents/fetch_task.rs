@@ -1,6 +1,5 @@
-//! One fetch: requests a document from the backend, and stores the response or remembers the failure.
-//!
-//! It runs in a separate task. Which fetches are made is decided in `fetcher`.
+//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a
+//! separate task. `fetcher` decides about fetches.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,13 +24,13 @@ use super::fleet_documents::{FleetClaim, FleetDocuments};
 use super::known_models::KnownModels;
 use super::shared_fetch::{FetchTurn, SharedFetch};
 
-/// How long a failed fetch is not repeated. Short, so that a recovery is noticed soon.
+/// Time for which a failed fetch is not repeated. It is short, so that a recovery is noticed soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
-/// How long a model that the backend does not know is not fetched again.
+/// Time for which a model that the backend does not know is not fetched again.
 // A wrong id is often repeated. A detected refresh removes the entry earlier.
 const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
-/// Why a fetch returned no document.
+/// The reason why a fetch returned no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FetchError {
     /// The backend does not know the model.
@@ -113,12 +112,12 @@ impl FetchWorker {
             .await
             .is_err()
         {
-            self.instruments.panicked();
+            self.instruments.panics.increment(1);
             tracing::error!(document = %key, "a fetch panicked");
             let failure = UpstreamFailure::Invalid("reading it panicked".into());
             let now = self.clock.now();
             self.last.failed(&key, &failure, now.wall);
-            // Remembered, so that a document whose reading panics is not fetched for every request.
+            // The failure is remembered, so that a document whose reading panics is not fetched for every request.
             self.negative.insert(
                 key,
                 FetchError::Backend(failure),
@@ -153,7 +152,7 @@ impl FetchWorker {
             }
             Err(error) => self.remember(&leader, error, now),
         }
-        // Completed after a failure is remembered, so that a new request does not repeat the fetch.
+        // The flight is completed after a failure is remembered, so that a new request does not repeat the fetch.
         leader.complete(result);
     }
 
@@ -207,7 +206,7 @@ impl FetchWorker {
         let now = self.clock.now();
         let confirmation = Confirmation {
             before,
-            // The time before the request counts: the data may change while the response is under way.
+            // The time before the request counts, because the data may change while the response is in transit.
             requested_at: started.mono,
             answered: now,
             next_refresh: None,
@@ -280,8 +279,8 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists if the response does not show it: by the list of models, or, without one, by whether its
-    /// document is stored.
+    /// Whether a model exists if the response does not show it. The list of models decides; without a list, a stored
+    /// document of the model does.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)
@@ -325,14 +324,14 @@ impl FetchWorker {
         Ok(self.documents.confirm(leader, document, &confirmation))
     }
 
-    /// Whether a response is accepted: it is not older than what was received, and not suddenly empty.
+    /// Whether a response is accepted: it is not older than received data, and not suddenly empty.
     fn check(
         &self,
         leader: &FetchLeader,
         content: &DocumentContent,
         before: Option<&StoredDocument>,
     ) -> Result<(), FetchError> {
-        // Older data never replaces newer data here. Only an operator can accept it, by a purge.
+        // Older data never replaces newer data. Only an operator can accept it, by a purge.
         if let Some(stated) = content.stated_at
             && let Some(newer) = self.documents.newer_data(leader.key(), stated)
         {
@@ -350,11 +349,11 @@ impl FetchWorker {
         let suspected = Arc::new(before.suspected());
         leader.while_current(|| self.documents.put(leader.key().clone(), suspected));
         Err(invalid(
-            "it is empty, unlike the previous response; a second empty one is accepted",
+            "it is empty, unlike the previous response; a second empty response is accepted",
         ))
     }
 
-    /// Builds a document. Compression takes time, so it runs on a blocking thread, limited in number.
+    /// Builds a document. Compression takes time, so it runs on a limited number of blocking threads.
     async fn build(
         &self,
         key: DocumentKey,
@@ -362,7 +361,7 @@ impl FetchWorker {
         before: Option<Arc<StoredDocument>>,
     ) -> Result<Document, FetchError> {
         let retention = Arc::clone(self.documents.retention());
-        // Held until the document is built: more builds at the same time would take the cores from requests.
+        // The permit is held until the document is built: more concurrent builds would take the cores from requests.
         let permit = self
             .builders
             .acquire()

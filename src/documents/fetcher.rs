@@ -1,5 +1,4 @@
-//! Decides which fetches are made: one per document however many requests wait, and none whose result is already
-//! known.
+//! Decides about fetches: at most one per document, however many requests wait, and none whose result is already known.
 //!
 //! Fetches run in tasks that belong to no client; see `fetch_task`.
 
@@ -22,7 +21,7 @@ use super::fleet_documents::FleetDocuments;
 use super::known_models::KnownModels;
 use super::probe_turns::ProbeTurns;
 
-/// Why a request got no document.
+/// The reason why a request got no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WaitError {
     /// The fetch failed.
@@ -61,7 +60,7 @@ enum Need {
     Confirmation,
 }
 
-/// Makes fetches, and tracks those in flight.
+/// Makes fetches, and tracks the fetches in flight.
 pub struct Fetcher {
     documents: Arc<Documents>,
     worker: FetchWorker,
@@ -126,8 +125,8 @@ impl Fetcher {
         }
     }
 
-    /// Asks the backend about a document, whether it is current or not. Of several gateways one asks; if given, its request
-    /// must not be older than `since`. Returns the document stored afterwards.
+    /// Requests a document from the backend, even if it is current. Only one of several gateways does this; if `since`
+    /// is given, its request must not be older. Returns the document stored afterwards.
     pub(super) async fn revalidate(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -209,7 +208,8 @@ impl Fetcher {
             FlightRole::First(leader, result) => (leader, result),
         };
         let now = self.clock.now().mono;
-        // Looked up after the flight was joined: a fetch that ended in between would otherwise be repeated.
+        // The document is looked up after the flight was joined: a fetch that ended in between would otherwise be
+        // repeated.
         let known =
             match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
                 FetchForesight::Known(known) => Some(known),
@@ -307,7 +307,7 @@ impl Fetcher {
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
-        // Flights come first: a result that arrives during the purge must not be stored after it.
+        // Flights are invalidated first: a result that arrives during the purge must not be stored after it.
         self.flights.invalidate(|key| selection.fits(key));
         self.worker.negative().remove(|key| selection.fits(key));
         self.documents.purge(selection, hard)
@@ -319,7 +319,7 @@ impl Fetcher {
             return;
         }
         self.documents.schedule().record_refresh(at);
-        self.instruments.refreshed();
+        self.instruments.refreshes.increment(1);
         // A model may be new, and a failure may be over.
         self.worker.negative().remove(|_| true);
     }

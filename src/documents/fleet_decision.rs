@@ -1,4 +1,4 @@
-//! Decides what a gateway does about a document that several gateways share. Pure.
+//! Decides the next step of a gateway for a document that several gateways share. Pure.
 //!
 //! All times are by the store's clock, converted so that an error makes a document older, never newer.
 
@@ -10,7 +10,7 @@ use scoregate_store::{
     AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState,
 };
 
-/// How much earlier than wanted a document may have been confirmed. Gateways reach the same time milliseconds apart.
+/// Tolerance for the confirmation of a document: gateways reach the same time milliseconds apart.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
 /// The next step.
@@ -30,7 +30,7 @@ pub(super) enum SharedFetchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FollowedRefresh {
     pub(super) agreed: AgreedRefresh,
-    /// When it was detected, as documents of this gateway are compared with it.
+    /// The time of its detection, with which documents of this gateway are compared.
     pub(super) at: Mono,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct FleetNeed {
     pub(super) follows_backend: bool,
     /// The last refresh that this gateway detected or followed.
     pub(super) last_detected: Mono,
-    /// Since when the stored document may be fetched again, if it may.
+    /// The time from which the stored document may be fetched again, if it may.
     pub(super) due_since: Option<Mono>,
     /// The earliest confirmation that suffices, if there is a particular one.
     pub(super) confirmed_since: Option<Mono>,
@@ -92,7 +92,7 @@ impl FleetNeed {
     }
 }
 
-/// The latest time that the store's clock can have shown at this instant.
+/// The latest time that the store's clock can have shown at this local time.
 pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
@@ -101,7 +101,7 @@ pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
     .wall_at(at)
 }
 
-/// The earliest time that the store's clock can have shown at this instant.
+/// The earliest time that the store's clock can have shown at this local time.
 pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
@@ -110,7 +110,7 @@ pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
     .wall_at(at)
 }
 
-/// The earliest instant at which the store's clock can have shown this time.
+/// The earliest local time at which the store's clock can have shown this time.
 pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,
@@ -119,7 +119,7 @@ pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
     .mono_at(wall)
 }
 
-/// The latest instant at which the store's clock can have shown this time.
+/// The latest local time at which the store's clock can have shown this time.
 pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,

@@ -1,7 +1,8 @@
-//! The documents that several gateways share: whose turn it is to fetch, and the refreshes on which they agree.
+//! The documents that several gateways share: the gateway whose turn it is to fetch, and the refreshes on which the
+//! gateways agree.
 //!
-//! While the store cannot be reached, every gateway fetches for itself, and no fetch waits for the store: an attempt in the
-//! background asks whether it is back. What suffices is decided in `fleet_decision`.
+//! While the store cannot be reached, every gateway fetches for itself, and no fetch waits for the store: an attempt in
+//! the background probes it. `fleet_decision` decides which document suffices.
 
 #[cfg(test)]
 #[path = "tests_of_fleet_documents.rs"]
@@ -29,12 +30,12 @@ use super::fleet_decision::{
 
 /// The pause after the hints of the store have failed.
 const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
-/// How long a wait for another gateway lasts if no notification arrives.
+/// Maximum wait for another gateway if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long other gateways do not repeat a failed fetch.
+/// Time for which other gateways do not repeat a failed fetch.
 // As long as a gateway remembers its own failed fetch.
 const HOLD_OFF: Duration = Duration::from_millis(500);
-/// The name under which polls for a refresh are claimed. It is the address of no document.
+/// The name under which polls for a refresh are claimed. No document has this address.
 const PROBE: &str = "probe";
 
 /// The documents that the gateways of a backend share.
@@ -139,7 +140,7 @@ impl FleetDocuments {
             .attempt(self.try_turn(name, need, known))
             .await
             .unwrap_or(FleetTurn::Alone);
-        self.instruments.shared_fetch(match turn {
+        self.instruments.shared_fetches.count(match turn {
             FleetTurn::Taken(_) => SharedFetchEnd::Taken,
             FleetTurn::Claimed(_) => SharedFetchEnd::Claimed,
             FleetTurn::Failed => SharedFetchEnd::Failed,
@@ -156,11 +157,11 @@ impl FleetDocuments {
     ) -> Result<FleetTurn, StoreError> {
         let shared = &self.fetches.shared;
         let claim_duration = self.fetches.claim_duration;
-        // Another claim may follow one that expired. After that much time this gateway fetches for itself.
+        // Another claim may follow an expired claim. After this time the gateway fetches for itself.
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
-            // Subscribed before the state is read, so that a publication in between ends the wait.
+            // The subscription begins before the state is read, so that a publication in between ends the wait.
             let published = shared.published();
             let state = shared.state(name).await?;
             self.note(state.refresh, &state.clock);
@@ -171,7 +172,7 @@ impl FleetDocuments {
                     if let Some(taken) = self.take(name, published, state.clock, known).await? {
                         return Ok(FleetTurn::Taken(taken));
                     }
-                    // A crash of the database lost it, or it was replaced a moment ago.
+                    // The content was lost in a crash of the database, or was replaced a moment ago.
                     need.unusable = Some(number);
                 }
                 SharedFetchStep::Claim => {
@@ -272,7 +273,9 @@ impl FleetDocuments {
             .attempt(self.fetches.shared.publish(name, publication))
             .await?;
         if !is_published {
-            self.instruments.shared_fetch(SharedFetchEnd::Rejected);
+            self.instruments
+                .shared_fetches
+                .count(SharedFetchEnd::Rejected);
         }
         is_published.then_some(PublishedVersion { number, confirmed })
     }
@@ -331,9 +334,10 @@ impl FleetDocuments {
         Some(self.follow(agreed))
     }
 
-    /// Records that this gateway follows a refresh, and returns it as it was followed first.
+    /// Records that this gateway follows a refresh, and returns the refresh as it was first followed.
     pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
-        // Compared and replaced in one step: fetches and the refresher may follow refreshes at the same time.
+        // The comparison and the replacement are one step, because fetches and the refresher may follow refreshes
+        // concurrently.
         let mut followed = self.followed.lock();
         match *followed {
             Some(known) if known.agreed.detected == refresh.agreed.detected => known,
@@ -386,7 +390,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
-        // Replaces a refresh that was not taken yet, since the refresher needs the newest one only.
+        // This replaces a refresh that was not taken yet, because the refresher needs only the newest.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),
@@ -394,9 +398,9 @@ impl FleetDocuments {
         self.has_noted.notify_one();
     }
 
-    /// Asks whether the store is back, if it is away. Called every few seconds.
+    /// Probes the store if it is unreachable. Called every few seconds.
     pub(super) async fn ask_again(&self) {
-        // The flag only saves calls, so a late value costs one call and nothing else.
+        // The flag only saves calls, so a late value costs at most one call.
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }
@@ -405,7 +409,7 @@ impl FleetDocuments {
         }
     }
 
-    /// Runs a call of the store, unless the last one failed.
+    /// Runs a call of the store, unless the last call failed.
     async fn attempt<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.is_away.load(Ordering::Relaxed) {
             return None;

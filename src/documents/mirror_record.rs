@@ -13,7 +13,7 @@ use scoregate_base::plans::{MOST_FIELD_SETS, Rights};
 use scoregate_base::routes::DocumentKey;
 use scoregate_store::MirrorRecord;
 
-/// The header. Instants are milliseconds of wall time.
+/// The header. Times are milliseconds of wall time.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RecordLabel {
@@ -21,8 +21,7 @@ struct RecordLabel {
     backend: String,
     items: usize,
     generated_at: u64,
-    /// The dates of the full form and of the Free form, and of the other forms if one of them differs from the Free
-    /// form.
+    /// The dates of the full form and of the Free form, and of the other forms if any differs from the Free form.
     forms: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
@@ -75,7 +74,7 @@ pub(super) struct RestoredDocument {
     pub(super) refreshed_at: Mono,
 }
 
-/// Why a record is unusable.
+/// The reason why a record is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnusableRecord {
     #[error("the file name is not a document name")]
@@ -127,7 +126,7 @@ pub(super) fn write(
     MirrorRecord {
         name: key.address(),
         label,
-        // The full form, from which the others are made.
+        // The full form is stored, and the other forms are made from it.
         content: document.form(Rights::PAID).data().clone(),
     }
 }
@@ -150,7 +149,7 @@ pub(super) fn read(
     let uses = writing.uses;
     let content = writing.content(record.content.clone());
     let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
-    // If the clock was set back since, the document must not be fresh for longer than it ever was.
+    // If the clock was set back since, the document must not be fresh for longer than its original lifetime.
     let due = due.min(now.wall.plus(due.since(confirmed)));
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =

@@ -1,6 +1,5 @@
-//! Limits requests for models that the backend has not listed: one a second, callers in turn.
-//!
-//! So invented model ids cost the backend next to nothing, and no caller can use up the turns of others.
+//! Limits requests for models that the backend has not listed: one a second, callers in turn. So invented model ids
+//! cost the backend very little, and no caller can use up the turns of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,11 +11,11 @@ use scoregate_base::keys::ApplicationId;
 
 /// Interval between two fetches of unlisted models.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a refused caller keeps its turn without another request. `Retry-After` is one interval, and clients need
-/// some time.
+/// Time for which a refused caller keeps its turn without another request: `Retry-After` is one interval, and clients
+/// need some time.
 const TURN_TTL: Duration = Duration::from_secs(2);
-/// Maximum number of callers that wait for a turn. Others have no place in the order and may take a free turn.
-// Bounds the search for a caller, which visits all that wait.
+/// Maximum number of callers that wait for a turn. Other callers have no place in the order and may take a free turn.
+// This limits the search for a caller, which visits all waiting callers.
 const MAX_WAITING: usize = 64;
 
 /// The turns, in the order of refusal.
@@ -33,7 +32,7 @@ struct CallerTurns {
 }
 
 impl ProbeTurns {
-    /// Takes the turn for a caller, if one is free and no other caller waits longer.
+    /// Takes the turn for a caller, if it is free and no other caller has waited longer.
     pub(super) fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
         self.0.lock().take(caller, now)
     }
@@ -61,7 +60,7 @@ impl CallerTurns {
         false
     }
 
-    /// Whether another caller waits longer. The caller that took the last turn comes after all others.
+    /// Whether another caller has waited longer. The caller that took the last turn comes after all others.
     fn is_behind_another(&self, caller: Option<ApplicationId>, index: Option<usize>) -> bool {
         let had_last_turn = |caller: Option<ApplicationId>| caller.is_some() && caller == self.last;
         let ahead = if had_last_turn(caller) { None } else { index };

@@ -14,7 +14,8 @@ use scoregate_base::routes::DocumentKey;
 /// The backend's refreshes, as far as known.
 #[derive(Debug, Default)]
 pub(super) struct RefreshSchedule {
-    /// When one was last detected, in nanoseconds of monotonic time. Documents confirmed earlier are outdated.
+    /// The time of the last detected refresh, in nanoseconds of monotonic time. Documents confirmed earlier are
+    /// outdated.
     last_detected: AtomicU64,
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
@@ -53,8 +54,8 @@ impl RefreshSchedule {
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
-    /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
-    /// Otherwise the change may concern that document alone and must not outdate others.
+    /// Records that a request's fetch returned a changed document. If the next refresh is overdue, the change counts as
+    /// this refresh. Otherwise it may concern only that document, and must not outdate others.
     pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
         if self
             .interval()
@@ -78,7 +79,7 @@ impl RefreshSchedule {
 
     /// Records the next refresh that a response states.
     pub(super) fn state(&self, due: Wall) {
-        // Each of these times is read alone, so no ordering is needed.
+        // These times are read independently, so no ordering is needed.
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
@@ -124,7 +125,7 @@ impl RefreshSchedule {
 
     /// Sets the first interval unless it is set.
     pub(super) fn begin(&self, interval: RefreshInterval) {
-        // Checked and set under one lock, so that only the first document begins the interval.
+        // The check and the change share one lock, so that only the first document begins the interval.
         let mut known = lock(&self.interval);
         if known.is_none() {
             *known = Some(interval);
@@ -153,7 +154,7 @@ impl RefreshSchedule {
     }
 }
 
-/// Values are replaced as a whole, so a panic leaves nothing half changed.
+/// Values are replaced as a whole, so a panic leaves no value half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }

@@ -1,4 +1,4 @@
-//! Keeps documents current: polls the backend for refreshes on a schedule, and after one refreshes the documents in
+//! Keeps documents current: polls the backend for refreshes on a schedule. After a refresh it fetches the documents in
 //! use, most used first. Stored documents are served meanwhile.
 //!
 //! One request suffices to detect a refresh: for the most used document, conditional if the backend allows it. Once a
@@ -45,7 +45,7 @@ struct ActiveRefresher<'r>(&'r AtomicBool);
 enum RefreshEvent {
     /// Another gateway detected a refresh.
     Agreed(FollowedRefresh),
-    /// A request's fetch detected one.
+    /// A request's fetch detected a refresh.
     Detected(DetectedRefresh),
     /// A poll that was due at this time.
     Due(Mono),
@@ -83,7 +83,7 @@ impl Refresher {
         loop {
             let event = tokio::select! {
                 biased;
-                // A refresh that another gateway detected comes first: it makes a poll of the backend unnecessary.
+                // A refresh that another gateway detected has precedence: it makes a poll of the backend unnecessary.
                 agreed = self.next_agreed() => RefreshEvent::Agreed(agreed),
                 event = async {
                     let next = self.begun().await.next();
@@ -132,8 +132,8 @@ impl Refresher {
         self.is_active.load(Ordering::Acquire)
     }
 
-    /// The interval of refreshes, which begins with the first document. Fetches one if no request does and the
-    /// backend is to be polled anyway.
+    /// The interval of refreshes, which begins with the first document. If no request fetches a document and polls are
+    /// enabled, this fetches one.
     async fn begun(&self) -> RefreshInterval {
         let mut wait = Duration::ZERO;
         loop {
@@ -146,7 +146,7 @@ impl Refresher {
         }
     }
 
-    /// Fetches the document that is kept current without requests, if there is to be one.
+    /// Fetches the document that is kept current without requests, if there is one.
     async fn fetch_when_idle(&self) {
         let always = self.documents.retention().polled_when_idle();
         if let Some(key) = always {
@@ -154,7 +154,7 @@ impl Refresher {
         }
     }
 
-    /// Asks the backend once whether it has refreshed, unless another gateway did so after `since`.
+    /// Polls the backend once for a refresh, unless another gateway did so after `since`.
     async fn probe(&self, since: Mono) {
         let in_use = self
             .blocking(|documents| documents.in_use().into_iter().next())
@@ -175,7 +175,7 @@ impl Refresher {
             FleetTurn::Claimed(claim) => {
                 let after = self.fetcher.revalidate(&key, Some(started)).await;
                 if let Some(fleet) = &self.fleet {
-                    // Published even if the poll failed, so that one gateway polls for all in each interval.
+                    // The poll is published even if it failed, so that one gateway polls for all in each interval.
                     fleet.probed(&claim, started).await;
                 }
                 after
@@ -192,7 +192,7 @@ impl Refresher {
             .step(|interval| interval.not_refreshed(now));
     }
 
-    /// Decides by a document before and after a poll whether the backend has refreshed.
+    /// Decides whether the backend has refreshed, by a document before and after a poll.
     async fn evaluate(
         &self,
         key: DocumentKey,
@@ -219,8 +219,8 @@ impl Refresher {
         }
     }
 
-    /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed. Several
-    /// gateways agree on when it was, so that each can use documents that the others fetched after it.
+    /// Handles a refresh of the backend: documents confirmed before are outdated, and documents in use are refreshed.
+    /// Several gateways agree on its time, so that each can use documents that the others fetched after it.
     async fn follow(
         &self,
         DetectedRefresh {
@@ -249,8 +249,8 @@ impl Refresher {
         self.documents
             .schedule()
             .step(|interval| interval.refreshed(expected, at));
-        // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
-        // next process.
+        // The document was fetched and dated before the refresh was detected. Its record on disk tells the next process
+        // about the refresh.
         let mut current = stored.current(at.max(stored.confirmed), expected);
         if let Some(FollowedRefresh { agreed, .. }) = agreed
             && let Some(version) = stored.published
@@ -296,7 +296,7 @@ impl Refresher {
 
     async fn refresh_documents_in_use(&self, refreshed_at: Mono) {
         let in_use = self.blocking(|documents| {
-            // Read before the decay, so that a document with a single use is refreshed once more.
+            // The documents are read before the decay, so that a document with a single use is refreshed once more.
             let in_use = documents.in_use();
             documents.decay_uses();
             in_use
@@ -326,9 +326,9 @@ impl Refresher {
     }
 }
 
-/// Since when a poll of another gateway suffices, if this one polled at `before` and is to poll at `next`. Three quarters of
-/// the interval let one gateway poll for all, however their polls are offset. Once a refresh is expected, a poll before that
-/// time does not suffice.
+/// The time from which a poll of another gateway suffices, if this gateway polled at `before` and is due to poll at
+/// `next`. With three quarters of the interval, one gateway polls for all, however their polls are offset. Once a
+/// refresh is expected, a poll before that time does not suffice.
 fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
     let since = before.plus(next.since(before) / 4);
     since.max(
@@ -340,7 +340,7 @@ fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
 
 impl Drop for ActiveRefresher<'_> {
     fn drop(&mut self) {
-        // Stored after the work: a test that reads it must see the documents as the work left them.
+        // The flag is stored after the work: a test that reads it must see the results of the work.
         self.0.store(false, Ordering::Release);
     }
 }

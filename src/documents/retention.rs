@@ -1,5 +1,5 @@
-//! How long documents are fresh, how long they may be served stale, and how long a request waits for a fetch. Pure.
-//! The verdict on a document is in `cache::freshness`.
+//! The times for which documents are fresh, may be served stale, and are awaited by requests. Pure. The verdict on
+//! a document is in `cache::freshness`.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Retention {
     pub by_endpoint: Vec<(Route, Lifetime)>,
     /// The interval of the backend's refreshes, where it states none.
     pub cadence: Duration,
-    /// How long a request waits for a fetch.
+    /// Maximum wait of a request for a fetch.
     pub fetch_timeout: Duration,
     /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,
@@ -37,7 +37,7 @@ pub struct Retention {
 /// The lifetime of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// How long it may be served after its refresh was due.
+    /// The times for which it may be served after its refresh was due.
     pub windows: StaleWindows,
     /// If set, its refresh is due this long after it was confirmed, whenever the backend refreshes.
     pub ttl: Option<Duration>,
@@ -68,7 +68,7 @@ impl Retention {
             .map_or(&self.lifetime, |(_, lifetime)| lifetime)
     }
 
-    /// The document that is kept current although no request uses it, if there is to be one.
+    /// The document that is kept current although no request uses it, if there is one.
     pub(super) fn polled_when_idle(&self) -> Option<DocumentKey> {
         let candidates = [
             DocumentKey::list_of_models(),
@@ -110,7 +110,8 @@ impl Lifetime {
         self.follows_the_backend() && stored.confirmed < refreshed_at
     }
 
-    /// When a document's refresh is due, or was. An outdated document's was due at the refresh.
+    /// The time at which a document's refresh is or was due. The refresh of an outdated document was due at the
+    /// backend's refresh.
     pub(super) fn due(&self, stored: &StoredDocument, refreshed_at: Mono) -> Mono {
         if self.is_outdated(stored, refreshed_at) {
             stored.due.min(refreshed_at)

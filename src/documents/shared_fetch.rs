@@ -1,4 +1,4 @@
-//! Takes documents that other gateways fetched, and publishes those that this one fetched.
+//! Takes documents that other gateways fetched, and publishes the documents that this gateway fetched.
 //!
 //! `fleet_documents` decides whose turn it is. Without a shared store every fetch goes to the backend.
 
@@ -97,7 +97,7 @@ impl SharedFetch {
         }
     }
 
-    /// Whether a document has a place in the store: names of models that callers invent have none.
+    /// Whether a document may be in the store: documents of models that callers invented may not.
     fn is_shared(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         is_stored || key.id.as_ref().is_none_or(|id| is_listed(id) == Some(true))
@@ -145,7 +145,7 @@ impl SharedFetch {
         // Another gateway may have fetched older data from another address of the backend. It must not replace newer data.
         if let Some(newer) = self.documents.newer_data(key, document.generated_at()) {
             let stated = document.generated_at().rfc3339();
-            tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than one received before");
+            tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than previously received data");
             return None;
         }
         let mut confirmed = not_before(&clock, published.confirmed);

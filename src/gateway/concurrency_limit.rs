@@ -1,9 +1,9 @@
 //! Limits concurrent requests: two pools of slots, each with a short queue.
 //!
 //! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
-//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to wait
-//! for the ledger moves to that pool, so a slow ledger causes no refusal of a request with units in hand. Dropping a slot
-//! releases it. The number of upstream requests is limited in `upstream`.
+//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to
+//! wait for the ledger moves to that pool, so a slow ledger never causes a refusal of a request whose units are leased.
+//! Dropping a slot releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl ConcurrencyLimit {
             return Ok(ConcurrencySlot { _permit: permit });
         }
         self.queue(pool, slots, clock).await.ok_or_else(|| {
-            self.instruments.overloaded(pool);
+            self.instruments.overloaded.count(pool);
             tracing::warn!(
                 pool = pool.word(),
                 slots = slots.size,
@@ -109,9 +109,10 @@ impl ConcurrencyLimit {
         slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
-        // A full queue refuses immediately: the request would not get a slot in time, and has cost nothing so far.
+        // The request is refused immediately if the queue is full: it would not get a slot in time, and has cost
+        // nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
-        self.instruments.queued(pool);
+        self.instruments.queued.count(pool);
         let permit = clock
             .within(self.queue_timeout, slots.permits.acquire())
             .await

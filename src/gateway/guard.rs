@@ -1,7 +1,7 @@
 //! Limits refusals per address for clients without a valid key, and bytes of pages per network for all clients.
 //!
-//! For refusals an IPv6 address counts as its /64. Pages count in the larger blocks around it too: a page costs more than a
-//! refusal, and a /48 has 65,536 /64s. Callers with a known key have a guard of their own.
+//! For refusals an IPv6 address counts as its /64. Pages are also counted for the larger blocks around it: a page costs
+//! more than a refusal, and a /48 has 65,536 /64s. Each application with a known key has a separate guard.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl AddressGuard {
         self.refusals.take("", address, now).is_ok()
     }
 
-    /// Gives back a token: there was no refusal.
+    /// Returns a token, because there was no refusal.
     pub fn give_back(&self, address: IpAddr) {
         self.refusals.give_back("", address);
     }

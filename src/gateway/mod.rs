@@ -1,7 +1,6 @@
-//! The life of a request, from a parsed head to a response.
-//!
-//! `request_path` calls the `stages` in order, and opens, renders and records around them, whatever happens inside.
-//! The other files are types that stages use.
+//! The life of a request, from a parsed head to a response. `request_path` calls the `stages` in order. Around them it
+//! opens the exchange, renders the response and records it, also after a panic. The other files are types that stages
+//! use.
 
 mod concurrency_limit;
 mod explanation;

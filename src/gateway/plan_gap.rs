@@ -4,7 +4,8 @@ use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 
-/// The right that a tier lacks for a document. Without memory of its own: then a refusal has none, and a hit nothing to free.
+/// The right that a tier lacks for a document. It owns no memory, so a refusal owns none either, and a hit has nothing
+/// to free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanGap {
     missing: MissingRight,
@@ -17,7 +18,8 @@ pub struct PlanGap {
 }
 
 impl PlanGap {
-    /// The gap of these rights for a document. Of the tiers that have it, the one with the smallest day is named.
+    /// The right that these rights lack for a document. It names the tier with the smallest daily quota that has the
+    /// right.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
         let with_it = (0..)
@@ -34,7 +36,7 @@ impl PlanGap {
         })
     }
 
-    /// The error code. `latest` of the endpoints of the specification has one of its own.
+    /// The error code. `latest` of the endpoints of the specification has a separate code.
     pub(super) fn code(self) -> ErrorCode {
         let is_latest = self.missing == MissingRight::Period(Period::Latest) && !self.is_configured;
         if is_latest {
@@ -49,7 +51,7 @@ impl PlanGap {
         tiers.get(usize::from(self.tier?)).map(|tier| &*tier.name)
     }
 
-    /// The tier to name in a field of its own.
+    /// The tier, for a separate field.
     pub(super) fn tier_field(self, tiers: &[Tier]) -> Option<&str> {
         self.tier(tiers)
             .filter(|_| self.code() == ErrorCode::PlanRequired)
@@ -81,7 +83,7 @@ impl PlanGap {
     }
 }
 
-/// The values of a parameter that a caller who may use these periods may use.
+/// The allowed values of a parameter, for a caller with these periods.
 pub(super) fn allowed(param: Param, periods: PeriodSet) -> AllowedValues {
     if param == Param::Period {
         return AllowedValues::Words(periods.iter().map(Period::word).collect());

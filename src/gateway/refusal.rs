@@ -30,7 +30,7 @@ pub enum Refusal {
     TunnelRefused,
     /// No key where keys are expected.
     KeyMissing(MisplacedKey),
-    /// The key is not valid. The caller does not learn why.
+    /// The key is not valid. The response does not state the reason.
     KeyInvalid(KeyFault),
     /// No endpoint has this path.
     NotFound,
@@ -49,7 +49,7 @@ pub enum Refusal {
     },
     /// The model does not exist.
     ModelNotFound,
-    /// The model is in no list, and the backend may not be queried for it yet.
+    /// The model is in no list, and may not be requested from the backend yet.
     ModelUnlisted {
         /// Time until the backend may be queried again.
         retry_after: Duration,
@@ -115,7 +115,7 @@ const UPSTREAM_RETRY: Duration = Duration::from_secs(5);
 /// Suggested wait when a concurrency limit is reached: most slots are free again much sooner.
 const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
 
-/// How to send a key.
+/// The instruction to send a key.
 const SEND_KEY_AS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
 
 /// The properties of a refusal.
@@ -199,7 +199,7 @@ impl Refusal {
         }
     }
 
-    /// Why the key is refused, if it is.
+    /// The reason why the key is refused, if it is.
     pub(super) fn key_fault(&self) -> Option<KeyFault> {
         if let Self::KeyInvalid(fault) = self {
             return Some(*fault);
@@ -218,7 +218,7 @@ impl Refusal {
         self.traits().closes
     }
 
-    /// The exhausted rule of a 429. Pages have none: theirs is a limit of bytes.
+    /// The exhausted rule of a 429. A refused page has none, because its limit counts bytes.
     pub fn rule(&self) -> Option<LimitRule> {
         if let Self::Limited(rule) = self {
             return Some(*rule);

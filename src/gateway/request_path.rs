@@ -1,7 +1,6 @@
-//! The life of a request, top to bottom.
-//!
-//! `begin` lists the stages of a request that does not have to wait: pages, hits, 304s and most refusals. `answer` lists
-//! those of the others, and `request_steps` has the steps of several stages. [`Gateway::serve`] wraps them all.
+//! The life of a request, top to bottom. `begin` lists the stages of a request that does not have to wait: pages, hits,
+//! 304s and most refusals. `answer` lists the stages of the other requests, and `request_steps` has the steps that
+//! consist of several stages. [`Gateway::serve`] wraps them all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -42,7 +41,8 @@ impl Gateway {
         let mut x = Exchange::open(&self.recorders, &self.form, started, peer, &request);
         // A panic must end this request only. It gets a 500.
         let begun = AssertUnwindSafe(|| self.begin(request, trust, &mut x));
-        let response = match catch_unwind(begun).unwrap_or_else(|_| self.panicked()) {
+        let begun = catch_unwind(begun).unwrap_or_else(|_| Err(self.panicked()));
+        let response = match begun {
             Ok(RequestProgress::Continues(waiting)) => {
                 return Either::Right(Box::pin(self.wait(*waiting, trust, x)));
             }
@@ -64,7 +64,7 @@ impl Gateway {
         let head = waiting.parsed.head;
         let answering = AssertUnwindSafe(self.answer(waiting, trust, &mut x));
         let answered = answering.catch_unwind().await;
-        match answered.unwrap_or_else(|_| self.panicked()) {
+        match answered.unwrap_or_else(|_| Err(self.panicked())) {
             Ok(reply) => self.close(Ok(&reply), head, &mut x),
             Err(refusal) => self.close(Err(refusal), head, &mut x),
         }
@@ -77,13 +77,16 @@ impl Gateway {
         head: &Parts,
         x: &mut Exchange<'_>,
     ) -> Response<Full<Bytes>> {
-        let caller = x.caller.as_ref();
-        let answered =
-            answered.map_err(|refusal| guarded(refusal, &self.guard, caller, x.peer, x.started));
-        let answered = answered.as_ref().copied();
-        if let Err(refusal) = answered {
-            x.log(refusal);
-        }
+        let refused;
+        let answered = match answered {
+            Ok(reply) => Ok(reply),
+            Err(refusal) => {
+                let caller = x.caller.as_ref();
+                refused = guarded(refusal, &self.guard, caller, x.peer, x.started);
+                x.log(&refused);
+                Err(&refused)
+            }
+        };
         // The headers describe the time of sending, which may be on another day than the start.
         let now = self.clock.later_than(x.started);
         let response = respond(answered, &ResponseContext::new(self, head, x, now));
@@ -91,12 +94,13 @@ impl Gateway {
         response
     }
 
-    fn panicked<T>(&self) -> Result<T, Refusal> {
+    fn panicked(&self) -> Refusal {
         self.recorders.instruments.panicked();
-        Err(Refusal::Internal)
+        Refusal::Internal
     }
 
-    /// The stages, in order, up to the first that has to wait. Then nothing is taken from the caller.
+    /// The stages, in order, up to the first stage that has to wait. A request that has to wait has taken nothing from
+    /// its caller.
     fn begin<'r>(
         &self,
         request: ReceivedRequest<'r>,
@@ -143,7 +147,7 @@ impl Gateway {
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);
         let target = x.target.insert(identified.target);
-        // The slot comes before the budget, so a request that gets none has cost nothing.
+        // The slot is taken before the budget, so a request that gets no slot has cost nothing.
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {

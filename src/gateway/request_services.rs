@@ -57,7 +57,7 @@ pub struct Gateway {
     pub guard: Arc<AddressGuard>,
     /// Limits concurrent requests.
     pub capacity: Arc<ConcurrencyLimit>,
-    /// Where requests are recorded.
+    /// The records of requests.
     pub recorders: RequestRecorders,
     /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,
@@ -79,7 +79,7 @@ impl Gateway {
         self.serve(ReceivedRequest::new(head, has_body), peer, trust)
     }
 
-    /// Answers a call of a tool by the result of a GET of `target`. Its head is valid.
+    /// Answers a call of a tool by the result of a GET of `target`. Its head must be valid.
     pub fn call<'r>(
         &'r self,
         head: &'r Parts,
@@ -91,8 +91,8 @@ impl Gateway {
         self.serve(ReceivedRequest::of_tool(head, target), peer, trust)
     }
 
-    /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
-    /// API may be a POST with a body.
+    /// Whether size and syntax of a request head are valid. This is the first check of every request. Only requests
+    /// outside of the API may be a POST with a body.
     pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
         is_well_formed(head, has_body)
     }

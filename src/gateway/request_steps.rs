@@ -22,7 +22,7 @@ use super::stages::resolve::{Lookup, ResolvedTarget, Wanted, entitle, resolve};
 use super::stages::settle::settle;
 
 impl Gateway {
-    /// Authenticates the caller and finds what it asks for. Inlined for the same reason as `resolve`.
+    /// Authenticates the caller and resolves the target. Inlined for the same reason as `resolve`.
     #[inline]
     pub(super) fn identify(
         &self,
@@ -131,7 +131,7 @@ impl Gateway {
                 runs_low,
                 statuses,
             } => {
-                // Leased in the background, so that later requests need not wait.
+                // Units are leased in the background, so that later requests need not wait.
                 if runs_low {
                     self.leases.lease_ahead(&caller.account);
                 }
@@ -195,7 +195,7 @@ impl Gateway {
         Some(request?.child("lease wait", TracedSpanKind::Internal, now))
     }
 
-    /// Settles the request and counts a refusal for lack of the ledger.
+    /// Settles the request, and counts a refusal that the unreachable ledger caused.
     pub(super) fn settle(
         &self,
         admitted: Admission<'_>,

@@ -17,7 +17,7 @@ use crate::gateway::stages::charge::charge;
 use crate::instruments::LedgerInstruments;
 use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 use scoregate_base::limits::{DayTotals, LimitSetting, NodeTotals, OwnLimits};
 use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
@@ -114,10 +114,6 @@ impl Ledger for SingleLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.answer(exchange))
-    }
-
-    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -244,7 +240,7 @@ fn try_schedules(act: fn()) {
     SCHEDULED.set(false);
 }
 
-/// Runs three concurrent callers beside another task.
+/// Runs three concurrent callers and another task.
 fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) + Send + 'static) {
     let callers = (0..3).map(|caller| {
         let stage = Arc::clone(stage);

@@ -3,7 +3,9 @@
 use metrics::Gauge;
 
 use crate::upstream::{BreakerState, ProtectionStatus};
-use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
+use scoregate_observe::telemetry::metrics::{
+    Counter, MetricFamily, MetricLabel, MetricsRegistry, flag_value,
+};
 
 /// Metric handles for the addresses of the backend, in their order.
 pub(crate) struct AddressMetrics {
@@ -39,7 +41,7 @@ impl AddressMetrics {
             }
             if let Some(usable) = self.usable.of(label) {
                 let is_usable = address.breaker == BreakerState::Closed;
-                usable.set(f64::from(u8::from(is_usable)));
+                usable.set(flag_value(is_usable));
             }
         }
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram};
 
 use crate::upstream::{BreakerState, ProtectionStatus};
-use scoregate_observe::telemetry::metrics::MetricFamily;
+use scoregate_observe::telemetry::metrics::{MetricFamily, number_value};
 
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd};
 use super::metric_handles::metric_handles;
 
 metric_handles! {
-    /// Metric handles for documents and the backend. `addresses` are those of the backend, in their order.
+    /// Metric handles for documents and the backend. `addresses` are the addresses of the backend, in their order.
     pub struct DocumentInstruments;
     pub fn new(registry, addresses: &[String]);
 
@@ -20,32 +20,22 @@ metric_handles! {
     bytes: Gauge = gauge "scoregate_cache_bytes",
     fetches_in_progress: Gauge = gauge "scoregate_fetches_in_progress",
     waiters: Histogram = histogram "scoregate_fetch_waiters",
-    panics: Counter = counter "scoregate_panics_total",
+    pub(crate) panics: Counter = counter "scoregate_panics_total",
     upstream_calls: MetricFamily<Counter, FetchEnd> = counters "scoregate_upstream_requests_total",
-    shared_fetches: MetricFamily<Counter, SharedFetchEnd> = counters "scoregate_shared_fetches_total",
+    pub(crate) shared_fetches: MetricFamily<Counter, SharedFetchEnd> = counters "scoregate_shared_fetches_total",
     upstream_durations: Histogram = histogram "scoregate_upstream_duration_seconds",
     upstream_retries: Counter = counter "scoregate_upstream_retries_total",
     upstream_queued: Gauge = gauge "scoregate_upstream_queue_length",
     breaker_state: Gauge = gauge "scoregate_upstream_breaker_state",
     addresses: AddressMetrics = value (AddressMetrics::new(registry, addresses)),
-    refreshes: Counter = counter "scoregate_refreshes_total",
+    pub(crate) refreshes: Counter = counter "scoregate_refreshes_total",
     refresh_overdue: Gauge = gauge "scoregate_refresh_overdue_seconds",
     next_refresh: Gauge = gauge "scoregate_next_refresh_seconds",
     mirror_bytes: Gauge = gauge "scoregate_disk_mirror_bytes",
-    mirror_failures: Counter = counter "scoregate_disk_mirror_failures_total",
+    pub(crate) mirror_failures: Counter = counter "scoregate_disk_mirror_failures_total",
 }
 
 impl DocumentInstruments {
-    /// Counts a panic in a fetch.
-    pub(crate) fn panicked(&self) {
-        self.panics.increment(1);
-    }
-
-    /// Counts the result of asking other gateways for a document.
-    pub(crate) fn shared_fetch(&self, end: SharedFetchEnd) {
-        self.shared_fetches.count(end);
-    }
-
     /// Records an upstream request and the number of requests that waited for it.
     pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, waiters: usize) {
         self.upstream_calls.count(end);
@@ -57,24 +47,15 @@ impl DocumentInstruments {
     }
 
     /// Sets the state of circuit breaker and queue.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     pub(crate) fn upstream(&self, status: &ProtectionStatus) {
         self.addresses.set(status);
         self.upstream_retries.absolute(status.retries);
-        self.upstream_queued.set(status.queued as f64);
+        self.upstream_queued.set(number_value(status.queued as u64));
         self.breaker_state.set(match status.breaker {
             BreakerState::Closed => 0.0,
             BreakerState::HalfOpen => 1.0,
             BreakerState::Open => 2.0,
         });
-    }
-
-    /// Counts a detected refresh of the backend.
-    pub(crate) fn refreshed(&self) {
-        self.refreshes.increment(1);
     }
 
     /// Sets how long the next refresh is overdue, or the time until it is due.
@@ -84,27 +65,15 @@ impl DocumentInstruments {
     }
 
     /// Sets the size of the disk mirror.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     pub(crate) fn mirror_size(&self, bytes: u64) {
-        self.mirror_bytes.set(bytes as f64);
-    }
-
-    /// Counts a document that could not be written to or removed from the disk mirror.
-    pub(crate) fn mirror_failed(&self) {
-        self.mirror_failures.increment(1);
+        self.mirror_bytes.set(number_value(bytes));
     }
 
     /// Sets the size of the cache.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of counts far below 2^52"
-    )]
     pub(crate) fn cache_size(&self, documents: u64, bytes: u64, fetches_in_progress: usize) {
-        self.documents.set(documents as f64);
-        self.bytes.set(bytes as f64);
-        self.fetches_in_progress.set(fetches_in_progress as f64);
+        self.documents.set(number_value(documents));
+        self.bytes.set(number_value(bytes));
+        self.fetches_in_progress
+            .set(number_value(fetches_in_progress as u64));
     }
 }

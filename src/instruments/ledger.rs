@@ -2,7 +2,7 @@
 
 use metrics::{Counter, Gauge};
 
-use scoregate_observe::telemetry::metrics::MetricFamily;
+use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value};
 
 use super::background::{UnitUse, UnreachableDecision};
 use super::metric_handles::metric_handles;
@@ -31,6 +31,6 @@ impl LedgerInstruments {
 
     /// Sets whether this gateway holds a share of today's grace.
     pub(crate) fn holds_grace_share(&self, holds: bool) {
-        self.grace_share.set(f64::from(u8::from(holds)));
+        self.grace_share.set(flag_value(holds));
     }
 }

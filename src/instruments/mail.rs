@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use metrics::Gauge;
 
-use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, metric_label};
+use scoregate_observe::telemetry::metrics::{
+    CounterMatrix, FixedLabel as _, metric_label, number_value,
+};
 use scoregate_store::MailKind;
 
 use super::metric_handles::metric_handles;
@@ -39,12 +41,8 @@ metric_handles! {
 
 impl MailInstruments {
     /// Sets the number of mails in the queue and the age of the oldest one.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     pub(crate) fn queue(&self, mails: u64, oldest_age: Duration) {
-        self.queued.set(mails as f64);
+        self.queued.set(number_value(mails));
         self.oldest_age.set(oldest_age.as_secs_f64());
     }
 }

@@ -10,7 +10,7 @@ use scoregate_base::plans::TierIndex;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::metrics::{
-    CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry,
+    CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry, number_value,
 };
 
 use super::background::UnitUse;
@@ -115,11 +115,7 @@ impl RequestInstruments {
     }
 
     /// Sets the number of known keys.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of counts far below 2^52"
-    )]
     pub(crate) fn keys(&self, known: usize) {
-        self.keys.set(known as f64);
+        self.keys.set(number_value(known as u64));
     }
 }

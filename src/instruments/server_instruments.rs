@@ -12,7 +12,7 @@ use super::mail::MailInstruments;
 use super::requests::RequestInstruments;
 use super::store::StoreInstruments;
 
-/// The metric handles of a server. Each part of the server takes those of its subject.
+/// The metric handles of a server. Each part of the server takes the handles of its subject.
 pub struct ServerInstruments {
     /// For the request path.
     pub requests: Arc<RequestInstruments>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge};
 
-use scoregate_observe::telemetry::metrics::MetricFamily;
+use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value, number_value};
 use scoregate_store::{DatabaseStatus, ExchangeCounts, HotTable};
 
 use super::metric_handles::metric_handles;
@@ -31,20 +31,15 @@ metric_handles! {
 
 impl SharedStoreMetrics {
     /// Sets the state of the database.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "gauges of counts far below 2^52"
-    )]
     pub(crate) fn status(&self, status: &DatabaseStatus) {
-        self.standby_missing
-            .set(f64::from(u8::from(!status.is_synchronous)));
+        self.standby_missing.set(flag_value(!status.is_synchronous));
         for table in HotTable::ALL {
             let rows = status.tables.iter().find(|rows| rows.table == table);
             if let Some(live) = self.live_rows.of(table)
                 && let Some(dead) = self.dead_rows.of(table)
             {
-                live.set(rows.map_or(f64::NAN, |rows| rows.live as f64));
-                dead.set(rows.map_or(f64::NAN, |rows| rows.dead as f64));
+                live.set(rows.map_or(f64::NAN, |rows| number_value(rows.live)));
+                dead.set(rows.map_or(f64::NAN, |rows| number_value(rows.dead)));
             }
         }
     }
@@ -68,7 +63,7 @@ impl SharedStoreMetrics {
 
     /// Sets whether keys come from the local copy of the store.
     pub(crate) fn serves_local_copy(&self, serves: bool) {
-        self.serves_local_copy.set(f64::from(u8::from(serves)));
+        self.serves_local_copy.set(flag_value(serves));
     }
 
     /// Sets the time since the reading that the local copy on disk contains.

@@ -28,7 +28,7 @@ metric_label! {
         MailboxLimit = "mailbox_limit",
         /// The network has had its links.
         NetworkLimit = "network_limit",
-        /// The remaining links of all networks are reserved for those that have asked for less.
+        /// The remaining links of all networks are reserved for networks with fewer requests.
         Reserved = "reserved",
         /// All networks together have had their links.
         TotalLimit = "total_limit",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram};
 
 use scoregate_base::clock::Clock;
-use scoregate_observe::telemetry::metrics::MetricFamily;
+use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value, number_value};
 use scoregate_store::StoreError;
 
 use super::background::StoreWork;
@@ -55,30 +55,24 @@ impl StoreInstruments {
 
     /// Sets whether the store file was deleted or replaced.
     pub(crate) fn file_invalid(&self, invalid: bool) {
-        self.file_invalid.set(f64::from(u8::from(invalid)));
+        self.file_invalid.set(flag_value(invalid));
     }
 
     pub(crate) fn is_damaged(&self, damaged: bool) {
-        self.damaged.set(f64::from(u8::from(damaged)));
+        self.damaged.set(flag_value(damaged));
     }
 
     pub(crate) fn ledger_unreachable(&self, unreachable: bool) {
-        self.ledger_unreachable
-            .set(f64::from(u8::from(unreachable)));
+        self.ledger_unreachable.set(flag_value(unreachable));
     }
 
     /// Counts unusable records of the store.
     pub(crate) fn unreadable_records(&self, records: usize) {
-        self.unreadable_records
-            .set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
+        self.unreadable_records.set(number_value(records as u64));
     }
 
     /// Sets the number of known keys.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of counts far below 2^52"
-    )]
     pub(crate) fn keys(&self, known: usize) {
-        self.keys.set(known as f64);
+        self.keys.set(number_value(known as u64));
     }
 }

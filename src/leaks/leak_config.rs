@@ -12,8 +12,7 @@ use scoregate_base::clock::Clock;
 
 use super::published_keys::PublishedKeys;
 
-/// Interval between readings of a file, and of a list at an address after a successful reading and after a failed one.
-const READ_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between readings of a list at an address after a successful reading and after a failed one.
 const FETCH_INTERVAL: Duration = Duration::from_hours(1);
 const RETRY_INTERVAL: Duration = Duration::from_mins(5);
 
@@ -45,47 +44,36 @@ impl SignerSource {
         keys.replace(&list)
             .map_err(|error| format!("{}: {error}", path.display()))
     }
+}
 
-    /// Reads the list at intervals, and never because of a request.
-    pub async fn follow(self, keys: Arc<PublishedKeys>, clock: Clock) {
-        let mut failure = String::new();
-        // A file was read at the start.
-        let mut pause = if matches!(self, Self::File(_)) {
-            READ_INTERVAL
-        } else {
-            Duration::ZERO
-        };
-        loop {
-            clock.sleep(pause).await;
-            let read = self.read(&keys, &clock).await;
-            pause = match (&self, &read) {
-                (Self::File(_), _) => READ_INTERVAL,
-                (Self::Address(_), Ok(())) => FETCH_INTERVAL,
-                (Self::Address(_), Err(_)) => RETRY_INTERVAL,
-            };
-            let reason = read.err().unwrap_or_default();
-            if !reason.is_empty() && reason != failure {
-                tracing::error!(
-                    reason,
-                    "leaks.public_keys cannot be read; the previous keys stay in use"
-                );
-            }
-            failure = reason;
-        }
-    }
-
-    async fn read(&self, keys: &Arc<PublishedKeys>, clock: &Clock) -> Result<(), String> {
-        let Self::Address(address) = self else {
-            let source = self.clone();
-            let keys = Arc::clone(keys);
-            // Files may be on a slow disk.
-            let read = tokio::task::spawn_blocking(move || source.read_file(&keys)).await;
-            return read.unwrap_or_else(|panic| Err(panic.to_string()));
-        };
-        let list = read_public_document(address, clock)
+/// Reads the list at an address into `keys` at intervals, and never because of a request.
+pub async fn follow_address(address: Uri, keys: Arc<PublishedKeys>, clock: Clock) {
+    let mut failure = String::new();
+    loop {
+        let reason = fetch(&address, &keys, &clock)
             .await
-            .map_err(|reason| format!("{address}: {reason}"))?;
-        keys.replace(&list)
-            .map_err(|error| format!("{address}: {error}"))
+            .err()
+            .unwrap_or_default();
+        if !reason.is_empty() && reason != failure {
+            tracing::error!(
+                reason,
+                "leaks.public_keys cannot be read; the previous keys stay in use"
+            );
+        }
+        let pause = if reason.is_empty() {
+            FETCH_INTERVAL
+        } else {
+            RETRY_INTERVAL
+        };
+        failure = reason;
+        clock.sleep(pause).await;
     }
+}
+
+async fn fetch(address: &Uri, keys: &PublishedKeys, clock: &Clock) -> Result<(), String> {
+    let list = read_public_document(address, clock)
+        .await
+        .map_err(|reason| format!("{address}: {reason}"))?;
+    keys.replace(&list)
+        .map_err(|error| format!("{address}: {error}"))
 }

@@ -39,7 +39,7 @@ pub struct LeakReceiver {
     tasks: TaskTracker,
 }
 
-/// Why a request was refused: the status, and the remedy.
+/// The reason why a request was refused: the status, and the remedy.
 type LeakRefusal = (StatusCode, &'static str);
 const METHOD: LeakRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST.");
 const NOT_SIGNED: LeakRefusal = (
@@ -78,8 +78,8 @@ impl LeakReceiver {
         path == PATH
     }
 
-    /// Answers a request. Takes a token of the guard before anything is read, so that an address without tokens occupies no
-    /// slot.
+    /// Answers a request. It takes a token of the guard before it reads anything, so that an address without tokens
+    /// occupies no slot.
     pub async fn handle(
         self: &Arc<Self>,
         gateway: &ArcSwap<Gateway>,
@@ -88,7 +88,7 @@ impl LeakReceiver {
         peer: Peer,
     ) -> Response<Full<Bytes>> {
         let gateway = gateway.load_full();
-        // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
+        // On HTTP/1.1 no request follows a body, because leftover bytes could be parsed as the next request.
         let closes = head.version < Version::HTTP_2 && !body.is_at_end();
         let client = gateway.proxies.client(peer.address, &head.headers);
         let answered = if gateway.guard.take(client, gateway.clock.now()) {
@@ -118,7 +118,7 @@ impl LeakReceiver {
         }
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
         let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(NOT_SIGNED)?;
-        // No body is read without a known identifier and something that may be a signature.
+        // No body is read without a known identifier and a well-formed signature.
         if !self.signers.has(identifier) || !has_form(signature) {
             return Err(NOT_SIGNED);
         }
@@ -133,7 +133,7 @@ impl LeakReceiver {
         let slot = self.slots.take(client).ok_or(BUSY)?;
         let receiver = Arc::clone(self);
         let form = gateway.form.clone();
-        // A task that does not end with the connection: a change that is stored must take effect here too.
+        // The task does not end with the connection: a change that is stored must take effect here too.
         let task = self.tasks.spawn(async move {
             let answer = receiver.process(&form, &body).await;
             drop(slot);

@@ -1,7 +1,7 @@
 //! The receiver of leaked keys: a partner endpoint of GitHub's secret scanning.
 //!
-//! A report is a signed list of tokens. `LeakReceiver` answers it, `PublishedKeys` verify it, `scan_report` reads it. What
-//! happens to the keys is in `accounts::changes`.
+//! A report is a signed list of tokens. `LeakReceiver` answers it, `PublishedKeys` verify it, `scan_report` reads it.
+//! `registry::leaked_keys` changes the keys.
 
 mod leak_config;
 mod leak_receiver;
@@ -9,6 +9,6 @@ mod published_keys;
 mod report_slots;
 mod scan_report;
 
-pub use leak_config::{LeakConfig, SignerSource};
+pub use leak_config::{LeakConfig, SignerSource, follow_address};
 pub use leak_receiver::LeakReceiver;
 pub use published_keys::{BadPublishedKeys, PublishedKeys};

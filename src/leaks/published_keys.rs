@@ -20,7 +20,7 @@ const POINT: (u8, usize) = (4, 65);
 #[derive(Debug, Default)]
 pub struct PublishedKeys(ArcSwap<HashMap<String, Vec<u8>>>);
 
-/// Why a list of keys cannot be used.
+/// The reason why a list of keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPublishedKeys {
     /// It is no list.

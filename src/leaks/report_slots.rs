@@ -1,4 +1,4 @@
-//! Slots for signed reports while they are processed: all of them are in memory.
+//! Slots for signed reports while they are processed, because reports are in memory.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -30,8 +30,8 @@ pub(super) struct TokenLabel<'t> {
 }
 
 impl ReportedToken {
-    /// Where it was found: an `https` address in visible ASCII without a user name or a key, or a text that has nothing of the
-    /// report but a word and a digest.
+    /// The place where it was found: an `https` address in visible ASCII without a user name or a key, or a text with
+    /// only a word and a digest of the report.
     pub(super) fn place(&self, form: &KeyForm) -> String {
         let url = self.url.as_deref().unwrap_or_default();
         let is_fit = url.starts_with("https://") && check_web_address(url).is_ok();

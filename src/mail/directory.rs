@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::failure::MailFailure;
+use super::failure::{FailureScope, MailFailure};
 use super::message::OutgoingMail;
 
 #[derive(Clone, Debug)]
@@ -29,10 +29,12 @@ impl MailDirectory {
         let directory = self.path.clone();
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());
         let written = tokio::task::spawn_blocking(move || write(&directory, &mail)).await;
-        let failed = |error: io::Error| MailFailure::File(error.kind());
         written
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-            .map_err(failed)?;
+            .map_err(|error| {
+                let reason = format!("the file cannot be written: {}", error.kind());
+                MailFailure::new(FailureScope::AllMail, reason)
+            })?;
         (self.print)(&text);
         Ok(())
     }

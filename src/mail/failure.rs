@@ -1,4 +1,5 @@
-//! Why a mail was not sent, or cannot be sent with the settings: in words of this program, because replies of servers may contain the recipient's address.
+//! The reason why a mail was not sent, or cannot be sent with the settings, in words of this program, because replies
+//! of servers may contain the recipient's address.
 
 use std::error::Error;
 use std::fmt;
@@ -34,7 +35,7 @@ pub(super) struct ReplyCode {
     pub(super) mentions_relaying: bool,
 }
 
-/// Why mail cannot be sent with these settings.
+/// The reason why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableTransport {
     /// The file of authorities is unusable.
@@ -59,118 +60,111 @@ pub enum UnusableTransport {
     },
 }
 
+/// The meaning of a failure for this mail and for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureScope {
+    /// Every other attempt would fail too, so the mail is given up.
+    Final,
+    /// The mail may be accepted later, and others now on the same connection.
+    Mail,
+    /// The mail may be accepted later, and others now on another connection.
+    Connection,
+    /// The server has ended the connection at the beginning of a mail. If another connection fails too, so would all mail.
+    Ended,
+    /// Other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
+    AllMail,
+}
+
 /// Why a mail was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum MailFailure {
-    #[error("{0}")]
-    Invalid(#[from] InvalidMail),
-    #[error("the server accepts no addresses outside ASCII")]
-    NotAscii,
-    #[error("reply {reply} to {step}")]
-    Reply { step: SmtpStep, reply: ReplyCode },
-    #[error("no reply to {0} within mail.timeout")]
-    Timeout(SmtpStep),
-    #[error("{kind} at {step}")]
-    Connection { step: SmtpStep, kind: io::ErrorKind },
-    #[error("connection closed, or the reply is not SMTP, at {0}")]
-    NoReply(SmtpStep),
-    #[error("TLS failed: {0}")]
-    Tls(String),
-    #[error("the server does not support STARTTLS")]
-    NoStartTls,
-    #[error("the server does not support authentication by PLAIN or LOGIN")]
-    NoMechanism,
-    #[error("the host name of the server cannot be resolved")]
-    UnknownHost,
-    #[error("the file cannot be written: {0}")]
-    File(io::ErrorKind),
+#[error("{reason}")]
+pub(super) struct MailFailure {
+    reason: String,
+    pub(super) scope: FailureScope,
+}
+
+impl From<InvalidMail> for MailFailure {
+    fn from(invalid: InvalidMail) -> Self {
+        Self::new(FailureScope::Final, invalid.to_string())
+    }
 }
 
 impl MailFailure {
-    /// The failure behind an error of the library.
-    pub(super) fn of(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
-        let text = error.source().map(ToString::to_string).unwrap_or_default();
-        if let Some(code) = error.status() {
-            return Self::Reply {
-                step,
-                reply: ReplyCode::new(code.into(), &text),
-            };
+    pub(super) fn new(scope: FailureScope, reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            scope,
         }
-        Self::of_stream(step, error)
+    }
+
+    /// The failure behind an error of the library.
+    pub(super) fn from_library(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
+        let text = error.source().map(ToString::to_string).unwrap_or_default();
+        match error.status() {
+            Some(code) => Self::from_reply(step, &ReplyCode::new(code.into(), &text)),
+            None => Self::from_stream(step, error),
+        }
+    }
+
+    pub(super) fn from_reply(step: SmtpStep, reply: &ReplyCode) -> Self {
+        let scope = match reply.code {
+            421 if step == SmtpStep::Sender => FailureScope::Ended,
+            _ if step.is_before_the_recipient() || reply.is_about_the_login() => {
+                FailureScope::AllMail
+            }
+            421 => FailureScope::Connection,
+            500.. if !reply.is_about_the_configuration(step) => FailureScope::Final,
+            _ => FailureScope::Mail,
+        };
+        Self::new(scope, format!("reply {reply} to {step}"))
     }
 
     /// The failure of a stream.
-    pub(super) fn of_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
-        match (tls_error(error), io_kind(error)) {
-            (Some(tls), _) => Self::Tls(tls.to_string()),
-            (None, Some(kind)) => Self::Connection { step, kind },
-            (None, None) => Self::NoReply(step),
+    pub(super) fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
+        if let Some(tls) = tls_error(error) {
+            return Self::new(FailureScope::AllMail, format!("TLS failed: {tls}"));
         }
+        let scope = if step == SmtpStep::Sender {
+            FailureScope::Ended
+        } else {
+            step.scope_without_reply()
+        };
+        let reason = match io_kind(error) {
+            Some(kind) => format!("{kind} at {step}"),
+            None => format!("connection closed, or the reply is not SMTP, at {step}"),
+        };
+        Self::new(scope, reason)
     }
 
-    /// Whether other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
+    pub(super) fn from_timeout(step: SmtpStep) -> Self {
+        let reason = format!("no reply to {step} within mail.timeout");
+        Self::new(step.scope_without_reply(), reason)
+    }
+
+    /// Whether other mails would fail in the same way.
     pub(super) fn is_about_all_mail(&self) -> bool {
-        match self {
-            Self::Reply { step, reply } => {
-                step.is_before_the_recipient() || reply.is_about_the_login()
-            }
-            Self::Timeout(step) | Self::Connection { step, .. } | Self::NoReply(step) => {
-                step.is_before_the_recipient()
-            }
-            Self::Tls(_)
-            | Self::NoStartTls
-            | Self::NoMechanism
-            | Self::UnknownHost
-            | Self::File(_) => true,
-            Self::Invalid(_) | Self::NotAscii => false,
+        match self.scope {
+            FailureScope::AllMail | FailureScope::Ended => true,
+            FailureScope::Final | FailureScope::Mail | FailureScope::Connection => false,
         }
-    }
-
-    /// Whether the server has ended the connection at the beginning of a mail.
-    pub(super) fn needs_another_connection(&self) -> bool {
-        matches!(
-            self,
-            Self::NoReply(SmtpStep::Sender)
-                | Self::Connection {
-                    step: SmtpStep::Sender,
-                    ..
-                }
-                | Self::Reply {
-                    step: SmtpStep::Sender,
-                    reply: ReplyCode { code: 421, .. }
-                }
-        )
     }
 
     /// Whether the server has replied, so that the connection can be used for other mails.
     pub(super) fn keeps_the_connection(&self) -> bool {
-        let ends_it = |reply: &ReplyCode| reply.code == 421;
-        !self.is_about_all_mail()
-            && match self {
-                Self::Reply { reply, .. } => !ends_it(reply),
-                Self::Invalid(_) | Self::NotAscii => true,
-                Self::Timeout(_)
-                | Self::Connection { .. }
-                | Self::NoReply(_)
-                | Self::Tls(_)
-                | Self::NoStartTls
-                | Self::NoMechanism
-                | Self::UnknownHost
-                | Self::File(_) => false,
-            }
+        match self.scope {
+            FailureScope::Final | FailureScope::Mail => true,
+            FailureScope::Connection | FailureScope::Ended | FailureScope::AllMail => false,
+        }
     }
 
-    /// Whether every other attempt would fail too, so that the mail is given up.
+    /// Whether the mail is given up.
     pub(super) fn is_permanent(&self) -> bool {
-        let is_final =
-            |step, reply: &ReplyCode| reply.code >= 500 && !reply.is_about_the_configuration(step);
-        self.keeps_the_connection()
-            && !matches!(self, Self::Reply { step, reply } if !is_final(*step, reply))
+        self.scope == FailureScope::Final
     }
 }
 
 impl ReplyCode {
-    fn new(code: u16, text: &str) -> Self {
+    pub(super) fn new(code: u16, text: &str) -> Self {
         let enhanced = || {
             let mut numbers = text
                 .split_ascii_whitespace()
@@ -191,7 +185,7 @@ impl ReplyCode {
         }
     }
 
-    /// 503 requires another order of commands, and 53x authentication.
+    /// 503 asks for a different order of commands, and 53x for authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }
@@ -204,13 +198,22 @@ impl ReplyCode {
             // with the refusal of an earlier step.
             Some((_, 7, _) | (_, 1, 7 | 8)) => true,
             Some(_) => false,
-            // Servers refuse an unknown recipient with 550, and relaying with either.
+            // Servers refuse an unknown recipient with 550, and relaying with 550 or 554.
             None => step == SmtpStep::Recipient && (self.code == 554 || self.mentions_relaying),
         }
     }
 }
 
 impl SmtpStep {
+    /// Without a reply to the content the mail may have been delivered.
+    fn scope_without_reply(self) -> FailureScope {
+        if self.is_before_the_recipient() {
+            FailureScope::AllMail
+        } else {
+            FailureScope::Connection
+        }
+    }
+
     fn is_before_the_recipient(self) -> bool {
         match self {
             Self::Connect | Self::StartTls | Self::Login | Self::Sender => true,
@@ -269,21 +272,23 @@ fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
 mod tests {
     use super::*;
 
-    fn reply(step: SmtpStep, code: u16) -> MailFailure {
-        MailFailure::Reply {
-            step,
-            reply: ReplyCode::new(code, ""),
+    /// The scope of each of these replies, whose texts are those of servers.
+    fn assert_scope(scope: FailureScope, replies: &[(SmtpStep, u16, &str)]) {
+        for (step, code, text) in replies {
+            let failure = MailFailure::from_reply(*step, &ReplyCode::new(*code, text));
+            assert_eq!(failure.scope, scope, "{step}: {code} {text}");
         }
     }
 
     #[test]
     fn only_refusals_of_the_recipient_or_the_message_are_permanent() {
         for step in [SmtpStep::Recipient, SmtpStep::Data, SmtpStep::Content] {
-            assert!(reply(step, 550).is_permanent() && reply(step, 552).is_permanent());
-            for code in [421, 450, 452] {
-                assert!(!reply(step, code).is_permanent(), "{code}");
-            }
-            assert!(!reply(step, 530).is_permanent(), "the login is missing");
+            let refused = [(step, 550, ""), (step, 552, "")];
+            assert_scope(FailureScope::Final, &refused);
+            assert_scope(FailureScope::Mail, &[(step, 450, ""), (step, 452, "")]);
+            assert_scope(FailureScope::Connection, &[(step, 421, "")]);
+            // The login is missing.
+            assert_scope(FailureScope::AllMail, &[(step, 530, "")]);
         }
         for step in [
             SmtpStep::Connect,
@@ -291,111 +296,67 @@ mod tests {
             SmtpStep::Login,
             SmtpStep::Sender,
         ] {
-            assert!(
-                !reply(step, 550).is_permanent(),
-                "{step}: other mails fail too"
-            );
+            assert_scope(FailureScope::AllMail, &[(step, 550, ""), (step, 535, "")]);
         }
-        for failure in [
-            MailFailure::Timeout(SmtpStep::Content),
-            MailFailure::NoReply(SmtpStep::Content),
-            MailFailure::Tls("expired".into()),
-            MailFailure::File(io::ErrorKind::StorageFull),
-        ] {
-            assert!(!failure.is_permanent(), "{failure}");
-        }
-        assert!(MailFailure::Invalid(InvalidMail::Recipient).is_permanent());
+        assert_scope(FailureScope::Ended, &[(SmtpStep::Sender, 421, "")]);
+        assert!(MailFailure::from(InvalidMail::Recipient).is_permanent());
     }
 
     #[test]
     fn a_reply_about_policy_or_the_sender_keeps_the_mail_and_does_not_stop_others() {
-        let refused = |step, code, text| MailFailure::Reply {
-            step,
-            reply: ReplyCode::new(code, text),
-        };
-        for (step, code, text) in [
-            (
-                SmtpStep::Recipient,
-                554,
-                "5.7.1 <ann@example.org>: Relay access denied",
-            ),
-            (
-                SmtpStep::Recipient,
-                550,
-                "5.7.60 client does not have permissions to send as this sender",
-            ),
-            (
-                SmtpStep::Recipient,
-                553,
-                "5.1.8 <noreply@example.org>: Sender address rejected",
-            ),
-            (SmtpStep::Recipient, 554, "access denied"),
-            (SmtpStep::Recipient, 550, "relay not permitted"),
-            (SmtpStep::Recipient, 550, "Relaying denied"),
-            (
-                SmtpStep::Content,
-                550,
-                "5.7.26 unauthenticated mail is prohibited",
-            ),
-        ] {
-            let failure = refused(step, code, text);
-            assert!(
-                !failure.is_permanent() && !failure.is_about_all_mail(),
-                "{text}"
-            );
-            assert!(failure.keeps_the_connection(), "{text}");
-        }
-        for (step, code, text) in [
-            (
-                SmtpStep::Recipient,
-                550,
-                "5.1.1 <ann@example.org>: no such user",
-            ),
-            (SmtpStep::Recipient, 553, "5.1.3 bad address"),
-            (SmtpStep::Recipient, 554, "5.2.1 mailbox disabled"),
-            (SmtpStep::Recipient, 550, "no such user"),
-            (SmtpStep::Content, 554, "5.6.0 invalid message"),
-            (SmtpStep::Content, 554, "rejected as relayed"),
-        ] {
-            assert!(refused(step, code, text).is_permanent(), "{text}");
-        }
+        let to = SmtpStep::Recipient;
+        let content = SmtpStep::Content;
+        assert_scope(
+            FailureScope::Mail,
+            &[
+                (to, 554, "5.7.1 <ann@example.org>: Relay access denied"),
+                (
+                    to,
+                    550,
+                    "5.7.60 client does not have permissions to send as this sender",
+                ),
+                (
+                    to,
+                    553,
+                    "5.1.8 <noreply@example.org>: Sender address rejected",
+                ),
+                (to, 554, "access denied"),
+                (to, 550, "relay not permitted"),
+                (to, 550, "Relaying denied"),
+                (content, 550, "5.7.26 unauthenticated mail is prohibited"),
+            ],
+        );
+        assert_scope(
+            FailureScope::Final,
+            &[
+                (to, 550, "5.1.1 <ann@example.org>: no such user"),
+                (to, 553, "5.1.3 bad address"),
+                (to, 554, "5.2.1 mailbox disabled"),
+                (to, 550, "no such user"),
+                (content, 554, "5.6.0 invalid message"),
+                (content, 554, "rejected as relayed"),
+            ],
+        );
     }
 
     #[test]
-    fn a_mail_whose_content_gets_no_reply_does_not_stop_others() {
-        for failure in [
-            MailFailure::Timeout(SmtpStep::Content),
-            MailFailure::NoReply(SmtpStep::Content),
-            MailFailure::Connection {
-                step: SmtpStep::Data,
-                kind: io::ErrorKind::ConnectionReset,
-            },
-            reply(SmtpStep::Recipient, 421),
+    fn without_a_reply_to_its_content_a_mail_does_not_stop_others() {
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        for (step, scope) in [
+            (SmtpStep::Connect, FailureScope::AllMail),
+            (SmtpStep::Sender, FailureScope::Ended),
+            (SmtpStep::Data, FailureScope::Connection),
+            (SmtpStep::Content, FailureScope::Connection),
         ] {
-            assert!(
-                !failure.is_about_all_mail() && !failure.keeps_the_connection(),
-                "{failure}"
+            assert_eq!(
+                MailFailure::from_stream(step, &reset).scope,
+                scope,
+                "{step}"
             );
         }
-        for failure in [
-            MailFailure::Timeout(SmtpStep::Sender),
-            MailFailure::NoReply(SmtpStep::Connect),
-            reply(SmtpStep::Login, 535),
-            reply(SmtpStep::Recipient, 530),
-            MailFailure::Tls("expired".into()),
-        ] {
-            assert!(
-                failure.is_about_all_mail() && !failure.keeps_the_connection(),
-                "{failure}"
-            );
-        }
-        for code in [450, 550] {
-            let failure = reply(SmtpStep::Recipient, code);
-            assert!(
-                !failure.is_about_all_mail() && failure.keeps_the_connection(),
-                "{failure}"
-            );
-        }
+        let timeout = MailFailure::from_timeout;
+        assert_eq!(timeout(SmtpStep::Sender).scope, FailureScope::AllMail);
+        assert_eq!(timeout(SmtpStep::Content).scope, FailureScope::Connection);
     }
 
     #[test]

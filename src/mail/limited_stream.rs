@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that a server may send on a connection: its certificates, and the replies to one batch of mails.
 const MAX_RECEIVED: usize = 32 << 10;
-/// Lines in them: the library parses a reply again after each of its lines. In as many encrypted bytes there are half as many line
-/// ends.
+/// Lines in them, because the library parses a reply again after each of its lines. The same number of encrypted bytes
+/// contains half as many line ends.
 const MAX_LINES: usize = 256;
 
 #[derive(Debug)]

@@ -27,7 +27,7 @@ pub(super) struct OutgoingMail {
     pub(super) content: Vec<u8>,
 }
 
-/// Why a mail of the queue cannot be sent to anyone.
+/// The reason why a mail of the queue cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidMail {
     #[error("the address of the recipient is invalid")]
@@ -41,7 +41,7 @@ pub(super) enum InvalidMail {
 impl SenderMailbox {
     /// A mailbox such as `Example API <noreply@example.org>` or `noreply@example.org`. Its address is in ASCII.
     pub fn parse(text: &str) -> Option<Self> {
-        // The library's parser ignores what follows a mailbox.
+        // The library's parser ignores text after a mailbox.
         let ends = text.ends_with('>') || !text.contains(['<', '>', ',', ';', ' ']);
         let is_one = text.matches('<').count() <= 1 && !text.chars().any(char::is_control);
         let mailbox = Mailbox::from_str(text).ok().filter(|_| ends && is_one)?;
@@ -73,8 +73,12 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
     if !is_usable(&recipient) {
         return Err(InvalidMail::Recipient);
     }
-    let is_part = |byte: u8| byte.is_ascii_graphic() && !b"<>()\\,;:\"[]".contains(&byte);
-    if mail.message_id.is_empty() || !mail.message_id.bytes().all(is_part) {
+    if mail.message_id.is_empty()
+        || !mail
+            .message_id
+            .bytes()
+            .all(|byte: u8| byte.is_ascii_graphic() && !b"<>()\\,;:\"[]".contains(&byte))
+    {
         return Err(InvalidMail::MessageId);
     }
     let name = HeaderName::new_from_ascii_str("Auto-Submitted");
@@ -84,7 +88,7 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
         .subject(on_one_line(&mail.subject))
         .date(SystemTime::UNIX_EPOCH + Duration::from_secs(mail.created_at.seconds()))
         .message_id(Some(format!("<{}>", mail.message_id)))
-        // Programs that answer mail must not answer this one (RFC 3834).
+        // Programs that answer mail automatically must not answer this mail (RFC 3834).
         .raw_header(HeaderValue::new(name, "auto-generated".into()))
         .multipart(MultiPart::alternative_plain_html(
             mail.text.clone(),

@@ -9,9 +9,9 @@ use scoregate_store::{ClaimedMail, MailAttempt, MailOutcome};
 
 use super::failure::MailFailure;
 
-/// Time before the second attempt. It doubles with each.
+/// Time before the second attempt. It doubles with each attempt.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// Links to sign in expire after minutes, so a server that works again gets them soon.
+/// The maximum is short, because sign-in links expire after minutes and a server that works again must get them soon.
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Time until the next attempt after the failed attempt with this number.
@@ -21,7 +21,7 @@ pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }
 
-/// Whether a mail is of no use any more.
+/// Whether a mail has become useless.
 pub(super) fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
     claimed.mail.expires_at <= now
 }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_mail_is_removed_once_sent_or_refused_and_retried_otherwise() {
-        let refused = Err(MailFailure::Invalid(InvalidMail::Recipient));
+        let refused = Err(MailFailure::from(InvalidMail::Recipient));
         for (attempted, result_word) in [(Ok(()), MailResult::Sent), (refused, MailResult::Refused)]
         {
             assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
             );
             assert_eq!(result(&attempted), result_word);
         }
-        let lost = Err(MailFailure::NoReply(SmtpStep::Content));
+        let lost = Err(MailFailure::from_timeout(SmtpStep::Content));
         let next = recorded(&claimed(3), &lost, NOW);
         assert_eq!(
             (next.message_id.as_str(), next.attempt),

@@ -1,4 +1,4 @@
-//! The worker that sends the mail of the queue, and records what became of it.
+//! The worker that sends the mail of the queue, and records the results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The work named in error messages.
 const WORK: &str = "read the mail queue";
 
-/// Sends the mail of the queue. Several of them, in one process or in several, send each mail once.
+/// Sends the mail of the queue. Several workers, in one process or in several, send each mail once.
 pub struct MailSender {
     queue: Arc<dyn MailQueue>,
     transport: Arc<MailTransport>,
@@ -87,7 +87,7 @@ impl MailSender {
             return false;
         }
         let now = self.clock.now();
-        // Time for several mails of a slow server. Those that do not fit are released.
+        // This is enough time for several mails to a slow server. Mails that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
@@ -191,7 +191,7 @@ impl MailSender {
         }
     }
 
-    /// Records all results. Returns false if that must be repeated.
+    /// Records all results. Returns false if this must be repeated.
     async fn record(&mut self) -> bool {
         if self.unrecorded.is_empty() {
             return true;
@@ -209,17 +209,16 @@ impl MailSender {
 
     /// The answer of the store. A failure is logged when it begins.
     async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
-        let late = |_| {
-            Err(StoreError::Unavailable {
-                doing: WORK,
-                reason: "no answer in time".into(),
-            })
-        };
         let asking = async {
             self.clock
                 .within(STORE_TIMEOUT, asking)
                 .await
-                .unwrap_or_else(late)
+                .unwrap_or_else(|_| {
+                    Err(StoreError::Unavailable {
+                        doing: WORK,
+                        reason: "no answer in time".into(),
+                    })
+                })
         };
         let answer = self
             .instruments
@@ -235,7 +234,7 @@ impl MailSender {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.store_fails, true) {
-                    tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can");
+                    tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can be used again");
                 }
                 None
             }

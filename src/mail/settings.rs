@@ -35,15 +35,15 @@ pub enum MailDelivery {
 /// An SMTP server that accepts mail for all recipients.
 #[derive(Clone, Debug)]
 pub struct SmtpServer {
-    /// Its name or address, as its certificate has it. IPv6 addresses without brackets.
+    /// Its name or address, as in its certificate. IPv6 addresses have no brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
     /// TLS on the connection.
     pub tls: SmtpTls,
-    /// Certificates of the authorities that may issue its certificate, in PEM; the public ones if `None`.
+    /// Certificates of the authorities that may issue its certificate, in PEM; `None` for the public authorities.
     pub ca_file: Option<PathBuf>,
-    /// How this program authenticates.
+    /// The login of this program.
     pub login: Option<SmtpLogin>,
 }
 

@@ -1,5 +1,5 @@
-//! The dialogue with an SMTP server. A failure names its step: a refused recipient is about a mail, a refused
-//! login about all mail.
+//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one mail, a refused login
+//! all mail.
 
 use std::fmt::Display;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use scoregate_base::clock::Clock;
 
-use super::failure::{MailFailure, SmtpStep, UnusableTransport};
+use super::failure::{FailureScope, MailFailure, SmtpStep, UnusableTransport};
 use super::limited_stream::LimitedStream;
 use super::message::{OutgoingMail, SenderMailbox};
 use super::settings::SmtpServer;
@@ -69,11 +69,11 @@ impl SmtpClient {
         let mut connection = self.greet().await?;
         if let MailTls::StartTls(parameters) = &self.tls {
             if !connection.can_starttls() {
-                return Err(MailFailure::NoStartTls);
+                return Err(all_mail("the server does not support STARTTLS"));
             }
             *step = SmtpStep::StartTls;
             let upgraded = connection.starttls(parameters.clone(), &self.name).await;
-            upgraded.map_err(|error| MailFailure::of(SmtpStep::StartTls, &error))?;
+            upgraded.map_err(|error| MailFailure::from_library(SmtpStep::StartTls, &error))?;
         }
         if let Some(login) = &self.server.login {
             if connection
@@ -81,15 +81,17 @@ impl SmtpClient {
                 .get_auth_mechanism(&MECHANISMS)
                 .is_none()
             {
-                return Err(MailFailure::NoMechanism);
+                return Err(all_mail(
+                    "the server does not support authentication by PLAIN or LOGIN",
+                ));
             }
             *step = SmtpStep::Login;
-            // Read for each connection, so that a rotated password is used without a restart.
+            // The password is read for each connection, so that a rotated password is used without a restart.
             let password = login.password.latest().await;
             let credentials =
                 Credentials::new(login.username.clone(), password.expose().to_owned());
             let entered = connection.auth(&MECHANISMS, &credentials).await;
-            entered.map_err(|error| MailFailure::of(SmtpStep::Login, &error))?;
+            entered.map_err(|error| MailFailure::from_library(SmtpStep::Login, &error))?;
         }
         Ok(connection)
     }
@@ -97,15 +99,19 @@ impl SmtpClient {
     /// Connects to one of the server's addresses. Each gets an equal part of the time.
     async fn greet(&self) -> Result<AsyncSmtpConnection, MailFailure> {
         let found = tokio::net::lookup_host((self.server.host.as_str(), self.server.port)).await;
-        let addresses: Vec<SocketAddr> = found.map_err(|_| MailFailure::UnknownHost)?.collect();
+        let unknown = all_mail("the host name of the server cannot be resolved");
+        let addresses: Vec<SocketAddr> = match found {
+            Ok(found) => found.collect(),
+            Err(_) => return Err(unknown),
+        };
         let parts = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-        let mut failure = MailFailure::UnknownHost;
+        let mut failure = unknown;
         for address in addresses {
             let connecting = self.greet_at(address);
             failure = match self.clock.within(self.timeout / parts, connecting).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(failure)) => failure,
-                Err(_) => MailFailure::Timeout(SmtpStep::Connect),
+                Err(_) => MailFailure::from_timeout(SmtpStep::Connect),
             };
         }
         Err(failure)
@@ -113,20 +119,20 @@ impl SmtpClient {
 
     async fn greet_at(&self, address: SocketAddr) -> Result<AsyncSmtpConnection, MailFailure> {
         let stream = self.open(address).await;
-        let stream = stream.map_err(|error| MailFailure::of_stream(SmtpStep::Connect, &error))?;
+        let stream = stream.map_err(|error| MailFailure::from_stream(SmtpStep::Connect, &error))?;
         let greeted = AsyncSmtpConnection::connect_with_transport(stream, &self.name).await;
-        greeted.map_err(|error| MailFailure::of(SmtpStep::Connect, &error))
+        greeted.map_err(|error| MailFailure::from_library(SmtpStep::Connect, &error))
     }
 
-    /// A stream to an address, with TLS if it begins with it. What a server may send is limited: the library reads a line to its
-    /// end.
+    /// A stream to an address, with TLS if the connection begins with it. The bytes from a server are limited, because
+    /// the library reads a line to its end.
     async fn open(&self, address: SocketAddr) -> io::Result<Box<dyn AsyncTokioStream>> {
         let stream = LimitedStream::new(TcpStream::connect(address).await?);
         Ok(match &self.tls {
             MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
             MailTls::Implicit(connector, name) => {
                 let encrypted = connector.connect(name.clone(), stream).await?;
-                // Limited within TLS too, where the lines can be counted.
+                // The limit also applies within TLS, where the lines can be counted.
                 Box::new(LimitedStream::new(encrypted))
             }
         })
@@ -134,11 +140,11 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends a mail. Servers limit the mails on a connection: one that ends before the mail is replaced.
+    /// Sends a mail. Servers limit the mails on a connection, so a connection that ends before the mail is replaced.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
-            Err(failure) if is_used && failure.needs_another_connection() => {
+            Err(failure) if is_used && failure.scope == FailureScope::Ended => {
                 self.send_once(mail).await
             }
             sent => sent,
@@ -154,12 +160,12 @@ impl SmtpSession<'_> {
             // The state of a TLS handshake is large.
             let connecting = Box::pin(self.client.connect(&mut step));
             let connected = clock.within(*timeout, connecting).await;
-            Box::new(connected.unwrap_or(Err(MailFailure::Timeout(step)))?)
+            Box::new(connected.unwrap_or(Err(MailFailure::from_timeout(step)))?)
         };
         let sent = clock
             .within(*timeout, transact(&mut connection, mail, &mut step))
             .await;
-        let sent = sent.unwrap_or(Err(MailFailure::Timeout(step)));
+        let sent = sent.unwrap_or(Err(MailFailure::from_timeout(step)));
         let keeps = match &sent {
             Ok(()) => true,
             Err(failure) if failure.keeps_the_connection() => {
@@ -178,7 +184,7 @@ impl SmtpSession<'_> {
     /// Ends the session in order.
     pub(super) async fn close(self) {
         if let Some(mut connection) = self.connection {
-            // All mails have their replies; this one is of no use.
+            // All mails have their replies; this reply is not needed.
             drop(
                 self.client
                     .clock
@@ -187,6 +193,10 @@ impl SmtpSession<'_> {
             );
         }
     }
+}
+
+fn all_mail(reason: &str) -> MailFailure {
+    MailFailure::new(FailureScope::AllMail, reason)
 }
 
 /// Sends a mail on an open connection. `step` is the step that was begun last.
@@ -199,7 +209,8 @@ async fn transact(
     if !mail.is_ascii() {
         let supports = |what| connection.server_info().supports_feature(what);
         if !supports(Extension::SmtpUtfEight) || !supports(Extension::EightBitMime) {
-            return Err(MailFailure::NotAscii);
+            let reason = "the server accepts no addresses outside ASCII";
+            return Err(MailFailure::new(FailureScope::Final, reason));
         }
         parameters = vec![
             MailParameter::SmtpUtfEight,
@@ -225,7 +236,7 @@ async fn transact(
     let accepted = connection.message(&mail.content).await;
     accepted
         .map(drop)
-        .map_err(|error| MailFailure::of(SmtpStep::Content, &error))
+        .map_err(|error| MailFailure::from_library(SmtpStep::Content, &error))
 }
 
 async fn command(
@@ -239,5 +250,5 @@ async fn command(
         .command(command)
         .await
         .map(drop)
-        .map_err(|error| MailFailure::of(next, &error))
+        .map_err(|error| MailFailure::from_library(next, &error))
 }

@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use super::failure::UnusableTransport;
 use super::settings::{SmtpServer, SmtpTls};
 
-/// How connections are encrypted.
+/// The encryption of connections.
 pub(super) enum MailTls {
     Off,
     StartTls(TlsParameters),

@@ -1,4 +1,4 @@
-//! The way that mail takes: to an SMTP server or to a directory. Opened once, at the start.
+//! The transport of mail, to an SMTP server or to a directory. Opened once, at the start.
 
 use scoregate_base::clock::Clock;
 
@@ -8,7 +8,7 @@ use super::message::OutgoingMail;
 use super::settings::{MailConfig, MailDelivery};
 use super::smtp::{SmtpClient, SmtpSession};
 
-/// An open way for mail.
+/// An open transport.
 pub struct MailTransport(TransportKind);
 
 enum TransportKind {
@@ -31,11 +31,12 @@ impl MailTransport {
                 TransportKind::Smtp(Box::new(client))
             }
             MailDelivery::Directory { path, print } => {
-                let failed = |error| UnusableTransport::Directory {
-                    path: path.clone(),
-                    error,
-                };
-                TransportKind::Directory(MailDirectory::open(path, *print).map_err(failed)?)
+                TransportKind::Directory(MailDirectory::open(path, *print).map_err(|error| {
+                    UnusableTransport::Directory {
+                        path: path.clone(),
+                        error,
+                    }
+                })?)
             }
         }))
     }

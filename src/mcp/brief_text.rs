@@ -1,4 +1,4 @@
-//! The text of a response for language models: a table of the fields that matter most, in a fraction of the tokens.
+//! The text of a response for language models: a table of the most important fields, with a fraction of the tokens.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -51,8 +51,8 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     ))
 }
 
-/// A time as hours and minutes if it has the date of the previous one in its column. Its text takes half of the
-/// tokens of a row.
+/// A time as hours and minutes if it has the date of the previous time in its column. Complete times would take half of
+/// the tokens of a row.
 fn without_repeated_date(cell: String, previous: &mut String) -> String {
     let parts = cell
         .strip_suffix(":00Z")

@@ -1,4 +1,5 @@
-//! The header fields of a request to `/mcp`, found in one walk: over few fields it costs less than the hashes for lookups.
+//! The header fields of a request to `/mcp`, found in one pass, which costs less over few fields than the hashes for
+//! lookups.
 
 use http::{HeaderMap, HeaderValue};
 

@@ -45,7 +45,7 @@ pub struct McpService {
     instruments: McpInstruments,
 }
 
-/// A request without a response of JSON-RPC: its status and what to do.
+/// A request without a response of JSON-RPC: its status and the remedy.
 type HttpRefusal = (StatusCode, &'static str);
 const METHOD: HttpRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send messages with POST.");
 const FOREIGN_ORIGIN: HttpRefusal = (
@@ -110,7 +110,8 @@ impl McpService {
         path == MCP
     }
 
-    /// Answers a request. `may_continue` says whether another request may follow its body on a connection of HTTP/1.1.
+    /// Answers a request. `may_continue` states whether another request may follow its body on a connection of
+    /// HTTP/1.1.
     pub async fn handle(
         &self,
         gateway: &ArcSwap<Gateway>,
@@ -120,7 +121,7 @@ impl McpService {
         trust: &ConnectionTrust,
         may_continue: bool,
     ) -> Response<Full<Bytes>> {
-        // One gateway for the whole request, also if the settings change while its body arrives.
+        // The same gateway is used for the whole request, even if the settings change while its body arrives.
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
         let has_body = !body.is_at_end();
@@ -163,7 +164,7 @@ impl McpService {
         response
     }
 
-    /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
+    /// Answers a message. All messages except calls take a token of the guard; the gateway limits calls.
     async fn answer(
         &self,
         gateway: &Gateway,
@@ -217,7 +218,7 @@ impl McpService {
             instructions,
             ..
         } = self;
-        // Only this differs between two answers, so everything else was made at the start.
+        // Only this part differs between two answers, so all other parts were made at the start.
         let ttl = ttl_millis(gateway);
         let versions = json!(PROTOCOLS);
         let cached =
@@ -267,7 +268,8 @@ impl McpService {
     }
 }
 
-/// Reads the message of a request. One that does not arrive with its head takes a token of the guard until it has arrived.
+/// Reads the message of a request. A message that does not arrive with its head takes a token of the guard until it has
+/// arrived.
 async fn receive(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -297,7 +299,7 @@ async fn receive(
     Received::from_read(read)
 }
 
-/// Why the body of a request is not read. A request that has none takes a token of the guard.
+/// The reason why the body of a request is not read. A request without a body takes a token of the guard.
 fn refusal(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -340,7 +342,7 @@ impl Received {
     }
 }
 
-/// How long lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
+/// Time for which lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
 fn ttl_millis(gateway: &Gateway) -> u128 {
     let now = gateway.clock.now().wall;
     gateway
@@ -360,8 +362,8 @@ const fn unread(failure: BodyFailure) -> HttpRefusal {
     }
 }
 
-/// Whether a page may send this request: a page of this service, or one whose origin may read the API. Other programs send
-/// no origin.
+/// Whether a page may send this request: a page of this service, or a page whose origin may read the API. Other
+/// programs send no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
     let Some(sent) = origin.first else {
         return true;

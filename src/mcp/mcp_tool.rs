@@ -1,4 +1,4 @@
-//! A tool: an endpoint, as a language model calls it.
+//! A tool: an endpoint in the form for calls by language models.
 
 use std::fmt::Write as _;
 
@@ -66,8 +66,8 @@ impl McpTool {
         })
     }
 
-    /// Path and query of the request that corresponds to a call. The gateway checks the values; here only arguments of an
-    /// unknown name or type are refused.
+    /// Path and query of the request that corresponds to a call. The gateway checks the values; only arguments with an
+    /// unknown name or type are refused here.
     pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
         for (name, value) in arguments {
             if !value

@@ -1,9 +1,10 @@
-//! Revisions of the protocol. The newest states its version in each request, the others in a handshake.
+//! Revisions of the protocol. The newest revision states its version in each request, the other revisions in a
+//! handshake.
 
 use super::mcp_headers::{self, McpHeaders, SentField};
 use super::rpc_message::{BadMessage, RpcError, RpcMessage};
 
-/// The supported revisions, newest first. Only the first one has no handshake.
+/// The supported revisions, newest first. Only the first revision has no handshake.
 pub const PROTOCOLS: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 const STATELESS: &str = PROTOCOLS[0];
 
@@ -12,7 +13,7 @@ const STATELESS: &str = PROTOCOLS[0];
 pub(super) enum ProtocolEra {
     /// Each request states its version.
     Stateless,
-    /// A handshake agrees on the version. Nothing is remembered of it.
+    /// A handshake agrees on the version. Nothing about it is remembered.
     Handshake,
 }
 
@@ -50,7 +51,7 @@ impl ProtocolEra {
         if sole(headers.method, mcp_headers::METHOD)? != Some(&*message.method) {
             return Err(mismatch("Mcp-Method"));
         }
-        // Names of tools are plain ASCII, so that an encoded one is of none of them.
+        // Names of tools are plain ASCII, so an encoded name is never the name of a tool.
         let name = || sole(headers.name, mcp_headers::NAME);
         if message.method == "tools/call" && name()? != message.params.name.as_deref() {
             return Err(mismatch("Mcp-Name"));
@@ -66,7 +67,7 @@ impl ProtocolEra {
     }
 }
 
-/// The revision that a handshake agrees on. The stateless one has no handshake, so it is never offered here.
+/// The revision that a handshake agrees on. The stateless revision has no handshake, so it is never offered here.
 pub(super) fn agreed(requested: Option<&str>) -> &'static str {
     let [_, newest, oldest] = PROTOCOLS;
     if requested == Some(oldest) {

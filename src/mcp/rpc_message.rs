@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 2.0, as clients send them: one request or notification. Batches and responses are invalid.
+//! Messages of JSON-RPC 2.0 from clients: one request or notification. Batches and responses are invalid.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
 /// The arguments of a call, each as JSON.
 pub(super) type CallArguments<'m> = BTreeMap<RpcText<'m>, &'m RawValue>;
 
-/// The parameters that some method of the protocol has.
+/// The parameters of all methods of the protocol.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcParams<'m> {
@@ -42,7 +42,7 @@ pub(super) struct RpcParams<'m> {
     pub(super) meta: Option<RequestMeta<'m>>,
 }
 
-/// The facts that each request of a protocol without handshake states.
+/// The facts that each request of a revision without a handshake states.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
@@ -127,7 +127,7 @@ impl<'m> RpcMessage<'m> {
             ),
         };
         let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
-        // In one pass. What is wrong with a message is found in others.
+        // This is one pass. Further passes find the errors of a message.
         let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_, RpcParams<'_>>>(text) else {
             serde_json::from_str::<&RawValue>(text).map_err(|_| not_json())?;
             let envelope: RpcEnvelope<'_, IgnoredAny> =

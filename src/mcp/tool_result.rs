@@ -64,7 +64,8 @@ pub(super) async fn translated(
     (Response::from_parts(head, Full::new(body)), outcome)
 }
 
-/// The result of a call that is answered by this body of the API: with its text, or with the body itself if it has none.
+/// The result of a call that is answered by this body of the API: with its text, or with the body itself if it has no
+/// text.
 pub fn tool_result(endpoint: &Endpoint, body: &[u8]) -> Bytes {
     let text =
         brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
@@ -97,7 +98,7 @@ pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.insert(CACHE_CONTROL, NO_STORE);
 }
 
-/// The error of a call without a valid key. Clients show the message of an error of JSON-RPC only.
+/// The error of a call without a valid key. Clients show only the message of an error of JSON-RPC.
 fn unauthenticated(body: &[u8]) -> RpcError {
     let data = std::str::from_utf8(body).ok().map(str::to_owned);
     RpcError {

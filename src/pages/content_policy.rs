@@ -17,7 +17,7 @@ pub(super) struct AllowedContent<'p> {
 }
 
 impl AllowedContent<'_> {
-    /// The policy. Computes hashes: for callers that store it.
+    /// The policy. It computes hashes, so callers should store the result.
     pub(super) fn policy(&self) -> String {
         let script = |text| format!("script-src '{}'; connect-src 'self'; ", source(text));
         format!(

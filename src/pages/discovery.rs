@@ -179,7 +179,7 @@ impl SecurityTxt {
     pub(super) fn page(&self, now: Wall) -> Page {
         let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
         let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
-        // Made for each request, so it is not encoded.
+        // The file is made for each request, so it is not encoded.
         Page::of(
             TEXT,
             REVALIDATED,

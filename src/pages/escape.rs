@@ -1,4 +1,4 @@
-//! Escapes text for HTML: everything that is not a template passes through here.
+//! Escapes text for HTML. All text that is not a template passes through this module.
 
 use std::fmt::Write as _;
 

@@ -1,12 +1,12 @@
-//! Minimal HTML generation: templates, tables, code.
-//!
-//! Everything that is not a template is escaped. No page is built from a request.
+//! Minimal HTML generation: templates, tables, code. All text that is not a template is escaped. No page is built from
+//! a request.
 
 pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
 
-/// Leads to the docs page, whose script shows what is found. Without scripts the style sheet hides it.
+/// The search form. It leads to the docs page, whose script shows the results. Without scripts the style sheet hides
+/// it.
 const SEARCH: &str = "<form class=\"search\" role=\"search\" action=\"/docs\"><label class=\"unseen\" for=\"search\">Search the documentation</label>\
     <input type=\"search\" id=\"search\" name=\"search\" placeholder=\"Search docs\" autocomplete=\"off\"></form>\n";
 
@@ -27,8 +27,8 @@ impl AccountLink {
     }
 }
 
-/// The header of every page: the same links and the same search, in the same places. The link to `current` is marked: to
-/// the page itself, or to the page that it belongs to.
+/// The header of every page: the same links and the same search, in the same places. The link to `current` is marked,
+/// which is the page itself or the page to which it belongs.
 pub(super) fn site_header(
     service: &str,
     has_status_page: bool,

@@ -1,4 +1,4 @@
-//! The values on the pages besides the tables.
+//! The values on the pages other than the tables.
 
 use scoregate_base::plans::{FieldSets, Tier, standard_tiers};
 use scoregate_base::routes::{
@@ -9,7 +9,7 @@ use super::sample::SampleAnswer;
 use super::site_links::SiteLinks;
 use super::terms::default_terms;
 
-/// The values on the pages besides the tables. All are escaped.
+/// The values on the pages other than the tables. All are escaped.
 #[derive(Clone, Debug)]
 pub struct PagesConfig {
     /// The service's name.

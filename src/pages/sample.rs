@@ -1,5 +1,5 @@
-//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent:
-//! Atlas 4 Large does well, Atlas 4 Small fell on the day of the samples, and one application requests both.
+//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent: Atlas
+//! 4 Large performs well, Atlas 4 Small degraded on the day of the samples, and one application requests both.
 //!
 //! The values are invented; the built-in backend computes its own.
 
@@ -137,7 +137,7 @@ const VALUES: &[(&str, &str)] = &[
     ("me.key_expires_at", "null"),
     ("me.next_refresh_at", r#""2026-11-21T14:00:00Z""#),
     ("me.suggested_poll_seconds", "3600"),
-    ("me.advice", r#"["87 % of the documents that you requested were ones that you already had. Send If-None-Match."]"#),
+    ("me.advice", r#"["You already had 87 % of the documents that you requested. Send If-None-Match."]"#),
 ];
 
 /// The value of a parameter in examples.

@@ -12,8 +12,8 @@ use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
 
 use crate::accounts::Account;
 
-/// Interval between claims while a share is missing, and between confirmations of those that are held, in seconds.
-// A missing share should be there before an outage begins, so it is claimed more often than a held one is confirmed.
+/// Interval between claims while a share is missing, and between confirmations of held shares, in seconds.
+// A missing share should be claimed before an outage begins, so claims are more frequent than confirmations.
 const CLAIM_EVERY: u64 = 10;
 const CONFIRM_EVERY: u64 = 60;
 
@@ -47,7 +47,8 @@ impl GraceBook {
                 .push(*one);
         }
         let next = |held: &HeldGraceShare| HeldGraceShare {
-            // By this number the ledger refuses a copy of the data directory that continues an earlier process.
+            // With this number the ledger recognizes and refuses a copy of the data directory that continues an earlier
+            // process.
             life: held.life.saturating_add(1),
             ..*held
         };
@@ -88,7 +89,7 @@ impl GraceBook {
         all
     }
 
-    /// Forgets units of an earlier process: they are charged within the quota, as if they had been leased.
+    /// Removes units of an earlier process that were charged within the quota, as if they had been leased.
     pub(crate) fn settle_carried(&self, settled: &OwedUnits) {
         if let Some(carried) = self
             .0
@@ -105,8 +106,8 @@ impl GraceBook {
         self.0.lock().shares.iter().any(|held| held.day == day)
     }
 
-    /// Its shares of this day and later ones. Units that are owed of earlier days are forgotten, so no process may continue
-    /// their shares, even if the clock is set back.
+    /// Its shares of this day and later ones. Owed units of earlier days are forgotten, so no process may continue the
+    /// shares of those days, even if the clock is set back.
     pub(crate) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
         self.0
             .lock()
@@ -117,7 +118,7 @@ impl GraceBook {
             .collect()
     }
 
-    /// Takes its shares out: nothing more is delivered on grace. Returns those of this day and later ones.
+    /// Removes its shares, so nothing more is delivered on grace. Returns the shares of this day and of later days.
     pub(crate) fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
         let taken = self.shares(today);
         self.0.lock().shares.clear();
@@ -217,11 +218,11 @@ impl GraceBook {
         self.0.lock().accounts.clone()
     }
 
-    /// Takes accounts that owe nothing off the list, and their reserves with it.
+    /// Removes accounts that owe nothing, and their reserves, from the list.
     pub(crate) fn drop_settled(&self, today: Day) {
         self.0.lock().accounts.retain(|account| {
             let mut state = account.state();
-            // Decided under the lock of the account, so that a later reservation lists the account again.
+            // The decision is made under the lock of the account, so that a later reservation lists the account again.
             state.is_uncharged = state.owes_on(today);
             if !state.is_uncharged {
                 state.drop_reserve();

@@ -1,5 +1,5 @@
-//! Units delivered on grace while the ledger was unreachable: those of this process that have not been charged, and
-//! those of earlier processes on its data directory.
+//! Units delivered on grace while the ledger was unreachable: uncharged units of this process, and units of earlier
+//! processes on its data directory.
 
 use std::io;
 use std::sync::Arc;
@@ -32,15 +32,16 @@ pub(crate) struct GraceCharges {
     others_hold: AtomicBool,
     /// Whether units are in the file before they are spent, and the next process continues the shares.
     is_durable: bool,
-    /// Whether units of earlier processes are charged. Nothing is leased before.
+    /// Whether the units of earlier processes have been charged. Nothing is leased before.
     has_charged: tokio::sync::Mutex<bool>,
-    /// Whether this process claims no more. Locked during claims, so that none follows the return of a share.
+    /// Whether this process makes no more claims. Locked during claims, so that no claim follows the return of a share.
     is_finished: tokio::sync::Mutex<bool>,
 }
 
 impl GraceCharges {
-    /// Reads what an earlier process saved in `file`, and saves units of `node` there: before they are spent if `is_durable`,
-    /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
+    /// Reads the state that an earlier process saved in `file`, and saves units of `node` there: before they are spent
+    /// if `is_durable`, else at the end. With a store in a file the disk itself may fail, so grace must not depend on
+    /// it.
     pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
         let read = Arc::clone(&file);
         // The disk may be slow, and other tasks of the start need this thread.
@@ -112,7 +113,8 @@ impl GraceCharges {
                 Ok(share) => share,
                 Err(error) => {
                     tracing::debug!(%error, "no share of grace can be claimed yet");
-                    // The last answer about other gateways stays: an outage does not change who holds shares.
+                    // The last answer about other gateways stays valid: an outage does not change the holders of
+                    // shares.
                     return;
                 }
             };
@@ -131,7 +133,7 @@ impl GraceCharges {
                 drop(self.save(today).await);
             }
         }
-        // Read by the readiness check only, and alone: no other value has to be in step with it.
+        // Only the readiness check reads this value, independently of all others, so no ordering is needed.
         self.others_hold.store(others_hold, Ordering::Relaxed);
     }
 
@@ -142,7 +144,7 @@ impl GraceCharges {
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub(crate) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
-        // Held during the charge: leases that begin meanwhile wait until earlier units are charged.
+        // The lock is held during the charge: leases that begin meanwhile wait until earlier units are charged.
         let mut has_charged = self.has_charged.lock().await;
         if *has_charged {
             return Ok(());
@@ -187,14 +189,14 @@ impl GraceCharges {
     /// Ends grace in this process. Saves units for the next start, and returns the shares if the ledger is reachable and no
     /// process on the data directory has owed units that may exceed the quota.
     pub(crate) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
-        // Waits for claims in flight. A claim after this point would take a share that nobody returns.
+        // This waits for claims in flight. A claim after this point would take a share that is never returned.
         *self.is_finished.lock().await = true;
-        // Nothing is delivered on grace from here on.
+        // After this, nothing is delivered on grace.
         let shares = self.book.take_shares(today);
         let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
         let units: u32 = self.book.listed().iter().map(uncharged).sum();
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
-        // Once the file has no share, one that cannot be returned is lost.
+        // Once the file has no share, a share that cannot be returned is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
         let (kept, returned) = if keeps {
             (shares, Vec::new())
@@ -214,7 +216,7 @@ impl GraceCharges {
         self.give_back(ledger, returned).await;
     }
 
-    /// The file contains them no more, so no process continues them.
+    /// The file no longer contains the shares, so no process continues them.
     async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
         for share in shares {
             if let Err(error) = ledger.return_grace(share).await {

@@ -1,5 +1,5 @@
-//! The thread that writes grace to `local.db`. Everything that reserves units, or drops reserves, is done by it, in order. So a
-//! unit is spent only while the file contains it.
+//! The thread that writes grace to `local.db`. It makes and drops all reservations, in order, so a unit is spent only
+//! while the file contains it.
 //!
 //! Reservations that arrive while it writes are written together.
 
@@ -30,7 +30,7 @@ pub(crate) struct NewContent {
     pub(crate) shares: Vec<HeldGraceShare>,
     /// The current day. Units of earlier days can no longer be charged.
     pub(crate) today: Day,
-    /// Whether own units are saved, and as they are: this process spends no more of them.
+    /// Whether the units of this process are saved as owed units, because it spends no more of them.
     pub(crate) is_last: bool,
 }
 
@@ -108,10 +108,10 @@ impl WriterState {
                 match work {
                     GraceWork::Reserve(account, reply) => reserving.push((account, reply)),
                     GraceWork::Replace(content, reply) => {
-                        // Reservations that arrived earlier are made first: the last content ends the thread, and they would get
-                        // no answer.
+                        // Reservations that arrived earlier are made first, because the last content ends the thread,
+                        // and they would get no answer.
                         self.reserve(std::mem::take(&mut reserving));
-                        // The caller may have left.
+                        // The caller may have stopped waiting.
                         drop(reply.send(self.replace(&content)));
                         // Nothing replaces the last content.
                         if content.is_last {
@@ -149,10 +149,10 @@ impl WriterState {
             });
             waiting.push((account, reply));
         }
-        // One write for all of them, since each write waits for the disk.
+        // All reservations share one write, since each write waits for the disk.
         let is_written = entries.is_empty() || self.add(&entries);
         for ((account, reply), entry) in waiting.into_iter().zip(entries) {
-            // Units may be spent only now: a crash after the write charges them at the next start.
+            // Units may be spent only after the write: if the process crashes, the next start charges them.
             if is_written {
                 self.book.list(&account);
                 account.state().reserve(entry.day, entry.granted);
@@ -186,7 +186,7 @@ impl WriterState {
         written
     }
 
-    /// The content with the units of this process: those reserved, or those owed if it spends no more.
+    /// The content with the units of this process: the reserved units, or the owed units if it spends no more.
     fn records(&self, content: &NewContent) -> OwedRecords {
         let listed = if self.is_durable || content.is_last {
             self.book.listed()

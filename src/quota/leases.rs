@@ -1,5 +1,5 @@
-//! Units for requests: leased ones, and grace while the ledger is unreachable. Requests that must wait for a lease share
-//! the call, each with its own deadline.
+//! Units for requests: leased units, and grace while the ledger is unreachable. Requests that wait for a lease of the
+//! same application share the call, each with a separate deadline.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::accounts::{Account, KeyDirectory, LeaseCall};
 use crate::quota::ledger_access::ServingFacts;
 use crate::quota::ledger_calls::LedgerCalls;
 
-/// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and what a failed one
-/// does not return is lost to the callers.
+/// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and callers lose
+/// the units that a failed call does not return.
 const RETURNS_AT_ONCE: usize = 256;
 
 /// The ledger did not answer in time or could not write.
@@ -42,8 +42,8 @@ impl Leases {
         self.calls.minutes.gateways()
     }
 
-    /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
-    /// it. Does not wait while the ledger is unreachable.
+    /// Waits until a ledger call for the account has succeeded, either the call in flight or a new call, and returns
+    /// the time after it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let Some(LeaseCall(mut call)) = self.calls.current(account) else {
             // The next probe leases for the account that needed units last, since it can use them.
@@ -105,9 +105,10 @@ impl Leases {
         }
     }
 
-    /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
+    /// Reserves units that the account may owe, and returns the units that it may use then: no grace if they cannot be
+    /// reserved.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
-        // The disk may hang. A request waits for it no longer than for the ledger.
+        // The disk may hang. A request waits for the disk no longer than for the ledger.
         let reserving = self
             .calls
             .clock
@@ -128,7 +129,7 @@ impl Leases {
             .count(UnreachableDecision::Grace);
     }
 
-    /// Counts a request that found no unit or no token, and no ledger.
+    /// Counts a request that found no unit or no token while the ledger was unreachable.
     pub(crate) fn refused(&self) {
         self.calls
             .instruments
@@ -148,10 +149,10 @@ impl Leases {
         }
     }
 
-    /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
+    /// Returns all leased and unspent units, and saves uncharged units for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        // Without a failure nothing asks whether the ledger is back, so nothing is leased from here on.
+        // Without a recorded failure nothing probes the ledger, so nothing is leased after this.
         let was_unreachable = self.is_unreachable();
         self.calls.health.clear();
         let is_away = !self.return_leases(key_directory).await || was_unreachable;
@@ -240,10 +241,6 @@ mod tests {
                 reason: "it is unreachable".into(),
             };
             Box::pin(std::future::ready(Err(error)))
-        }
-
-        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-            Box::pin(std::future::ready(Ok(Vec::new())))
         }
     }
 

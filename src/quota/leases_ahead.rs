@@ -1,5 +1,5 @@
 //! Leases of tomorrow's units for applications in use, taken before midnight: their first requests of the day need not
-//! wait for the ledger, and gateways do not all call it concurrently.
+//! wait for the ledger, and the gateways do not call it all at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::quota::leases::Leases;
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
 /// Latest of these times. Applications that are first used later have their leases at the next check.
-// Checks follow every few seconds, so the last half minute has room for repeated attempts.
+// Checks follow every few seconds, so the last half minute allows repeated attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 // Bounds one exchange, which has one timeout.
@@ -156,29 +156,14 @@ mod tests {
                 })
             })
         }
-
-        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-            Box::pin(async { Ok(Vec::new()) })
-        }
     }
 
     /// A pool that is always full.
     fn granted(report: &MinuteReport) -> MinuteGrant {
-        let MinuteReport {
-            round,
-            kept,
-            wanted,
-            limit,
-            ..
-        } = *report;
-        let tokens = |capacity: u32| i64::from(capacity) * 1_000_000;
         MinuteGrant {
-            round,
-            is_kept: true,
-            capacity: wanted,
-            tokens: tokens(wanted.saturating_sub(kept)),
-            pool_capacity: limit - wanted,
-            pool_tokens: tokens(limit - wanted),
+            tokens: report.wanted,
+            elsewhere: i64::from(report.limit) * 1_000_000,
+            next: Duration::ZERO,
         }
     }
 
@@ -261,15 +246,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn units_leased_ahead_are_charged_once_if_a_share_of_the_minute_is_returned_first() {
+    async fn units_leased_ahead_are_charged_once_if_tokens_of_the_minute_are_returned_first() {
         let gateway = MidnightGateway::new(1);
         gateway.deliver(1).await;
         gateway.leases.lease_tomorrow(&gateway.directory).await;
         let tomorrow = gateway.clock.now().wall.day().next();
         assert!(gateway.account.state().is_leased_ahead(tomorrow));
         gateway.manual.advance(Duration::from_mins(1));
-        gateway.leases.return_unused(&gateway.directory).await;
-        assert!(gateway.account.is_leasing(), "the share is idle");
+        gateway.leases.return_unused(&gateway.directory);
+        assert!(gateway.account.is_leasing(), "the tokens are idle");
         gateway.ends_calls().await;
         gateway.deliver(3).await;
         assert_eq!(gateway.charged().await, 3);

@@ -1,4 +1,4 @@
-//! Accounts that leased units lately, for the units that this process holds. Requests do no work for it.
+//! Accounts that leased units lately, to count the units that this process holds. Requests do no work for it.
 
 use std::sync::Arc;
 
@@ -37,10 +37,10 @@ impl LeasingAccounts {
         self.accounts.lock().clone()
     }
 
-    /// Removes those that were used neither today nor yesterday. One of yesterday may have units that were leased before
-    /// midnight.
+    /// Removes accounts that were used neither today nor yesterday. An account of yesterday may have units that were
+    /// leased before midnight.
     fn clean(&self, today: Day) {
-        // Held until the list is clean, so that a concurrent view counts no outdated entries.
+        // The lock is held until the list is clean, so that a concurrent view counts no outdated entries.
         let mut cleaned_on = self.cleaned_on.lock();
         if *cleaned_on < today {
             *cleaned_on = today;

@@ -1,4 +1,4 @@
-//! Whether this gateway can lease units: what readiness depends on. The decision is in `admin::readiness`.
+//! Whether this gateway can lease units, on which readiness depends. The decision is in `admin::readiness`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use scoregate_store::Ledger;
 pub(crate) struct LedgerAccess {
     /// Whether an exchange has succeeded since the start.
     has_leased: AtomicBool,
-    /// Why the store refuses connections, while it answers.
+    /// The reason why the store refuses connections, while it answers.
     refusal: ArcSwapOption<String>,
 }
 
@@ -21,20 +21,20 @@ pub(crate) struct LedgerAccess {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "independent facts, each from another place"
+    reason = "independent facts from different places"
 )]
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
-    /// The keys are those of the local copy: the store was not read since the start.
+    /// The keys are from the local copy, because the store was not read since the start.
     pub is_copied: bool,
-    /// Why the store refuses the connections of this gateway, while it answers.
+    /// The reason why the store refuses the connections of this gateway, while it answers.
     pub refusal: Option<String>,
     /// An exchange with the ledger has succeeded since the start.
     pub has_leased: bool,
     /// A part of the grace of the day belongs to this gateway.
     pub holds_grace_share: bool,
-    /// The ledger cannot be used, and only other gateways held shares of the grace when it last could.
+    /// The ledger cannot be used, and when it last could, only other gateways held shares of the grace.
     pub others_hold_grace: bool,
 }
 
@@ -49,12 +49,12 @@ impl LedgerAccess {
         self.has_leased.load(Ordering::Relaxed)
     }
 
-    /// Why the store refuses connections, while it answers.
+    /// The reason why the store refuses connections, while it answers.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.load().as_deref().cloned()
     }
 
-    /// Connects to the store, until that and a lease have succeeded.
+    /// Connects to the store, until a connection and a lease have succeeded.
     pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &StoreInstruments) {
         if self.refusal.load().is_none() && self.has_leased() {
             return;
@@ -63,7 +63,8 @@ impl LedgerAccess {
         let Ok(refusal) = ledger.refusal().await else {
             return;
         };
-        // Compared with the refusal before, so that only a change is logged: the check runs every second.
+        // The refusal is compared with the previous refusal, so that only a change is logged: the check runs every
+        // second.
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {
@@ -94,7 +95,6 @@ mod tests {
     use crate::quota::ledger_access::*;
     use crate::quota::ledger_calls::LedgerCalls;
     use scoregate_base::clock::{Clock, Day, Wall};
-    use scoregate_base::keys::ApplicationId;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
@@ -114,10 +114,6 @@ mod tests {
         }
 
         fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
-            Box::pin(async { Err(unreachable()) })
-        }
-
-        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
             Box::pin(async { Err(unreachable()) })
         }
 

@@ -26,23 +26,18 @@ use crate::quota::shared_minutes::SharedMinutes;
 
 use crate::quota::ledger_access::LedgerAccess;
 
-/// How long a call may take before the ledger counts as unreachable, unless configured.
+/// Default time after which the ledger counts as unreachable if a call has not ended.
 // A request waits this long at most once in an outage: after the first late call no request waits for the ledger.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of parts in which the timeout of a call is waited for.
+/// Number of parts into which the timeout of a call is divided.
 // A pause of this process uses up one part at most, so a reply that arrived during it is still in time.
 const TIMEOUT_PARTS: u32 = 8;
-
-/// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
-/// than the timeout of a lease.
-const RECALL_WAIT: Duration = Duration::from_millis(450);
-const RECALL_ATTEMPTS: u32 = 2;
 
 /// The end of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportEnd {
     Applied,
-    /// The ledger has other terms of the application and granted nothing.
+    /// The ledger has different terms of the application and granted nothing.
     OutdatedTerms,
     Failed,
 }
@@ -70,7 +65,7 @@ pub struct LedgerCalls {
     pub(crate) grace: GraceCharges,
     /// Notified when the store is reachable again.
     pub(crate) key_freshness: Arc<KeyFreshness>,
-    /// Shares of minutes.
+    /// Tokens of minutes.
     pub(crate) minutes: SharedMinutes,
     pub(crate) leasing: LeasingAccounts,
 }
@@ -115,8 +110,8 @@ impl LedgerCalls {
         self
     }
 
-    /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
-    /// continues the shares of grace of the one before it.
+    /// Reads the state that an earlier process saved in `file`, and saves uncharged units there. With a shared ledger
+    /// this process continues the grace shares of the earlier process.
     pub async fn carrying(mut self, file: Arc<LocalFile>) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
@@ -132,7 +127,7 @@ impl LedgerCalls {
             .await
     }
 
-    /// Since when this gateway uses its part of a minute limit only, because the ledger is unreachable.
+    /// The time since which this gateway uses only its part of a minute limit, because the ledger is unreachable.
     pub(crate) fn unreachable_since(&self) -> Mono {
         if self.key_freshness.is_copied() {
             return self.started;
@@ -163,7 +158,7 @@ impl LedgerCalls {
         self.begin(account, state, report)
     }
 
-    /// The report that leases what the account needs next: units of the day, and a share of the minute.
+    /// The report that leases what the account needs next: units of the day, and tokens of the minute.
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let limits = terms.limits;
@@ -215,7 +210,8 @@ impl LedgerCalls {
             } else {
                 calls.failed(&account, &"it did not answer in time");
                 ended.send_replace(Some(false));
-                // No request waits for the call now. The ledger may still have granted units, so its reply is applied.
+                // No request waits for the call any more. The ledger may still have granted units, so its reply is
+                // applied.
                 exchange.await
             };
             // Cleared before waiters wake up, so that they can start the next call.
@@ -225,8 +221,8 @@ impl LedgerCalls {
         call
     }
 
-    /// The reply to a call, if it is not late. A pause of this process is one part of the timeout at most while no request
-    /// waits: after it the reply may be there.
+    /// The reply to a call, if it is not late. While no request waits, a pause of this process counts as at most one
+    /// part of the timeout, because the reply may have arrived during the pause.
     async fn in_time(
         &self,
         ended: &watch::Sender<Option<bool>>,
@@ -247,13 +243,11 @@ impl LedgerCalls {
         None
     }
 
-    /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,
-    /// waits for other gateways to return them.
+    /// Sends a report. If the terms were changed elsewhere, waits for the change.
     async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
-        let recalls = report.minute.is_some_and(|minute| minute.recalls);
         let mut end = self.send(account, &report).await;
         if end == ReportEnd::OutdatedTerms {
-            // Another report with the known terms would be refused as well.
+            // Another report with the known terms would also be refused.
             self.key_freshness.require_reading();
             let read = self
                 .key_freshness
@@ -264,16 +258,6 @@ impl LedgerCalls {
             } else {
                 ReportEnd::Failed
             };
-        }
-        let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
-        for _ in 0..attempts {
-            if end != ReportEnd::Applied
-                || !SharedMinutes::awaits_recall(account, self.clock.now().mono)
-            {
-                break;
-            }
-            self.clock.sleep(RECALL_WAIT).await;
-            end = self.send_next(account).await;
         }
         end == ReportEnd::Applied
     }
@@ -304,7 +288,7 @@ impl LedgerCalls {
             Ok(reply) => {
                 self.access.leased();
                 if self.health.clear() {
-                    // During the outage keys may have changed and shares of grace may have become free.
+                    // During the outage, keys may have changed, and shares of grace may have become free.
                     self.key_freshness.require_reading();
                     self.grace.book.claim_soon();
                     self.instruments.store.ledger_unreachable(false);
@@ -353,7 +337,7 @@ impl LedgerCalls {
                 state.set_day(after);
                 state.apply_to_windows(report, node, granted, windows);
                 drop(state);
-                // The account has begun another day during the call, so these units can no longer be spent.
+                // The account began another day during the call, so these units can no longer be spent.
                 let is_late = after.day() != report.day && report.totals.quota > 0;
                 let units = if is_late {
                     node.held()
@@ -364,7 +348,7 @@ impl LedgerCalls {
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
-                // A report that only returns has no quota.
+                // A report that only returns units has no quota.
                 let is_refused = has_outdated_terms && report.totals.quota > 0;
                 if is_refused {
                     ReportEnd::OutdatedTerms
@@ -389,7 +373,6 @@ impl LedgerCalls {
     pub(crate) fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
         let now = self.clock.mono();
         if self.health.failed(account, now) {
-            self.minutes.reduce(now);
             self.instruments.store.ledger_unreachable(true);
             tracing::error!(
                 %reason,

@@ -1,5 +1,5 @@
-//! Whether the ledger is reachable, by the result of the last call. While it is not, no request waits for it: a lease in
-//! the background asks whether it is back.
+//! Whether the ledger is reachable, by the result of the last call. While it is unreachable, no request waits for it: a
+//! lease in the background probes it.
 //!
 //! Decisions while it is unreachable are in `limits`.
 
@@ -29,7 +29,7 @@ impl LedgerHealth {
         self.0.load().is_some()
     }
 
-    /// The failure since when it is unreachable.
+    /// The failure since which it is unreachable.
     pub(crate) fn failure(&self) -> Option<Arc<LedgerFailure>> {
         self.0.load_full()
     }
@@ -43,7 +43,8 @@ impl LedgerHealth {
         self.0.compare_and_swap(&none, failure).is_none()
     }
 
-    /// The next attempt leases for this account: those of one account may fail for a reason of its own.
+    /// The next attempt leases for this account: attempts for one account may fail for a reason that concerns only this
+    /// account.
     pub(crate) fn is_needed_by(&self, account: &Arc<Account>) {
         self.0.rcu(|failure| {
             let at = failure.as_ref()?.at;

@@ -1,9 +1,7 @@
-//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, an
-//! unreachable ledger is asked whether it is back, units of tomorrow are leased, and outdated records are deleted.
+//! Periodic work with the ledger, without a request: unused units are returned, the share of grace is kept, an
+//! unreachable ledger is probed, units of tomorrow are leased, and outdated records are deleted.
 
 use std::num::NonZeroU32;
-use std::pin::pin;
-use std::time::Duration;
 
 use crate::accounts::KeyDirectory;
 use crate::instruments::UnitUse;
@@ -16,16 +14,14 @@ use crate::quota::leases::Leases;
 /// Number of batches of outdated records that are deleted in one turn.
 // Bounds one turn after a long outage. The next turn follows in minutes.
 const BATCHES: u32 = 200;
-/// If recalled shares are not read within this time, a lease decides whether the ledger is reachable.
-const RECALLED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Leases {
-    /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
-    /// idle ones. Called several times a second.
-    pub async fn return_unused(&self, key_directory: &KeyDirectory) {
+    /// Returns units and tokens that other gateways may use: those that were leased under other terms, and unused tokens
+    /// of minutes. Called several times a second.
+    pub fn return_unused(&self, key_directory: &KeyDirectory) {
         if !self.is_unreachable() {
             self.return_outdated(key_directory);
-            self.return_shares().await;
+            self.return_idle_minutes();
         }
     }
 
@@ -41,7 +37,7 @@ impl Leases {
                 continue;
             }
             let mut state = account.state();
-            // Opened only for units that were not spent: an account without them is not in use.
+            // The day is opened only for unspent units: an account without them is not in use.
             if state.day().without_idle() != state.day() {
                 state.open_day(today, &limits);
             }
@@ -67,7 +63,7 @@ impl Leases {
                 key_directory.list_changed(account, units);
                 continue;
             }
-            let report = SharedMinutes::release(&account, &mut state, false, now);
+            let report = SharedMinutes::release(&account, &mut state, now);
             let (day, returned) = state.day().release();
             state.set_day(day);
             self.calls.instruments.units(UnitUse::Returned, units);
@@ -82,34 +78,13 @@ impl Leases {
         }
     }
 
-    async fn return_shares(&self) {
-        // Without shares here there is nothing that another gateway could recall.
-        let Some(holder) = self.calls.minutes.holder() else {
-            return;
-        };
-        let mut reading = pin!(self.calls.ledger.recalled(self.calls.node));
-        let in_time = self.calls.clock.within(RECALLED_WITHIN, &mut reading).await;
-        let recalled = if let Ok(recalled) = in_time {
-            recalled
-        } else {
-            self.lease_ahead(&holder);
-            reading.await
-        };
-        let recalled = match recalled {
-            Ok(recalled) => recalled.into_iter().collect(),
-            Err(error) => {
-                tracing::debug!(%error, "recalled shares of minutes cannot be read");
-                self.lease_ahead(&holder);
-                return;
-            }
-        };
+    fn return_idle_minutes(&self) {
         let now = self.calls.clock.now();
-        for account in self.calls.minutes.to_return(&recalled, now.mono) {
+        for account in self.calls.minutes.idle(now.mono) {
             let mut state = account.state();
-            // A call in flight reports the share itself. The share is returned in a later turn if it is still recalled.
+            // A call in flight reports the tokens itself. They are returned in a later turn if they stay idle.
             if state.call().is_none() {
-                let in_use = state.uses_share(now.mono);
-                let report = SharedMinutes::release(&account, &mut state, in_use, now);
+                let report = SharedMinutes::release(&account, &mut state, now);
                 self.calls.begin(&account, state, report);
             }
         }
@@ -130,15 +105,15 @@ impl Leases {
             .holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
     }
 
-    /// Asks an unreachable ledger whether it is back, with a lease. Called every second.
+    /// Probes an unreachable ledger with a lease. Called every second.
     pub fn probe(&self) {
         if let Some(failure) = self.calls.health.failure() {
             drop(self.calls.attempt(&failure.account));
         }
     }
 
-    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
-    /// would try. Called every second.
+    /// Connects to a shared store, until a connection and a lease have succeeded. A gateway that is not ready gets no
+    /// requests that could connect. Called every second.
     pub async fn check_access(&self) {
         self.calls
             .access

@@ -1,4 +1,4 @@
-//! Units for requests: leases from the ledger, shares of minutes, grace while the ledger is unreachable, and their return.
+//! Units for requests: leases from the ledger, tokens of minutes, grace while the ledger is unreachable, and their return.
 
 mod grace_book;
 mod grace_charges;

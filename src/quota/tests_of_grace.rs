@@ -15,7 +15,7 @@ use crate::quota::grace_charges::GraceCharges;
 use crate::quota::leases::Leases;
 use crate::quota::ledger_calls::LedgerCalls;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 use scoregate_base::limits::{
     DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, LimitSetting, NodeReport,
     NodeTotals, OwnLimits,
@@ -114,10 +114,6 @@ impl Ledger for ShareLedger {
             let holders = state.holders.entry(share.day).or_default();
             holders.retain(|holder| (holder.token, holder.life) != (share.token, share.life));
         })
-    }
-
-    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
-        self.answer(|_| Vec::new())
     }
 }
 

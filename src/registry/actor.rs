@@ -1,4 +1,4 @@
-//! The author of a change: an operator may change everything, an owner only own applications.
+//! The author of a change. An operator may change everything, an owner only the owner's applications.
 
 use scoregate_base::keys::OwnerId;
 

@@ -1,5 +1,5 @@
-//! Keeps the key directory equal to the store: all applications at the start, then changes by others, and other tiers.
-//! Stores the last uses of keys.
+//! Keeps the key directory equal to the store: loads all applications at the start, then applies changes made elsewhere
+//! and changes of tiers. Stores the last uses of keys.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -19,9 +19,9 @@ use scoregate_store::{
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 
 /// Changed applications read at a time.
-// Bounds the memory of one reading after a long outage of the feed.
+// This limits the memory of one reading after a long outage of the feed.
 const CHANGES: usize = 500;
-/// Uses of keys stored at a time. Leases wait for one write, which may change a page of the file for each.
+/// Uses of keys stored in one write. Leases wait for the write, which may change a page of the file for each use.
 const USES: usize = 100;
 
 /// Keeps the key directory of a running server.
@@ -33,16 +33,16 @@ pub struct DirectoryKeeper {
     progress: tokio::sync::Mutex<FeedProgress>,
 }
 
-/// Up to where changes made elsewhere are applied.
+/// The position up to which changes made elsewhere are applied.
 #[derive(Debug, Default)]
 struct FeedProgress {
     position: FeedPosition,
-    /// Whether all applications were read from the store. Until then there is no position to continue at.
+    /// Whether all applications were read from the store. Before that there is no position to continue from.
     is_loaded: bool,
     is_failing: bool,
 }
 
-/// Why new terms were rejected. Nothing was changed.
+/// The reason why new terms were rejected. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// Applications use a tier that would be removed.
@@ -93,7 +93,7 @@ impl DirectoryKeeper {
     /// Applies changes that other gateways and commands have made since the last call. A failure is logged when it
     /// begins; the next call continues at the same position.
     pub async fn follow_changes(&self) {
-        // Held for the whole reading: of two concurrent readings the slower one would set the position back.
+        // The lock is held for the whole reading: the slower of two concurrent readings would set the position back.
         let mut progress = self.progress.lock().await;
         match self.apply_in_time(&mut progress).await {
             Ok(()) => {
@@ -125,7 +125,7 @@ impl DirectoryKeeper {
         applying.await
     }
 
-    /// Waits for a hint that something was changed elsewhere; without hints, for ever.
+    /// Waits for a hint of a change made elsewhere. Without hints it waits forever.
     pub async fn changed_elsewhere(&self) {
         // A listener that failed gives no hints; the feed is read at its usual interval.
         if self.store.changed().await.is_err() {
@@ -139,7 +139,8 @@ impl DirectoryKeeper {
         // Locked before the turn, as by readings of the feed: the other order could deadlock.
         let mut progress = self.progress.lock().await;
         let turn = self.changes.turn().await;
-        // Checked in the turn, so that no change of this process moves an application to a removed tier in between.
+        // The tiers are checked in the turn, so that no change of this process moves an application to a removed tier
+        // meanwhile.
         let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {
             return Err(AdoptError::InUse(lost.into_iter().collect()));
@@ -147,8 +148,8 @@ impl DirectoryKeeper {
         let before = turn.replace_terms(Arc::new(terms));
         if let Err(error) = self.load_from_start(&turn, &mut progress).await {
             turn.replace_terms(before);
-            // Applications changed so far are changed back. If the store fails again, only a restart helps, and the
-            // log names the error.
+            // The applications that were changed so far are restored. If the store fails again, only a restart helps,
+            // and the log names the error.
             if let Err(error) = self.load_from_start(&turn, &mut progress).await {
                 tracing::error!(%error, "some applications keep their previous tier settings");
             }
@@ -157,8 +158,9 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// Stores which keys were used since the last call, a few at a time. Waits after each write `pauses` times as long as it
-    /// took, so that leases have most of the store's time. Uses that cannot be stored are kept for the next call.
+    /// Stores the uses of keys since the last call, a few in each write. After each write it waits `pauses` times the
+    /// duration of the write, so that leases have most of the store's time. Uses that cannot be stored are kept for the
+    /// next call.
     pub async fn store_uses(&self, pauses: u32) {
         let mut last = None;
         loop {
@@ -207,7 +209,7 @@ impl DirectoryKeeper {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let turn = self.changes.turn().await;
-        // Taken before the reading, which may miss changes that are made while it runs.
+        // The time is taken before the reading, which may miss changes that are made meanwhile.
         let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
             self.apply_after(&turn, progress).await
@@ -240,7 +242,7 @@ impl DirectoryKeeper {
         progress: &mut FeedProgress,
     ) -> StoreResult<()> {
         progress.position = self.store.position().await?;
-        // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
+        // The clock of a shared store, which decides the day, is read before any balance of the day is opened.
         self.apply_after(turn, progress).await?;
         self.load_from_start(turn, progress).await?;
         progress.is_loaded = true;
@@ -293,7 +295,7 @@ impl DirectoryKeeper {
         turn: &ChangeTurn<'_>,
         progress: &mut FeedProgress,
     ) -> StoreResult<()> {
-        // Before the first page is read, so that no change in between is missed.
+        // The position is read before the first page, so that no later change is missed.
         let start = self.store.position().await?;
         self.load_all(turn).await?;
         if let Some(copy) = &self.changes.copy {
@@ -307,12 +309,12 @@ impl DirectoryKeeper {
     async fn load_all(&self, turn: &ChangeTurn<'_>) -> StoreResult<()> {
         let day = self.current_day().await?;
         let mut skipped = 0;
-        // At the start no key is known, so none has to be revoked, and the set of all digests is not built.
+        // At the start no key is known, so no key has to be revoked, and the set of all digests is not built.
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
         let mut pages = pin!(self.store.all(day).peekable());
         while let Some(page) = pages.next().await {
             let page = page?;
-            // Begins to read the next page, which continues while this one is applied.
+            // The next page is read while this page is applied.
             _ = futures_util::poll!(pages.as_mut().peek());
             skipped += turn.apply_page(&page, day);
             if let Some(stored) = &mut stored {

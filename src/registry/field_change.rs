@@ -53,7 +53,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldChange<T> {
     }
 }
 
-/// Reads a field that is present: null is a removal, and not an absent change.
+/// Reads a field that is present. Null is a removal, not an absent change.
 pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<FieldChange<T>>, D::Error> {
@@ -67,7 +67,7 @@ pub struct DescriptionChange {
     pub name: Option<String>,
     /// The website.
     pub url: FieldChange<String>,
-    /// How to reach the owner.
+    /// The contact of the owner.
     pub contact: FieldChange<String>,
     /// A remark.
     pub note: FieldChange<String>,

@@ -1,5 +1,5 @@
-//! Makes changes to applications: durable first, then in force in this process. One at a time, so that changes take effect
-//! in the order in which they become durable.
+//! Makes changes to applications, one at a time: first durably, then in this process. So changes take effect in the
+//! order in which they become durable.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ use crate::registry::local_copy_writer::LocalCopyWriter;
 use crate::registry::notice_texts::NoticeTexts;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
-/// The tiers and keys in force in this process. On a running server these are a key directory and its local copy.
+/// The current tiers and keys of this process. On a running server these are a key directory and its local copy.
 pub struct KeyChanges {
     pub(crate) store: Arc<dyn Store>,
     /// `None` on a stopped system, which serves no requests.
     key_directory: Option<Arc<KeyDirectory>>,
     pub(crate) copy: Option<Arc<LocalCopyWriter>>,
     terms: ArcSwap<TermsByTier>,
-    // Held from the write in the store until the change is in force, so that both happen in the same order for all changes.
+    // The lock is held from the write in the store until the change is in force, so that all changes have the same
+    // order in both.
     turn: tokio::sync::Mutex<()>,
     /// The texts of notices to owners, if they get any.
     pub(crate) notices: Option<NoticeTexts>,
@@ -66,7 +67,7 @@ impl KeyChanges {
         }
     }
 
-    /// Tells owners about changes.
+    /// Sends owners notices of changes.
     #[must_use]
     pub fn telling(self, notices: Option<NoticeTexts>) -> Self {
         Self { notices, ..self }
@@ -181,7 +182,7 @@ impl ChangeTurn<'_> {
             what,
             notice,
         };
-        // Durable first: a key that this process accepts must not disappear with a crash.
+        // The change becomes durable first: a key that this process accepts must not disappear in a crash.
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());
@@ -193,7 +194,7 @@ impl ChangeTurn<'_> {
         Ok(application)
     }
 
-    /// Applies applications as stored. Returns the number of unusable records.
+    /// Applies stored applications. Returns the number of unusable records.
     pub(crate) fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
         let Some(key_directory) = &self.changes.key_directory else {
             return 0;
@@ -217,7 +218,8 @@ impl ChangeTurn<'_> {
         page.skipped.len() + unusable.count()
     }
 
-    /// Replaces the terms, and returns those before. They are in force for applications that are applied after this.
+    /// Replaces the terms, and returns the previous terms. The new terms apply to applications that are applied after
+    /// this.
     pub(crate) fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
         self.changes.terms.swap(terms)
     }

@@ -21,7 +21,7 @@ use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 use crate::registry::registrar::Registrar;
 use crate::registry::registrar_error::RegistrarResult;
 
-/// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
+/// Maximum number of characters of a key that may be shown: enough to distinguish keys.
 const LONGEST_PREFIX: usize = 24;
 
 /// A key and its application, for transfer between installations: a line of an import or an export, whose fields have this order.
@@ -38,10 +38,10 @@ pub struct KeyRecord {
     /// Its application; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationId>,
-    /// The visible characters of the key; `None` for the first ones of its SHA-256.
+    /// The visible characters of the key; `None` for the first characters of its SHA-256.
     #[serde(rename = "prefix", skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// The name that its owner gave the key.
+    /// The name of the key, chosen by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
     /// Limits of its application, instead of the tier's.
@@ -80,7 +80,7 @@ pub enum ImportedKey {
     AlreadyPresent,
 }
 
-/// Why a key was rejected. Nothing was changed.
+/// The reason why a key was rejected. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct BadField {
@@ -138,7 +138,7 @@ impl Registrar {
                 }
             }
         }
-        // Wait for all before any error is returned: durable changes must take effect.
+        // All changes are awaited before an error is returned, because durable changes must take effect.
         let work = applications
             .into_iter()
             .map(|(id, records)| import.application(id, records));
@@ -194,7 +194,7 @@ impl KeyImport<'_> {
                 read => *known = read?,
             }
         }
-        // The application is unknown, so the conflict was the key.
+        // The application is unknown, so the conflict concerned the key.
         let Some(there) = known else {
             return Ok(Err(of_another()));
         };
@@ -263,7 +263,7 @@ impl KeyRecord {
 
     /// Checks everything that can be checked without the store.
     pub fn check(&self) -> Result<(), BadField> {
-        // The tier too: a batch of lines of maximum length would be too large to send.
+        // The tier is checked too, because a batch of unchecked lines of maximum length would be too large to send.
         let texts = [
             ("name", Some(self.name.as_str())),
             ("tier", Some(self.tier.as_str())),
@@ -297,7 +297,7 @@ impl KeyRecord {
         }
     }
 
-    /// Checks that its statements about the application are true.
+    /// Checks that its fields of the application match the application.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
         let mut own = self.own.each();
         let ours = self.description();
@@ -363,12 +363,12 @@ impl KeyRecord {
 }
 
 fn twice() -> BadField {
-    BadField::new("sha256", "occurs twice; the first one was used")
+    BadField::new("sha256", "occurs twice; the first value was used")
 }
 
 fn of_another() -> BadField {
     BadField::new(
         "sha256",
-        "belongs to another application; a key has only one",
+        "belongs to another application; a key belongs to only one",
     )
 }

@@ -1,4 +1,4 @@
-//! Keys that were found in public are revoked or expire, and the owners of their applications get a mail.
+//! Revokes keys that were found in public, or lets them expire, and notifies the owners of their applications by mail.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The actor in the audit trail.
 const ACTOR: &str = "secret scanning";
-/// A place of a key is acted on once in this time: a report that is sent again must not revoke a key that was reinstated.
+/// A place of a key has an effect once in this time: a repeated report must not revoke a key that was reinstated.
 const KNOWN_FOR: Duration = Duration::from_hours(90 * 24);
 const EXPIRES_AFTER: Duration = Duration::from_hours(1);
-/// Keys looked up, and places of a key recorded, at a time: other changes must not wait behind more.
+/// Maximum number of keys looked up, and of places of a key recorded, in one step, so that other changes do not wait
+/// long.
 const BATCH: usize = 200;
 /// Places in a mail.
-// A report can name many places, and the mail has to stay readable.
+// A report can name many places, and the mail must stay readable.
 const SHOWN_PLACES: usize = 20;
 
 words! {
@@ -43,7 +44,7 @@ pub struct LeakedKey {
     pub digest: Digest,
     /// Its first characters.
     pub shown: String,
-    /// Where it was found: visible ASCII.
+    /// The place where it was found, in visible ASCII.
     pub places: BTreeSet<String>,
 }
 

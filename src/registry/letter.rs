@@ -6,7 +6,7 @@ use crate::pages::escape;
 use scoregate_base::clock::Wall;
 use scoregate_store::{MailKind, NewMail};
 
-/// Mails that were not sent until then are of no use any more.
+/// Time after which an unsent mail is useless.
 const LIFETIME: Duration = Duration::from_hours(72);
 
 /// A mail without its recipient.

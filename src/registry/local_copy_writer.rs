@@ -1,6 +1,5 @@
-//! Keeps the local copy of a shared store, from which a server starts while the store is unreachable.
-//!
-//! Nothing here waits for a disk while changes wait for it. The format is in `store::local`.
+//! Maintains the local copy of a shared store, from which a server starts while the store is unreachable. No change
+//! waits for the disk of the copy. The format is in `store::local`.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +20,7 @@ use scoregate_store::{
 /// Maximum interval between writes, which record that nothing has changed.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
-// A whole copy reads all applications, so a failure must not repeat it every second.
+// A whole copy reads all applications, so after a failure it must not be repeated every second.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 const WRITE: &str = "write the local copy of the keys";
 
@@ -32,7 +31,7 @@ pub struct LocalCopyWriter {
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
-    // Locked for moments only: changes list their applications here during their turn.
+    // The lock is held only briefly, because changes list their applications here during their turn.
     pending: Mutex<PendingCopy>,
     /// The number of the copy that this process wrote as a whole. Held while the copy is written.
     copy: tokio::sync::Mutex<Option<u64>>,
@@ -41,10 +40,10 @@ pub struct LocalCopyWriter {
 #[derive(Default)]
 struct PendingCopy {
     changed: HashMap<ApplicationId, StoredApplication>,
-    /// Up to where the key directory is complete. None until it was loaded from the store.
+    /// The position up to which the key directory is complete; `None` until it was loaded from the store.
     reading: Option<CopiedReading>,
     must_rewrite: bool,
-    /// Up to when the copy is complete.
+    /// The time up to which the copy is complete.
     written: Option<Wall>,
     retry_at: Mono,
     is_failing: bool,
@@ -119,7 +118,7 @@ impl LocalCopyWriter {
         });
     }
 
-    /// The whole store was read again: the copy may have more than changes can correct.
+    /// Records that the whole store was read again: the copy may have differences that changes do not correct.
     pub(crate) fn rewrite(&self) {
         self.pending.lock().must_rewrite = true;
     }
@@ -127,7 +126,7 @@ impl LocalCopyWriter {
     async fn write(&self, is_last: bool) {
         let mut copy = self.copy.lock().await;
         let now = self.clock.now().mono;
-        // Taken out before the write, so that changes can be listed while the disk works.
+        // The changes are taken out before the write, so that others can be listed during the write.
         let next = self.pending.lock().next(copy.is_some(), is_last, now);
         let written = match (next, *copy) {
             (None, _) => return,
@@ -191,15 +190,15 @@ impl LocalCopyWriter {
 }
 
 impl PendingCopy {
-    /// The next write, if one is due. At shutdown a short one, if possible.
+    /// The next write, if one is due. At shutdown it is a short write, if possible.
     fn next(&mut self, has_copy: bool, is_last: bool, now: Mono) -> Option<CopyWrite> {
         let reading = self.reading.clone()?;
         if self.must_rewrite || !has_copy {
             if is_last || now < self.retry_at {
-                // A whole copy would delay the shutdown. The next process writes one.
+                // A whole copy would delay the shutdown. The next process writes it.
                 return None;
             }
-            // A new copy contains them, and those that are listed meanwhile are appended.
+            // A new copy contains them, and changes that are listed meanwhile are appended.
             self.changed.clear();
             self.must_rewrite = false;
             return Some(CopyWrite::Whole);

@@ -1,8 +1,8 @@
 //! Changes to applications, keys and owners: durable first, then in force in this process immediately.
 //!
-//! The command line, the side port, the pages of accounts and `demo` make changes only here. On a running server the key
-//! directory follows; on a stopped one the store alone is changed. `KeyChanges` makes one change at a time;
-//! `DirectoryKeeper` applies those made elsewhere.
+//! The command line, the side port, the pages of accounts and `demo` make changes only here. On a running server the
+//! key directory follows; on a stopped server only the store is changed. `KeyChanges` makes one change at a time;
+//! `DirectoryKeeper` applies changes made elsewhere.
 
 mod actor;
 mod directory_keeper;

@@ -23,7 +23,7 @@ pub struct NewApplication {
 /// The properties of a new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyDetails {
-    /// The name that its owner gives it.
+    /// Its name, chosen by its owner.
     pub name: Option<String>,
     /// When it expires.
     pub expires_at: Option<Wall>,

@@ -8,9 +8,9 @@ use scoregate_store::{MailKind, NoticeQuery, StoreResult};
 use crate::registry::key_changes::KeyChanges;
 use crate::registry::notice_texts::NoticeTexts;
 
-/// The first notice about a key that expires; the second is a day before.
+/// The time of the first notice before a key expires; the second notice is sent a day before.
 const WEEK: Duration = Duration::from_hours(7 * 24);
-/// Notices that are queued at a time: leases must not wait behind more.
+/// Maximum number of notices that are queued in one step, so that leases do not wait long.
 const BATCH: usize = 200;
 
 /// Queues the notices that are due.
@@ -31,7 +31,7 @@ impl NoticeSweep {
 
     /// Queues the notices about quotas. Called every minute.
     pub async fn quotas(&self) {
-        // After the notice about all of a quota there is none about a part of it.
+        // After the notice about a whole quota, no notice about a part of it is sent.
         for kind in [MailKind::Quota100, MailKind::Quota80] {
             self.queue(kind).await;
         }
@@ -71,7 +71,7 @@ impl NoticeSweep {
             .into_iter()
             .map(|due| self.texts.of_due(kind, due, now))
             .collect();
-        // Gateways queue concurrently; in one order they wait for each other and do not deadlock.
+        // Gateways queue concurrently. With the same order they wait for each other and do not deadlock.
         mails.sort_by(|one, other| one.message_id.cmp(&other.message_id));
         for some in mails.chunks(BATCH) {
             store.queue_once(some.to_vec()).await?;

@@ -1,6 +1,7 @@
 //! The texts of notices to owners.
 //!
-//! The message id of a notice follows from its subject, so each gateway makes the same one, and the store queues it once.
+//! The message id of a notice follows from its subject, so each gateway generates the same id, and the store queues the
+//! notice once.
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub struct NoticeTexts {
     pub webhooks: bool,
 }
 
-/// A notice before it is a mail: what happened, and what to do.
+/// A notice before it is a mail: the event, and the recommended action.
 struct NoticeText {
     kind: MailKind,
     /// The rest of its id.
@@ -38,7 +39,7 @@ struct NoticeText {
     happened: String,
     advice: &'static str,
     application: Option<ApplicationId>,
-    /// The fields for webhooks, besides the application.
+    /// The fields for webhooks, in addition to the application.
     data: Value,
 }
 
@@ -252,7 +253,7 @@ fn changed_keys(
     })
 }
 
-/// Enough of a digest to tell subjects apart.
+/// Characters of a digest that distinguish subjects.
 fn short(digest: &Digest) -> String {
     digest.to_string().chars().take(32).collect()
 }

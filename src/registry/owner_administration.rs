@@ -1,4 +1,4 @@
-//! Owners of applications: an operator lists, suspends and deletes them. The keys of their applications are changed with
+//! Administration of owners: an operator lists, suspends and deletes them. The keys of their applications change with
 //! them, in this process immediately.
 
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::registry::actor::Actor;
 use crate::registry::key_changes::KeyChanges;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
-/// How often the deletion of an account is tried while applications are created.
-// Bounds the loop: an owner can create applications as fast as they are closed here.
+/// Maximum number of attempts to delete an account while applications are created.
+// This limits the loop, because an owner can create applications as fast as they are closed here.
 const DELETE_TRIES: u32 = 3;
 /// Maximum number of owners per page.
-// Bounds the memory for one page, whatever the caller asks for.
+// This limits the memory for a page of any requested size.
 const OWNERS_PAGE: usize = 1_000;
 
 /// Administers owners.
@@ -32,7 +32,7 @@ impl OwnerAdministration {
         Self { changes }
     }
 
-    /// A page of owners, and where the next one begins.
+    /// A page of owners, and the start of the next page.
     pub async fn list(
         &self,
         query: OwnerQuery,
@@ -42,7 +42,7 @@ impl OwnerAdministration {
             .changes
             .store
             .owners(OwnerQuery {
-                // One more than a page shows whether another page follows.
+                // One more owner than a page contains shows whether another page follows.
                 limit: most + 1,
                 ..query
             })
@@ -61,7 +61,7 @@ impl OwnerAdministration {
 
     /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
-        // Suspended first: from here on the owner can create no application that the loop would miss.
+        // The owner is suspended first, and can then create no application that the loop would miss.
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
             self.changes
@@ -76,8 +76,8 @@ impl OwnerAdministration {
         self.change(who, id, OwnerChangeKind::Resume).await
     }
 
-    /// Sets the tier of an owner's present and future applications. Without a tier, future ones get the default and present
-    /// ones keep theirs. After a failure it can be repeated.
+    /// Sets the tier of an owner's present and future applications. Without a tier, future applications get the default
+    /// tier, and present applications keep their tier. After a failure it can be repeated.
     pub async fn set_tier(
         &self,
         who: &str,
@@ -87,7 +87,7 @@ impl OwnerAdministration {
         if let Some(tier) = &tier {
             self.changes.check_tier(tier)?;
         }
-        // The tier of future applications comes first, so that an application that is created meanwhile has it.
+        // The tier of future applications is set first, so that an application that is created meanwhile has it.
         let owner = self
             .change(who, id, OwnerChangeKind::SetTier(tier.clone()))
             .await?;
@@ -166,7 +166,7 @@ impl OwnerAdministration {
                 in_own_name: who.owner().is_some(),
             };
             match self.change(who, id, what).await {
-                // One was created meanwhile.
+                // An application was created meanwhile.
                 Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
                     if tries < DELETE_TRIES =>
                 {

@@ -14,7 +14,7 @@ use crate::registry::owner_administration::OwnerAdministration;
 use crate::registry::registrar::Registrar;
 use crate::registry::registrar_error::RegistrarResult;
 
-/// Owners read, and mails stored, at a time: leases must not wait behind more.
+/// Maximum number of owners read, and of mails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
 
 /// The settings of mail to owners.
@@ -52,7 +52,7 @@ pub struct ContactRequest {
     pub is_dry_run: bool,
 }
 
-/// The result of a mail to owners, as the command line reads it: the JSON in docs/keys.md.
+/// The result of a mail to owners, in the JSON form that docs/keys.md describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContactOutcome {
     /// Number of selected accounts.
@@ -89,7 +89,7 @@ impl OwnerMail {
         }
     }
 
-    /// Queues one mail for each selected owner. If the store fails, some may have been queued.
+    /// Queues one mail for each selected owner. If the store fails, some mails may have been queued.
     pub async fn send(
         &self,
         who: &str,
@@ -147,7 +147,7 @@ impl OwnerMail {
         Ok(outcome)
     }
 
-    /// The addresses of the selected owners, and the selected applications without one.
+    /// The addresses of the selected owners, and the selected applications without an owner.
     async fn recipients(
         &self,
         selection: ContactSelection,
@@ -186,7 +186,7 @@ impl OwnerMail {
         Ok((addresses, unowned))
     }
 
-    /// Adds the addresses of all owners, or of those with an application in a tier.
+    /// Adds the addresses of all owners, or of owners with an application in a tier.
     async fn each_page(
         &self,
         addresses: &mut Vec<String>,

@@ -1,6 +1,5 @@
-//! Creates applications and keys, changes them, and reads them.
-//!
-//! Fields that a request omits stay as they are. Reading and writing happen in one turn, so no other change comes between.
+//! Creates applications and keys, changes them, and reads them. Fields that a request omits are not changed. Reading
+//! and writing happen in one turn, so no other change can come in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +22,14 @@ use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The actor in the audit trail when limits end.
 const ACTOR: &str = "end of limits";
-/// Limits that end later would be forgotten until then: a year, with a day for leap years.
+/// Maximum time until temporary limits end: a year, plus a day for leap years. Operators would forget limits that end
+/// later.
 const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
 /// Audit records read per page.
-// Bounds the memory for one page, whatever the caller asks for.
+// This limits the memory for a page of any requested size.
 const AUDIT_PAGE: usize = 1_000;
 /// Maximum number of applications per page.
-// Bounds the memory for one page, whatever the caller asks for.
+// This limits the memory for a page of any requested size.
 const LIST_PAGE: usize = 10_000;
 
 /// Administers applications and their keys.
@@ -189,7 +189,7 @@ impl Registrar {
         })
     }
 
-    /// Revokes all keys of an application, or the one that begins with `prefix`.
+    /// Revokes all keys of an application, or the key that begins with `prefix`.
     pub async fn revoke(
         &self,
         who: impl Into<Actor<'_>>,
@@ -263,16 +263,16 @@ impl Registrar {
                 .change(ACTOR, id, ChangeKind::RestoreLimits)
                 .await
             {
-                // If not, another gateway has, or an operator has set others.
+                // Otherwise another gateway has restored them, or an operator has set other limits.
                 Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => failed(error),
             }
         }
     }
 
-    /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter
-    /// case, with several keys, none may expire later than before: a rotation may be about to retire one. An expired
-    /// key is reactivated only if it is named; a revoked key never.
+    /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter case,
+    /// with several keys, no key may expire later than before, because a rotation may be about to retire it. An expired
+    /// key is reactivated only if it is named, and a revoked key never.
     pub async fn set_expiry(
         &self,
         who: impl Into<Actor<'_>>,
@@ -315,7 +315,7 @@ impl Registrar {
             .await?)
     }
 
-    /// Closes an application: revokes its keys and removes its owner and everything that can be personal data.
+    /// Closes an application: revokes its keys, and removes its owner and all possible personal data.
     pub async fn close(
         &self,
         who: impl Into<Actor<'_>>,
@@ -362,7 +362,7 @@ impl Registrar {
             .await?)
     }
 
-    /// Audit records, newest first, and where the next page begins.
+    /// Audit records, newest first, and the start of the next page.
     pub async fn audit(&self, ask: AuditQuery) -> RegistrarResult<(Vec<AuditRecord>, Option<u64>)> {
         let most = ask.limit.clamp(1, AUDIT_PAGE);
         let mut records = self
@@ -424,7 +424,7 @@ impl Registrar {
     }
 }
 
-/// Finds one key: by the whole key, by its SHA-256, or by a unique prefix.
+/// Finds a key by the whole key, by its SHA-256, or by a unique prefix.
 fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
     let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);

@@ -7,7 +7,7 @@ use scoregate_store::StoreError;
 /// The result of a change.
 pub(crate) type RegistrarResult<T> = Result<T, RegistrarError>;
 
-/// Why a change failed. Nothing was changed.
+/// The reason why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrarError {
     /// The tier is not configured.
@@ -27,8 +27,8 @@ pub enum RegistrarError {
     /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
-    /// Limits end in the past, or too late.
-    #[error("limits must end in the future and within 366 days; without an end they stay")]
+    /// Limits would end in the past, or too late.
+    #[error("limits must end in the future and within 366 days; without an end they are permanent")]
     BadUntil,
     /// All keys have expired or are revoked.
     #[error(

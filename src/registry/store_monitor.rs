@@ -1,6 +1,7 @@
 //! Reads the state of the store for its metrics, and logs when its file is missing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -10,7 +11,7 @@ use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{StoreHealth, StoreResult};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
-// The check runs every few seconds, and a line for each check would hide other errors.
+// The check runs every few seconds, and a log line for each check would hide other errors.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Watches the store.
@@ -20,6 +21,8 @@ pub struct StoreMonitor {
     instruments: Arc<StoreInstruments>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
+    /// Whether the last measurement failed.
+    is_failing: AtomicBool,
 }
 
 impl StoreMonitor {
@@ -34,6 +37,7 @@ impl StoreMonitor {
             clock,
             instruments,
             misplaced_logged_at: ArcSwapOption::empty(),
+            is_failing: AtomicBool::new(false),
         }
     }
 
@@ -73,8 +77,19 @@ impl StoreMonitor {
         }
     }
 
-    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
-    pub async fn measure(&self) -> StoreResult<()> {
+    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values; a failure is logged when it
+    /// begins. Called every few seconds.
+    pub async fn measure(&self) {
+        let measured = self.try_measure().await;
+        let was_failing = self.is_failing.swap(measured.is_err(), Ordering::Relaxed);
+        if let Err(error) = measured
+            && !was_failing
+        {
+            tracing::warn!(%error, "state of the database cannot be read; its metrics keep their last values");
+        }
+    }
+
+    async fn try_measure(&self) -> StoreResult<()> {
         let metrics = &self.instruments.shared;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {

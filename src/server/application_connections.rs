@@ -25,7 +25,7 @@ pub(super) struct CountedConnection {
     application: ApplicationId,
 }
 
-/// How a connection counts for the application of its first key.
+/// The state of a connection in the count of its first key's application.
 #[derive(Debug, Default)]
 pub(super) enum ConnectionMembership {
     /// No key was presented.
@@ -35,7 +35,7 @@ pub(super) enum ConnectionMembership {
     Counted(#[expect(dead_code, reason = "only dropped")] CountedConnection),
     /// The application has too many connections: this one is closed after a response.
     Surplus,
-    /// A proxy's, with requests of many applications.
+    /// The connection belongs to a proxy, with requests of many applications.
     Exempt,
 }
 
@@ -75,18 +75,18 @@ impl Default for ApplicationConnections {
 impl ApplicationConnections {
     /// Changes the limit. Open connections stay.
     pub(super) fn allow(&self, max_per_application: usize) {
-        // A setting that is read alone. A connection that is counted meanwhile may be judged by the value before.
+        // The setting is read independently. The previous value may apply to a connection that is counted meanwhile.
         self.setting.store(max_per_application, Ordering::Relaxed);
     }
 
-    /// Counts a connection. `None` if the application has as many as it may have.
+    /// Counts a connection. `None` if the application has reached its limit.
     pub(super) fn count(
         self: &Arc<Self>,
         application: ConnectionApplication,
     ) -> Option<CountedConnection> {
         let setting = self.setting.load(Ordering::Relaxed);
         let limit = connections_of_application(setting, application.requests_per_minute);
-        // Compared and increased under one lock: concurrent connections must not exceed the limit together.
+        // The comparison and the increase share one lock: concurrent connections must not exceed the limit together.
         let mut open = self.open.lock();
         let count = open.entry(application.id).or_default();
         if *count >= limit {

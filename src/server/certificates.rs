@@ -1,6 +1,6 @@
-//! Loads certificates and private keys from files: which certificate serves which name, and when the first expires.
+//! Loads certificates and private keys from files, with the names of each certificate and the earliest expiry.
 //!
-//! All problems of the files are reported together, each with the file and the remedy. Files are watched in `app`; TLS
+//! All problems of the files are reported together, each with the file and the remedy. `app` watches the files; TLS
 //! itself is in `tls`.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use scoregate_base::clock::Wall;
 /// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// Its name in the settings; `default` serves every name that has no certificate of its own.
+    /// Its name in the settings; `default` serves every name without a separate certificate.
     pub name: String,
     /// The certificate chain in PEM.
     pub certificate: PathBuf,
@@ -108,16 +108,6 @@ impl Certificates {
             }))
     }
 
-    /// Identifies the current contents of the files. `None` if one cannot be read.
-    pub fn fingerprint_of(files: &[CertificateFiles]) -> Option<[u8; 32]> {
-        let mut digest = Sha256::new();
-        for one in files {
-            digest.update(std::fs::read(&one.certificate).ok()?);
-            digest.update(std::fs::read(&one.key).ok()?);
-        }
-        Some(digest.finalize().into())
-    }
-
     /// The certificate for a name: an exact one, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
@@ -148,55 +138,61 @@ fn load(
     now: Wall,
     digest: &mut Sha256,
 ) -> Result<LoadedCertificate, Vec<BadCertificate>> {
-    // Both files are read before an error is returned: the report has the problems of both.
+    // Both files are read before an error is returned, so the report has the problems of both.
     let chain = chain(files, digest);
     let key = key(files, digest);
     let (chain, key) = match (chain, key) {
         (Ok(chain), Ok(key)) => (chain, key),
         (chain, key) => return Err([chain.err(), key.err()].into_iter().flatten().collect()),
     };
-    let certificate_error = |reason: String| vec![files.bad(&files.certificate, reason)];
-    let leaf = chain
-        .first()
-        .ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
-    let parsed = Certificate::from_der(leaf).map_err(|error| {
-        certificate_error(format!("its first certificate cannot be read: {error}"))
-    })?;
-    let instant = |time: Time| Wall::from_seconds(time.to_unix_duration().as_secs());
-    let validity = parsed.tbs_certificate.validity;
-    let valid_from = instant(validity.not_before);
-    let expires_at = instant(validity.not_after);
-    if expires_at <= now {
-        return Err(certificate_error(format!(
-            "it expired at {}; install a new one",
-            expires_at.rfc3339()
-        )));
-    }
-    if valid_from > now {
-        return Err(certificate_error(format!(
-            "it is valid from {} on; check the clock, or install another",
-            valid_from.rfc3339()
-        )));
-    }
+    let bad_certificate = |reason| vec![files.bad(&files.certificate, reason)];
+    let parsed = parsed(&chain).map_err(bad_certificate)?;
+    let expires_at = expiry(&parsed, now).map_err(bad_certificate)?;
     let names = names(&parsed);
     if names.is_empty() {
-        return Err(certificate_error(
-            "it contains no DNS name and no IP address (subjectAltName): clients would reject it"
-                .into(),
-        ));
+        let reason =
+            "it contains no DNS name and no IP address (subjectAltName): clients would reject it";
+        return Err(bad_certificate(reason.into()));
     }
-    let certified =
-        CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
-            vec![files.bad(
-                &files.key,
-                format!("it does not match {}: {error}", files.certificate.display()),
-            )]
-        })?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    let certified = certified.map_err(|error| {
+        let shown = files.certificate.display();
+        vec![files.bad(&files.key, format!("it does not match {shown}: {error}"))]
+    })?;
     Ok(LoadedCertificate {
         certified: Arc::new(certified),
         names,
         expires_at,
     })
+}
+
+/// The first certificate of a chain, or what is wrong with it.
+fn parsed(chain: &[CertificateDer<'_>]) -> Result<Certificate, String> {
+    let leaf = chain.first().ok_or("the file contains no certificate")?;
+    Certificate::from_der(leaf)
+        .map_err(|error| format!("its first certificate cannot be read: {error}"))
+}
+
+/// When a certificate expires, or why it is not valid now.
+fn expiry(certificate: &Certificate, now: Wall) -> Result<Wall, String> {
+    let validity = &certificate.tbs_certificate.validity;
+    let valid_from = instant(validity.not_before);
+    let expires_at = instant(validity.not_after);
+    if expires_at <= now {
+        let at = expires_at.rfc3339();
+        return Err(format!("it expired at {at}; install a new one"));
+    }
+    if valid_from > now {
+        let from = valid_from.rfc3339();
+        return Err(format!(
+            "it is valid from {from} on; check the clock, or install another"
+        ));
+    }
+    Ok(expires_at)
+}
+
+fn instant(time: Time) -> Wall {
+    Wall::from_seconds(time.to_unix_duration().as_secs())
 }
 
 /// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for

@@ -1,6 +1,5 @@
-//! The limits of what a client may hold, by what it has shown: nothing, a valid key, or an admitted request of a paid tier.
-//!
-//! Pure. Connections per address are a setting alone and counted in `connection_slots`; requests are limited in `gateway`.
+//! The limits of a client on a connection, by the trust that it has shown: nothing, a valid key, or an admitted request
+//! of a paid tier. Pure. `connection_slots` limits connections per address by a setting; `gateway` limits requests.
 
 use crate::gateway::TrustLevel;
 
@@ -8,13 +7,13 @@ use crate::gateway::TrustLevel;
 // RFC 9113 (6.5.2) recommends no smaller number, since it limits the requests in parallel.
 pub(super) const STREAMS: u32 = 100;
 
-/// A request head of more bytes is larger than the gateway accepts, and needs one of the permits that bound the memory for such
-/// heads.
+/// A request head with more bytes is larger than the gateway accepts, and needs one of the permits that limit the
+/// memory for such heads.
 pub(super) const LARGE_HEAD: usize = 24_576;
 
-/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests, besides awaited bodies: twice a request head
-/// and a window of an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could
-/// continue for ever.
+/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests, in addition to awaited bodies: twice a
+/// request head and a window of an unwanted body. Without this limit, PING, SETTINGS and similar frames, which are
+/// answered without a request, could continue forever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
@@ -26,14 +25,16 @@ pub(super) struct ClientLimits {
     pub(super) unanswered: usize,
     /// HTTP/2: pending responses of a connection.
     pub(super) pending: usize,
-    /// HTTP/2: pending responses of the process from which on only connections without one have a request of this client taken:
-    /// connections are limited as well. One uses up to 5 kB, its body not included, which the cache shares.
+    /// HTTP/2: number of pending responses of the process from which a request of this client is accepted only on a
+    /// connection without pending responses, since connections are limited too. A response uses up to 5 kB without its
+    /// body, which is shared with the cache.
     pub(super) pending_in_process: usize,
-    /// Pending responses of the process from which on this client must read within the short timeout of `deadlines`.
+    /// Number of pending responses of the process from which this client must read within the short timeout of
+    /// `deadlines`.
     pub(super) hurried_from: usize,
-    /// HTTP/2: refused requests, while none of the pending responses is read, above which no further request is passed to the
-    /// codec, and the connection ends in order. The codec keeps a record of each refused request, 328 bytes in a table that
-    /// doubles: with the pending ones there are at most 32.
+    /// HTTP/2: number of refused requests, while no pending response is read, above which no further request is passed
+    /// to the codec, and the connection ends in order. The codec keeps a record of each refused request, which has 328
+    /// bytes in a table that doubles. With the pending requests there are at most 32.
     pub(super) refused: usize,
 }
 
@@ -46,8 +47,8 @@ const ANONYMOUS: ClientLimits = ClientLimits {
     refused: 20,
 };
 
-/// A key may be of a free tier, or out of units, so that its requests cost nothing. Clients without a key cannot reach the limit of
-/// the process alone.
+/// The key may be of a free tier, or out of units, so that its requests cost nothing. Clients without a key cannot
+/// reach the limit of the process by themselves.
 const AUTHENTICATED: ClientLimits = ClientLimits {
     unanswered: 8,
     pending_in_process: 16_384,
@@ -64,7 +65,7 @@ const ADMITTED: ClientLimits = ClientLimits {
     refused: usize::MAX,
 };
 
-/// A connection of an application that has too many gets one response.
+/// A connection of an application with too many connections gets one response.
 const SURPLUS: ClientLimits = ClientLimits {
     pending: 0,
     hurried_from: 0,
@@ -72,7 +73,7 @@ const SURPLUS: ClientLimits = ClientLimits {
 };
 
 impl ClientLimits {
-    /// The limits of a client on a connection, which is surplus if its application has more than it may have.
+    /// The limits of a client on a connection. A connection above the limit of its application is surplus.
     pub(super) const fn of(level: TrustLevel, is_surplus: bool) -> Self {
         match (level, is_surplus) {
             (TrustLevel::Admitted, _) => ADMITTED,
@@ -83,7 +84,8 @@ impl ClientLimits {
     }
 }
 
-/// Connections that an application may have: the setting, or one for each request per minute if these are more.
+/// Maximum number of connections of an application: the setting, or the number of its requests per minute if that is
+/// larger.
 pub(super) fn connections_of_application(setting: usize, requests_per_minute: u32) -> usize {
     setting.max(usize::try_from(requests_per_minute).unwrap_or(usize::MAX))
 }

@@ -1,7 +1,5 @@
-//! One connection, from accept to close: detects the protocol and serves it.
-//!
-//! HTTP itself is in `http1` and `http2`; when a connection is cut is decided in `connection_activity` and
-//! `deadline_timer`.
+//! One connection, from accept to close: detects the protocol and serves it. HTTP itself is in `http1` and `http2`;
+//! `connection_activity` and `deadline_timer` decide when a connection is closed.
 
 use std::future::poll_fn;
 use std::io;
@@ -68,7 +66,7 @@ pub(super) async fn serve(
     if stream.set_nodelay(true).is_err() {
         return ConnectionEnd::Failed; // fails only if the socket is gone
     }
-    // Started here, because the first deadline includes the PROXY header and the handshake.
+    // The timer starts here, because the first deadline includes the PROXY header and the handshake.
     let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &context.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(activity));
     let mut is_trusted_proxy = config.trusted_proxies.contains(peer.address);
@@ -79,7 +77,7 @@ pub(super) async fn serve(
             Err(end) => return end,
         };
         received = rest;
-        // A health check by the proxy itself. The client may be a trusted proxy in turn.
+        // This may be a health check by the proxy itself. The client may also be a trusted proxy.
         is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
@@ -139,7 +137,8 @@ fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
     ConnectionEnd::Failed
 }
 
-/// Serves the detected protocol. Each has a future of its own size, so a connection holds only the one it needs.
+/// Serves the detected protocol. The futures have different sizes, and a connection holds only the future that it
+/// needs.
 async fn serve_protocol<S>(
     mut stream: S,
     peer: Peer,
@@ -183,7 +182,7 @@ async fn detect_protocol(
     }
 }
 
-/// Appends what has arrived. Its buffer is on the stack: a connection that sends nothing has none.
+/// Appends the bytes that have arrived. Its buffer is on the stack, so a connection that sends nothing has no buffer.
 fn receive(
     stream: Pin<&mut impl AsyncRead>,
     received: &mut BytesMut,

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response};
+use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -35,15 +35,15 @@ pub(super) struct ConnectionContext {
     pub(super) clock: Clock,
     /// The memory for bodies that are awaited.
     pub(super) bodies: Arc<BodyBudget>,
-    /// Permits to read heads that are larger than the gateway accepts: they bound the memory for all of them.
+    /// Permits to read heads that are larger than the gateway accepts. They limit the memory for all of them.
     pub(super) large_heads: Arc<Semaphore>,
-    /// Permits to discard what a refused client still sends.
+    /// Permits to discard the bytes that a refused client still sends.
     pub(super) drains: Arc<Semaphore>,
-    /// Owns the tasks beside connections.
+    /// Owns the tasks other than connections.
     pub(super) tasks: TaskTracker,
 }
 
-/// The connection of a request to a service beside the API.
+/// The connection of a request to a service other than the API.
 #[derive(Clone, Copy)]
 pub(super) struct BodyConnection<'c> {
     pub(super) peer: Peer,
@@ -52,7 +52,7 @@ pub(super) struct BodyConnection<'c> {
     pub(super) may_continue: bool,
 }
 
-/// A service beside the API. It takes bodies.
+/// A service other than the API. It takes bodies.
 #[derive(Clone, Copy)]
 pub(super) enum BesideApi<'c> {
     Site(&'c Arc<Site>),
@@ -61,17 +61,20 @@ pub(super) enum BesideApi<'c> {
 }
 
 impl ConnectionContext {
-    /// The size of a body after which another request may follow on a connection of HTTP/1.1: that of a message of stated size.
-    pub(super) fn size_before_next(&self, head: &Parts, body: &impl Body) -> Option<u64> {
+    /// The size of a body after which another request may follow on a connection of HTTP/1.1. Only messages with a
+    /// stated size have one.
+    pub(super) fn size_before_next(&self, request: &Request<impl Body>) -> Option<u64> {
         let is_mcp = self.mcp.is_some()
-            && head.method == Method::POST
-            && McpService::serves(head.uri.path());
-        body.size_hint()
+            && request.method() == Method::POST
+            && McpService::serves(request.uri().path());
+        request
+            .body()
+            .size_hint()
             .exact()
             .filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
     }
 
-    /// The service beside the API that answers this request, if one does.
+    /// The service other than the API that answers this request, if any.
     pub(super) fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
         let path = head.uri.path();
         let site = self

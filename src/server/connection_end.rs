@@ -6,11 +6,11 @@ use super::deadline_timer::ConnectionSignal;
 use super::deadlines::MissedDeadline;
 
 metric_label! {
-    /// How a connection ended.
+    /// The reason why a connection ended.
     pub(super) enum ConnectionEnd: "reason" {
         /// Closed in order.
         Done = "done",
-        /// Reset by the other side, or invalid HTTP.
+        /// Reset by the peer, or invalid HTTP.
         Failed = "failed",
         /// No complete request head in time.
         Head = "head_timeout",
@@ -22,7 +22,7 @@ metric_label! {
         Unread = "write_timeout",
         /// Its slot was needed, and it was idle, did not read, or had no key.
         Displaced = "displaced",
-        /// Its address had too many connections, or TLS handshakes that wait.
+        /// Its address had too many connections or waiting TLS handshakes.
         Refused = "address_limit",
         /// Its application had too many connections.
         Surplus = "application_limit",

@@ -1,8 +1,8 @@
 //! Slots for connections: a limit in total and per address.
 //!
-//! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`): idle
-//! connections, slow readers and connections without a key keep nobody out. An IPv6 address counts as its /64.
-//! Requests are limited in `gateway`.
+//! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`), so
+//! idle connections, slow readers and connections without a key do not block other clients. An IPv6 address counts as
+//! its /64. Requests are limited in `gateway`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ pub(super) struct ConnectionSlots {
     freed: Notify,
 }
 
-/// How long a computed ranking is valid.
+/// Time for which a computed ranking is valid.
 // A search visits all connections, so it is not repeated more often while none can be displaced.
 const RANKING_TTL: Duration = Duration::from_millis(250);
 
@@ -35,7 +35,7 @@ enum SlotOccupancy {
     Free,
     /// This connection can be displaced.
     Displace(Arc<ConnectionActivity>),
-    /// Try again then.
+    /// No connection can be displaced before this time.
     Wait(Mono),
 }
 
@@ -73,7 +73,7 @@ impl ConnectionSlots {
     /// Changes the limits. Open connections stay.
     pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
         self.max_connections
-            // Each limit is read alone, so the order of these writes does not matter.
+            // The limits are read independently, so the order of these writes does not matter.
             .store(max_connections, Ordering::Relaxed);
         self.max_per_address
             .store(max_per_address, Ordering::Relaxed);
@@ -99,7 +99,8 @@ impl ConnectionSlots {
     }
 
     fn limit_status(&self, now: Mono) -> SlotOccupancy {
-        // The states of connections are locked under this lock, one by one. So nothing locks it while it holds such a state.
+        // The states of connections are locked under this lock, one by one. So this lock is never taken while such a
+        // state is locked.
         let holders = self.holders.lock();
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
@@ -127,10 +128,11 @@ impl ConnectionSlots {
         )
     }
 
-    /// Ends all connections in order, and those that come later.
+    /// Ends all present and future connections in order.
     pub(super) fn end(&self) {
         let mut holders = self.holders.lock();
-        // Set under the lock that `take` needs, so that no connection is opened in between and misses the end.
+        // The flag is set under the lock that `take` needs, so that no connection is opened in between and misses the
+        // end.
         holders.is_shutting_down = true;
         holders.open.values().for_each(|activity| activity.retire());
     }
@@ -179,7 +181,7 @@ impl Drop for ConnectionSlot {
                 holders.by_address.remove(&address);
             }
         }
-        // Unlocked first: the task that is woken locks it again.
+        // The lock is released first, because the woken task takes it again.
         drop(holders);
         self.slots.freed.notify_one();
     }

@@ -1,7 +1,6 @@
-//! Watches a connection: its deadlines, its age, and whether it is to end.
-//!
-//! One timer for all of them, which moves only when something is due earlier than before: a request that meets its
-//! deadlines costs no timer, and no look at the deadlines either. Deadlines are computed in `deadlines`.
+//! Watches a connection: its deadlines, its age, and whether it is to end. All deadlines share one timer, which is
+//! changed only when an earlier deadline appears. A request that meets its deadlines needs neither a timer nor a
+//! computation of deadlines. `deadlines` computes them.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -26,7 +25,8 @@ pub(super) struct DeadlineTimer {
     has_signalled_retire: bool,
 }
 
-/// Wakes a connection, and records that its signal has to be polled: the alarm has fired, or the state has changed.
+/// Wakes a connection, and records that its signal has to be polled, because the alarm has fired or the state has
+/// changed.
 struct SignalWaker {
     connection: Waker,
     has_woken: AtomicBool,
@@ -102,14 +102,14 @@ impl DeadlineTimer {
         }
     }
 
-    /// Whether the alarm is set early enough for what the connection waits for now. A signal from another task is seen here, under
-    /// the lock of the state, or wakes the connection afterwards.
+    /// Whether the alarm is early enough for the next deadline. A signal from another task is seen here, under the lock
+    /// of the state, or wakes the connection afterwards.
     fn is_set(&self) -> bool {
         let is_set_for = |kind| self.set_for & bit(kind) != 0;
         self.activity.sole_deadline().is_some_and(is_set_for)
     }
 
-    /// Ready with a signal, or with `None` if the timer fired for something that has been done since.
+    /// Ready with a signal, or with `None` if the timer fired for a deadline that has been met.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
         let snapshot = self.activity.snapshot(&self.deadlines);
         if snapshot.is_cut {
@@ -124,7 +124,7 @@ impl DeadlineTimer {
         } else {
             snapshot.end.min(self.max_age_at)
         };
-        // Other connections can move the end closer without notice.
+        // Other connections can move the deadline closer without notice.
         self.alarm.set_by(if snapshot.may_be_hurried {
             end.min(self.clock.mono().plus(HURRIED_WRITE_TIMEOUT))
         } else {
@@ -150,7 +150,7 @@ impl SignalWaker {
         })
     }
 
-    /// Whether it has woken nobody, and would wake this task.
+    /// Whether it has not woken a task yet, and would wake this task.
     fn is_quiet(&self, cx: &Context<'_>) -> bool {
         !self.has_woken.load(Ordering::Acquire) && self.connection.will_wake(cx.waker())
     }
@@ -158,7 +158,7 @@ impl SignalWaker {
 
 impl Wake for SignalWaker {
     fn wake(self: Arc<Self>) {
-        // Stored before the task is woken: its next poll must see that the signal has to be polled again.
+        // The flag is stored before the task is woken: its next poll must see that the signal has to be polled again.
         self.has_woken.store(true, Ordering::Release);
         self.connection.wake_by_ref();
     }

@@ -1,4 +1,4 @@
-//! Every deadline of a connection: what is due next, and when.
+//! The deadlines of a connection: the next event that is due, and its time.
 //!
 //! Pure. The state of a connection is in `activity_state`, the timer in `deadline_timer`.
 
@@ -16,13 +16,13 @@ pub struct Deadlines {
     pub idle: Duration,
     /// From a request's head to the last byte of its response.
     pub request: Duration,
-    /// Time for a client to read the minimum amount of what waits for it.
+    /// Time in which a client must read the minimum number of waiting bytes.
     pub write: Duration,
     /// Maximum connection age; then it is closed after the next response.
     pub age: Duration,
 }
 
-/// How long a connection that is to end waits for one more request: a request already in transit is answered.
+/// Time for which a connection that is to end waits for one more request, so that a request in transit is answered.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The write timeout of clients without a key while too many responses wait in the whole process, and of surplus connections.
@@ -32,11 +32,11 @@ pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) enum MissedDeadline {
     /// No complete request head.
     Head,
-    /// Nothing since the last request.
+    /// No bytes arrived since the last request.
     Idle,
     /// A request was not answered to its last byte.
     Request,
-    /// The client read nothing, or too little, of what waits for it.
+    /// The client read no or too few of the waiting bytes.
     Write,
 }
 
@@ -49,13 +49,13 @@ pub(super) struct ConnectionProgress {
     pub(super) since: Mono,
     /// Start of the oldest request that is not answered to its last byte.
     pub(super) requested: Option<Mono>,
-    /// Since when the client has read too little of what waits for it.
+    /// The time since which the client has read too few of the waiting bytes.
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,
     /// HTTP/2: since when a request head or a frame is incomplete.
     pub(super) incomplete: Option<Mono>,
-    /// Since when the connection is to end.
+    /// The time since which the connection is to end.
     pub(super) retiring: Option<Mono>,
 }
 
@@ -71,12 +71,12 @@ pub(super) enum ConnectionPhase {
     Streams,
 }
 
-/// The state of a connection at an instant, for its timer.
+/// A snapshot of the state of a connection, for its timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActivitySnapshot {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
-    /// The kind of the next deadline if it is the only thing to wait for.
+    /// The kind of the next deadline, if nothing else is awaited.
     pub(super) sole_deadline: Option<MissedDeadline>,
     /// `end` may move closer because of other connections.
     pub(super) may_be_hurried: bool,
@@ -119,8 +119,8 @@ impl Deadlines {
             incomplete,
             retiring,
         } = progress;
-        // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
-        // for having been idle long enough.
+        // A connection that is to end, and has no request, gets the time for a request in transit: no more, and no less
+        // because it has been idle.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let awaited = phase.awaited(requested.is_some());

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-/// No connection is closed for being idle or slow earlier: a client that has just connected is about to send a
-/// request, and one that has just received a response may send another.
+/// Minimum time before a connection is closed because it is idle or slow: a client that has just connected is about to
+/// send a request, and a client that has just received a response may send another.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
-/// A client that has not taken a byte for this long is stalled. Short, because new callers wait.
+/// A client that has not taken a byte for this time is stalled. The time is short, because new callers wait.
 const STALLED: Duration = Duration::from_millis(250);
-/// A client that has not taken a byte for this long has stopped reading.
+/// A client that has not taken a byte for this time has stopped reading.
 const HUNG: Duration = Duration::from_secs(5);
 
 /// The state of a connection that determines its rank.
@@ -21,7 +21,7 @@ pub(super) struct DisplacementInput {
     pub(super) is_authenticated: bool,
     /// When it was accepted.
     pub(super) opened: Mono,
-    /// Since when it has no open request.
+    /// The time since which it has no open request.
     pub(super) idle: Option<Mono>,
     /// When the client last took a byte, if response bytes wait for it.
     pub(super) unread: Option<Mono>,
@@ -29,7 +29,8 @@ pub(super) struct DisplacementInput {
     pub(super) taken: u64,
 }
 
-/// Why a connection may be closed. The first variant is closed first; within a variant, the least value.
+/// The reason why a connection may be closed. Connections of the first variant are closed first; within a variant,
+/// connections with the lowest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DisplacementRank {
     /// No key, and its client has stopped reading.
@@ -45,8 +46,8 @@ pub(super) enum DisplacementRank {
 }
 
 impl DisplacementInput {
-    /// The ranks of a connection, each with the time from which it holds. None for a connection with a key that makes
-    /// progress.
+    /// The ranks of a connection, each with the time from which it applies. A connection with a key that makes progress
+    /// has no rank.
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self {
             is_authenticated,

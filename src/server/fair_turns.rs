@@ -1,5 +1,5 @@
-//! Work that waits, by network: the blocks that providers give to their customers take turns, and so do the networks of each
-//! block. One that has much waiting delays itself only, however many smaller networks it has. Pure.
+//! Waiting work, by network. The blocks that providers give to their customers take turns, and so do the networks of
+//! each block. A block with much waiting work delays only itself, however many smaller networks it has. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ impl<Q> Default for Rotation<Q> {
 }
 
 impl<Q: Default> Rotation<Q> {
-    /// The queue of a key, to which an item is to be added. A new one has the last turn.
+    /// The queue of a key, to which an item is to be added. A new queue has the last turn.
     fn queue(&mut self, key: IpAddr) -> &mut Q {
         self.queues.entry(key).or_insert_with(|| {
             self.order.push_back(key);
@@ -66,8 +66,8 @@ impl<T> Default for FairTurns<T> {
 }
 
 impl<T> FairTurns<T> {
-    /// Adds work of a network. Returns `false` if it has `max` items waiting, at least one; those that are no longer needed do
-    /// not count.
+    /// Adds work of a network. Returns `false` if `max` items, at least one, are waiting. Items that are no longer
+    /// needed do not count.
     pub(super) fn add(
         &mut self,
         network: IpAddr,

@@ -38,12 +38,12 @@ impl FrameSequence {
         }
     }
 
-    /// Whether a request head, or a frame other than DATA, has arrived in part.
+    /// Whether a request head, or a frame other than DATA, has partly arrived.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
 
-    /// The size of the request head that has arrived in part.
+    /// The size of the request head that has partly arrived.
     pub(super) fn head_bytes(&self) -> usize {
         self.head_bytes
     }
@@ -70,8 +70,8 @@ impl FrameSequence {
         (bytes.len(), false)
     }
 
-    /// Advances to the end of `bytes`. Returns the frames among them that are about the connection or about open streams up to this
-    /// one. The first frame header must not have arrived in part before.
+    /// Advances to the end of `bytes`. Returns the frames among them that concern the connection, or open streams up to
+    /// this stream. The first frame header must not have arrived in part before.
     pub(super) fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
         let mut kept = BytesMut::new();
         let mut unread = bytes;

@@ -1,9 +1,10 @@
 //! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, about a millisecond with
 //! RSA.
 //!
-//! They have a low priority, so that open connections are served first. Blocks of networks and the networks of each block take
-//! turns ([`FairTurns`]), and each network can have few handshakes waiting. A handshake whose client has gone is skipped. Otherwise clients that repeat a recorded
-//! `ClientHello`, without cryptography of their own, would take the time of all others.
+//! They have a low priority, so that open connections are served first. Blocks of networks and the networks of each
+//! block take turns ([`FairTurns`]), and each network can have few handshakes waiting. A handshake whose client has
+//! gone is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would use up the
+//! CPU time of all other clients.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::fair_turns::FairTurns;
 
-/// How much lower the priority of the threads is: a tenth of the CPU time where serving threads need all of it.
+/// Priority difference of the threads: they get a tenth of the CPU time when serving threads need all of it.
 const NICENESS: i32 = 10;
 
 /// The threads. They end when this is dropped.
@@ -75,8 +76,8 @@ impl HandshakeThreads {
         Ok(started)
     }
 
-    /// Runs a step of a handshake when it is the turn of its network, of which `max_waiting` may wait. It is skipped if the
-    /// future is dropped before.
+    /// Runs a step of a handshake when it is the turn of its network, which may have `max_waiting` waiting handshakes.
+    /// The step is skipped if the future is dropped before.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         network: IpAddr,
@@ -108,7 +109,7 @@ impl HandshakeThreads {
 
 impl Drop for HandshakeThreads {
     fn drop(&mut self) {
-        // Set under the lock, so that no thread misses it between its check and its wait.
+        // The flag is set under the lock, so that no thread misses it between its check and its wait.
         self.queue.state.lock().is_closed = true;
         self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
@@ -127,7 +128,7 @@ impl HandshakeStep {
 
 impl HandshakeQueue {
     fn run_steps(&self) {
-        // On Linux this applies to the calling thread alone.
+        // On Linux this applies only to the calling thread.
         if let Err(error) = rustix::process::nice(NICENESS) {
             tracing::warn!(%error, "could not lower the priority of the TLS handshake threads");
         }

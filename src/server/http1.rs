@@ -1,4 +1,4 @@
-//! HTTP/1.1, with codec limits above the gateway's own, so that clients get the gateway's error responses.
+//! HTTP/1.1, with codec limits above the limits of the gateway, so that clients get the gateway's error responses.
 
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
@@ -29,19 +29,19 @@ use super::deadlines::MissedDeadline;
 use super::head_scanner::{HeadLimit, HeadScanner};
 use super::stream::ReadAhead;
 
-/// Larger than the largest head that the scanner passes on, so that too large requests get the API's own error. The codec
-/// accepts 100 header fields, which is above the gateway's limit too; any other number would make it allocate for each
-/// request.
+/// Buffer size of the codec: more than the largest head that the scanner passes on, so that requests that are too large
+/// get the API's error. The codec accepts 100 header fields, which is above the gateway's limit too; any other number
+/// would make it allocate for each request.
 const CODEC_HEAD_BYTES: usize = 32_768;
 
-/// Limits of the codec for heads that are larger. What exceeds them gets a 431 without a body.
+/// Limits of the codec for larger heads. Heads above these limits get a 431 without a body.
 const LARGE_HEAD_BYTES: usize = 65_536;
 const LARGE_HEAD_FIELDS: usize = 256;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// How long and how much is read from a client that was refused while it was sending: closing immediately would reset the
-/// connection and discard the response.
+/// Maximum time and number of bytes that are read from a client that was refused while it was sending. Closing
+/// immediately would reset the connection and discard the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 256 * 1_024;
 
@@ -59,16 +59,15 @@ where
     let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
-        let (head, body) = request.into_parts();
-        // Decided before the codec reads on.
-        let may_continue =
-            !body.is_end_stream() && limit.body_follows(context.size_before_next(&head, &body));
+        // This is decided before the codec reads on.
+        let may_continue = !request.body().is_end_stream()
+            && limit.body_follows(context.size_before_next(&request));
         let connection = BodyConnection {
             peer,
             trust: activity.trust(),
             may_continue,
         };
-        answer(head, body, connection, activity, &limit, context)
+        answer(request, connection, activity, &limit, context)
     });
     let ended = timer
         .run(serve_heads(
@@ -102,13 +101,13 @@ where
 
 /// Answers one request.
 async fn answer(
-    head: http::request::Parts,
-    body: Incoming,
+    request: Request<Incoming>,
     connection: BodyConnection<'_>,
     activity: &ConnectionActivity,
     limit: &HeadLimit,
     context: &ConnectionContext,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let beside = context.beside_api(&head, has_body);
     let mut response = if let Some(service) = beside {
@@ -132,8 +131,8 @@ async fn answer(
     Ok(response)
 }
 
-/// Serves a stream by the usual codec. A head that is too large for it is read by another one: it is the last of its
-/// connection, so that the memory for it is limited and needed only here.
+/// Serves a stream by the usual codec. Another codec reads a head that is too large for it. Such a head is the last on
+/// its connection, so that its memory is limited and needed only here.
 async fn serve_heads<S, V>(
     stream: &mut S,
     limit: &HeadLimit,
@@ -165,12 +164,12 @@ where
     }
     let Parts { io, read_buf, .. } = connection.into_parts();
     let received = [read_buf, io.into_inner().into_filter().into_held()].concat();
-    // Without a permit no field is accepted, so that the codec refuses the head without memory for it.
+    // Without a permit no field is accepted, so the codec refuses the head without allocating memory for it.
     let permit = context.large_heads.try_acquire();
     let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
     let mut codec = codec(LARGE_HEAD_BYTES);
-    // A head that is large by spaces around its values is not refused.
+    // A head that is large only because of spaces around its values is not refused.
     codec
         .max_header_size(LARGE_HEAD_BYTES)
         .max_headers(max_fields)
@@ -178,7 +177,7 @@ where
     Box::pin(codec.serve_connection(TokioIo::new(scanner), service)).await
 }
 
-/// A codec without timeouts: they are our own, since the codec's would set a timer for each request.
+/// A codec without timeouts. The server has its own timeouts, because the codec would set a timer for each request.
 fn codec(max_head: usize) -> http1::Builder {
     let mut codec = http1::Builder::new();
     codec.header_read_timeout(None).max_buf_size(max_head);
@@ -203,7 +202,7 @@ pub(super) async fn drain(
     tracing::trace!(?drained, "input of a refused client was discarded");
 }
 
-/// Reads and discards so many bytes. Its buffer is on the stack: thousands of clients may be drained at once.
+/// Reads and discards this many bytes. Its buffer is on the stack, because thousands of clients may be drained at once.
 fn discard(
     mut stream: Pin<&mut impl AsyncRead>,
     left: &mut usize,

@@ -36,10 +36,10 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Requests have no bodies, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
-/// Larger heads than the gateway accepts get its error response: up to 64 KiB in 256 fields, each of which counts 32 bytes more
-/// (RFC 9113, 6.5.2). The codec refuses larger ones with a 431 of its own.
+/// Larger heads than the gateway accepts get its error response: up to 64 KiB in 256 fields, each of which counts 32
+/// bytes more (RFC 9113, 6.5.2). The codec refuses larger heads with its own 431.
 const HEAD_BYTES: u32 = 65_536 + 256 * 32;
-/// Maximum number of streams reset by the client before they were processed; more is an attack and closes the
+/// Maximum number of streams reset by the client before they were processed; more are an attack, and close the
 /// connection.
 const RESETS: usize = 20;
 /// Maximum number of streams reset by us for errors of the client; likewise.
@@ -83,7 +83,8 @@ where
         Arc::clone(activity),
         Arc::clone(&context.large_heads),
     );
-    // Streams share what belongs to their connection: reference counts of all connections would move between the caches of processors.
+    // Streams share one reference to the state of their connection: reference counts of shared state would move between
+    // the caches of processors.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
         respond(activity.open_stream(), Arc::clone(&context), request, peer)
@@ -144,7 +145,7 @@ async fn respond(
     let Ok(mut guard) = opened else {
         return Err(h2::Reason::REFUSED_STREAM.into());
     };
-    // Boxed, so that a response that waits for its client does not keep all of this in memory.
+    // The future is boxed, so that a response that waits for its client does not keep all of it in memory.
     let response = Box::pin(answer(&context, request, peer, &mut guard)).await;
     guard.response_complete(!response.body().is_end_stream());
     Ok(response.map(|body| ResponseBody::new(body, guard)))
@@ -173,7 +174,8 @@ async fn answer(
             .answer(context, &head, body, connection, before_waiting)
             .await
     } else {
-        // A guard would occupy one of the few places of its thread while the request waits.
+        // A guard is not used here, because it would occupy one of the few places of its thread while the request
+        // waits.
         let gateway = context.gateway.load_full();
         gateway
             .handle(&head, has_body, peer, stream.activity().trust())

@@ -33,8 +33,7 @@ use super::unsent::UnsentResponses;
 
 /// Size of a connection's send buffer in the kernel: several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
-/// The kernel accepts more bytes only below this number of unsent ones, so almost all progress of a client is
-/// visible.
+/// The kernel accepts more bytes only below this number of unsent bytes, so almost all progress of a client is visible.
 const UNSENT_BYTES: u32 = 4 * 1_024;
 
 /// Maximum number of heads above the gateway's limit that are read concurrently, up to 64 KiB each. Others get their 431
@@ -47,7 +46,7 @@ const DRAINS: usize = 256;
 /// Settings of the public port.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Maximum number of connections. Others wait in the kernel's queue.
+    /// Maximum number of connections. Further connections wait in the kernel's queue.
     pub max_connections: usize,
     /// Maximum number of connections per address.
     pub max_per_address: usize,
@@ -55,9 +54,9 @@ pub struct ServerConfig {
     pub max_per_application: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
-    /// How long a shutdown still accepts connections, so that a load balancer can select other servers.
+    /// Time for which a shutdown still accepts connections, so that a load balancer can select other servers.
     pub shutdown_delay: Duration,
-    /// How long open connections may take to finish at shutdown.
+    /// Time in which open connections must finish at shutdown.
     pub shutdown_timeout: Duration,
 }
 
@@ -109,7 +108,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     };
     // As in the standard library: allows binding while old connections are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
-    // Inherited by connections: bounds the kernel memory for a client that does not read.
+    // Connections inherit this, which limits the kernel memory for a client that does not read.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     Ok(PublicPort {
@@ -153,7 +152,7 @@ impl Server {
             slots,
             applications,
         });
-        // One limit for the process: the memory for large heads must not grow with the number of connections.
+        // The process has one limit: the memory for large heads must not grow with the number of connections.
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let site = None;
         let leaks = None;
@@ -256,7 +255,7 @@ impl ServerShared {
             unsent,
             applications,
         ));
-        // Taken here and not in the task, so that the next search for a slot counts this connection.
+        // The slot is taken here and not in the task, so that the next search for a slot counts this connection.
         let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
         self.context
@@ -272,7 +271,7 @@ impl ServerShared {
         mut slot: ConnectionSlot,
     ) {
         self.open.increment(1.0);
-        // Kept as long as the connection: its timeouts do not change meanwhile.
+        // The settings are kept as long as the connection, so its timeouts do not change.
         let config = self.live_config.config.load_full();
         let peer = Peer {
             address: peer.ip(),

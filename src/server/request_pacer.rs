@@ -1,12 +1,12 @@
-//! Passes HTTP/2 frames on, a few requests at a time, until a request of a paid tier was admitted: one without a valid key,
-//! several with one.
+//! Passes HTTP/2 frames on, with few requests at a time until a request of a paid tier was admitted: one request
+//! without a valid key, several with a key.
 //!
-//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives.
-//! A few at a time, a request is answered or refused before further ones are read, so such a connection needs
-//! little memory however many requests it sends. After too many refusals the codec gets no further request: those have
-//! greater numbers than the last stream of its GOAWAY, so that the client may repeat them. A head must be complete in time,
-//! and a large one needs a permit. Numbers are in `client_limits`; which requests are refused is decided in
-//! `connection_activity`.
+//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives. A
+//! few at a time, a request is answered or refused before further ones are read, so such a connection needs little
+//! memory however many requests it sends. After too many refusals the codec gets no further request: later requests
+//! have greater numbers than the last stream of its GOAWAY, so the client may repeat them. A head must be complete in
+//! time, and a large one needs a permit. The limits are in `client_limits`; `connection_activity` decides about
+//! refusals.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use super::client_limits::LARGE_HEAD;
 use super::frame_sequence::FrameSequence;
 use super::stream::{FilteredIo, ReadFilter};
 
-/// Bytes that are read together while requests are paced: what follows a head is kept until its response is complete.
+/// Bytes that are read together while requests are paced. Bytes after a head are kept until its response is complete.
 const PACED_BYTES: usize = 1_024;
 /// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.
@@ -37,7 +37,7 @@ pub(super) struct RequestPacer {
     is_incomplete: bool,
     /// Bytes read and not yet passed to the codec.
     pending: BytesMut,
-    /// The codec poll in which a request was passed on whose response must come first.
+    /// The codec poll in which a request was passed on that must be answered first.
     passed_on: Option<usize>,
     /// The codec gets no requests after the one on this stream.
     last_stream: Option<u32>,
@@ -87,7 +87,7 @@ impl RequestPacer {
         if !is_large {
             self.permit = None;
         } else if self.permit.is_none() {
-            // Not awaited: heads that wait for a permit would use the memory that the permits bound.
+            // The permit is not awaited: waiting heads would use the memory that the permits limit.
             let permit = Arc::clone(&self.large_heads).try_acquire_owned();
             self.permit =
                 Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
@@ -95,7 +95,7 @@ impl RequestPacer {
         Ok(())
     }
 
-    /// Passes on what was read before.
+    /// Passes on bytes that were read before.
     fn pass_pending(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let mut pending = std::mem::take(&mut self.pending);
         let next = pending
@@ -110,7 +110,7 @@ impl RequestPacer {
         Ok(())
     }
 
-    /// Reads what has arrived.
+    /// Reads the bytes that have arrived.
     fn poll_next(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
@@ -126,7 +126,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads a few bytes, so that few are left to be kept.
+    /// Reads a few bytes, so that few bytes have to be kept.
     fn poll_paced(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
@@ -144,7 +144,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on only what is about the connection and its open streams, up to this one.
+    /// Passes on only frames that concern the connection and its open streams, up to this stream.
     fn poll_open_streams(
         &mut self,
         last_stream: u32,

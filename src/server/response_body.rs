@@ -1,7 +1,5 @@
-//! The body of an HTTP/2 response, which records every byte sent.
-//!
-//! The codec takes a whole body and sends as much as the client's windows allow. Taking it means nothing; advancing
-//! over it means that bytes were sent.
+//! The body of an HTTP/2 response, which records every byte sent. The codec takes a whole body and sends as much as the
+//! client's windows allow. Bytes count as sent when the codec advances over them, not when it takes the body.
 
 use std::convert::Infallible;
 use std::pin::Pin;

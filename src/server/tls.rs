@@ -1,7 +1,6 @@
-//! TLS 1.2 and 1.3 on the public port: certificate by server name, session resumption.
-//!
-//! Certificates can be replaced at run time; new connections use the new ones. Files are read in `certificates`. When and
-//! where the expensive part of a handshake runs is decided in `handshake_threads`.
+//! TLS 1.2 and 1.3 on the public port: certificate by server name, session resumption. Certificates can be replaced at
+//! run time, for new connections. `certificates` reads the files. `handshake_threads` runs the expensive part of a
+//! handshake.
 
 use std::fmt;
 use std::io;
@@ -71,7 +70,7 @@ impl TlsTermination {
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        // Stateless tickets: resumption uses no memory here. Their key rotates every few hours.
+        // Tickets are stateless, so resumption uses no memory here. Their key rotates every few hours.
         config.ticketer = ring::Ticketer::new()?;
         let threads = Arc::new(HandshakeThreads::start()?);
         Ok(Self {
@@ -81,9 +80,11 @@ impl TlsTermination {
         })
     }
 
-    /// Replaces the certificates for new connections.
-    pub fn renew(&self, certificates: Certificates) {
-        self.current.0.store(Arc::new(certificates));
+    /// Replaces the certificates for new connections. Returns whether they are others.
+    pub fn renew(&self, certificates: Certificates) -> bool {
+        let fingerprint = certificates.fingerprint;
+        let before = self.current.0.swap(Arc::new(certificates));
+        before.fingerprint != fingerprint
     }
 
     /// The current certificates.
@@ -91,9 +92,9 @@ impl TlsTermination {
         self.current.0.load_full()
     }
 
-    /// Performs the handshake with a client of this network, of which `max_waiting` handshakes may wait. Ends early if the
-    /// client has gone before the certificate is signed for it. The stream is boxed: each future that it passes through has room for
-    /// it, with or without TLS.
+    /// Performs the handshake with a client of this network, which may have `max_waiting` waiting handshakes. Ends
+    /// early if the client disconnects before the signature is made. The stream is boxed, because each future that it
+    /// passes through reserves space for it, with or without TLS.
     pub(super) async fn open(
         &self,
         mut stream: TlsInput,
@@ -134,8 +135,8 @@ impl TlsTermination {
     }
 }
 
-/// Whether the certificate was signed for the client, by the step that handled its last `ClientHello`: with TLS 1.3 the first one may
-/// be answered with a request for another one.
+/// Whether the step that handled the client's last `ClientHello` made the signature. With TLS 1.3 the answer to the
+/// first `ClientHello` may be a request for another.
 fn is_signed(session: &ServerConnection) -> bool {
     match session.protocol_version() {
         Some(ProtocolVersion::TLSv1_3) => session.negotiated_key_exchange_group().is_some(),
@@ -152,7 +153,7 @@ fn advance(session: &mut ServerConnection, mut received: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Sends what the session has for the client.
+/// Sends the bytes of the session for the client.
 async fn send(session: &mut ServerConnection, stream: &mut TlsInput) -> io::Result<()> {
     let mut bytes = Vec::new();
     while session.wants_write() {

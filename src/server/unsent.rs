@@ -1,8 +1,6 @@
-//! How fast a client reads: since when bytes wait for it, and whether it takes enough of them; and how many responses wait
-//! in the whole process.
-//!
-//! A client must take [`MIN_BYTES`] bytes within each write timeout. Taking nothing violates that, and so does a byte now
-//! and then.
+//! Measures how fast a client reads: the time since which bytes wait for it, and whether it takes enough of them.
+//! Counts the responses that wait in the whole process. A client must take [`MIN_BYTES`] bytes within each write
+//! timeout, so occasional single bytes are not enough.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +31,7 @@ struct OpenResponse {
 }
 
 impl UnsentBytes {
-    /// Bytes begin to wait. Changes nothing if some wait already.
+    /// Records that bytes begin to wait. Changes nothing if bytes already wait.
     pub(super) fn begin(&mut self, now: Mono) {
         self.0.get_or_insert(OpenResponse {
             since: now,
@@ -42,12 +40,12 @@ impl UnsentBytes {
         });
     }
 
-    /// No bytes wait any more.
+    /// Records that no bytes wait any more.
     pub(super) fn end(&mut self) {
         self.0 = None;
     }
 
-    /// The client took bytes. The clock is read only if bytes wait.
+    /// Records that the client took bytes. The clock is read only if bytes wait.
     pub(super) fn taken(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
         let Some(open) = &mut self.0 else { return };
         open.last = now();
@@ -57,7 +55,7 @@ impl UnsentBytes {
         }
     }
 
-    /// Since when the client has taken less than [`MIN_BYTES`].
+    /// The time since which the client has taken less than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }
@@ -75,7 +73,7 @@ pub(super) struct UnsentResponses {
     refused: MetricFamily<Counter, StreamRefusal>,
 }
 
-/// One of them; dropped when it is sent.
+/// An unsent response; dropped when it is sent.
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
 metric_label! {
@@ -103,12 +101,12 @@ impl UnsentResponses {
 
     /// Whether a client with these limits must read within the short timeout.
     pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
-        // The limits have wide margins, so a count that is a moment old does no harm.
+        // The limits have wide margins, so a slightly outdated count does no harm.
         self.count.load(Ordering::Relaxed) >= limits.hurried_from
     }
 
-    /// Whether a request of a client with these limits is taken, which has `pending` responses on its connection. Counts it
-    /// if it is refused.
+    /// Whether a request is accepted from a client with these limits and `pending` responses on its connection. Counts
+    /// a refused request.
     pub(super) fn take(&self, limits: &ClientLimits, pending: usize) -> Result<(), StreamRefusal> {
         let refusal = if pending >= limits.pending {
             StreamRefusal::Connection

@@ -18,8 +18,8 @@ impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {
-            "notices" => Some("The choice of notices is saved."),
-            "webhooks" => Some("The webhooks are changed."),
+            "notices" => Some("Your choice of notices was saved."),
+            "webhooks" => Some("The webhooks were changed."),
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
         };
@@ -163,7 +163,7 @@ pub(super) struct FormMessage {
     pub(super) text: String,
 }
 
-/// The message for a change that was refused because of what was entered. Fails if it was not.
+/// The message for a change that was refused because of the entered values. Fails for other reasons.
 pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
     let RegistrarError::BadText(bad) = error else {
         return Err(change_failed(error));

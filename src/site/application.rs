@@ -230,7 +230,7 @@ impl Site {
         error: &RegistrarError,
     ) -> SiteResult {
         if let Some(message) = key_limit(error) {
-            // They may have changed after they were read.
+            // The keys may have changed after they were read.
             let (live, application) = self.owned(visit).await?;
             return Ok(self
                 .with_problem(visit, &live, &application, "key", message)
@@ -329,7 +329,7 @@ fn fields_of(application: &StoredApplication) -> ApplicationFields {
     }
 }
 
-/// The key that the form of a key is about.
+/// The key that a form concerns.
 fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> SiteResult<&'a StoredKey> {
     let digest = Digest::from_hex(visit.form.field("key"));
     application

@@ -7,7 +7,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
 use scoregate_store::{MailKind, NewMail};
 
-/// How long a link is valid.
+/// Time for which a link is valid.
 pub(super) const LINK_VALID: Duration = Duration::from_mins(15);
 
 /// The facts of a mail.

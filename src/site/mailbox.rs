@@ -5,8 +5,8 @@ const MAX_ADDRESS: usize = 254;
 const MAX_LOCAL: usize = 64;
 // RFC 1035, section 2.3.4.
 const MAX_LABEL: usize = 63;
-/// Kinds of organizations that have domains of their own below the domains of countries, as in `ac.uk`. Not every short label:
-/// the owner of `abc.de` would have any number of domains.
+/// Kinds of organizations that have separate domains below the domains of countries, as in `ac.uk`. Not every short
+/// label: the owner of `abc.de` would have any number of domains.
 const KINDS: [&str; 12] = [
     "ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch",
 ];
@@ -20,7 +20,7 @@ pub(super) struct EmailAddress {
     pub(super) mailbox: String,
 }
 
-/// Why an address is not accepted.
+/// The reason why an address is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AddressProblem {
     /// It has no valid form.

@@ -1,8 +1,8 @@
 //! The pages of accounts: people sign up with an e-mail address, and manage their applications and keys.
 //!
 //! Separate from the request path of the API, with separate limits. [`Site::handle`] is the shell, `answer` lists the
-//! steps. The HTML is in `pages::account`, mail is sent by `mail`. Nothing here trusts a visitor: forms need the
-//! token of their session, steps that cannot be undone a recent one.
+//! steps. The HTML is in `pages::account`, mail is sent by `mail`. Visitors are not trusted: forms need the token of
+//! their session, and steps that cannot be undone need a recent session.
 
 mod account;
 mod application;

@@ -275,14 +275,14 @@ impl Site {
         Ok(outcome?)
     }
 
-    /// Ends the session that the browser had before. The new one is stored already, so a failure changes nothing for the
-    /// visitor.
+    /// Ends the previous session of the browser. The new session is already stored, so a failure changes nothing for
+    /// the visitor.
     async fn end_replaced_session(&self, visit: &Visit) {
         let Some(before) = visit.cookie(SiteCookie::Session) else {
             return;
         };
         if let Err(error) = self.store.end_session(Digest::of(before.expose())).await {
-            tracing::warn!(%error, "the replaced session could not be ended; it ends by its age");
+            tracing::warn!(%error, "the replaced session could not be ended; it will expire");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Limits of the site. They are its own, so its visitors cannot take capacity from the API.
+//! Limits of the site, which are separate, so its visitors cannot take capacity from the API.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::site_refusal::SiteRefusal;
 
 /// Maximum number of concurrent requests. Each uses the store for milliseconds.
 const AT_ONCE: usize = 8;
-/// Maximum number of requests that wait for that, and how long each does.
+/// Maximum number of waiting requests, and maximum wait of each.
 const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
-/// This part of the queue, and of the links of all networks, is reserved for networks that have asked for little.
+/// This part of the queue, and of the links of all networks, is reserved for networks with few requests.
 const RESERVED: usize = 3;
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
@@ -44,12 +44,12 @@ pub(super) struct SiteAdmission {
     queue: Semaphore,
 }
 
-/// Why a link was refused.
+/// The reason why a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkLimit {
     /// A network around the client has had its links.
     Network,
-    /// The remaining links of all networks are reserved for those that have asked for less.
+    /// The remaining links of all networks are reserved for networks with fewer requests.
     Reserved,
     /// All networks together have had their links.
     Total,
@@ -88,7 +88,7 @@ impl SiteAdmission {
         self.count_change_of("", client, now)
     }
 
-    /// Counts a change of an owner, whose address may be another one each time.
+    /// Counts a change of an owner, whose network may differ each time.
     pub(super) fn count_owner_change(&self, owner: OwnerId, now: Now) -> Result<(), SiteRefusal> {
         self.count_change_of(&owner.to_string(), Ipv4Addr::UNSPECIFIED.into(), now)
     }
@@ -107,7 +107,7 @@ impl SiteAdmission {
         in_total: u32,
         now: Now,
     ) -> Result<(), LinkLimit> {
-        // Asked first, because the link itself counts against it.
+        // This is checked first, because the link itself counts against it.
         let is_modest = self.links.is_modest(client, now);
         self.links
             .take("", client, now)
@@ -120,7 +120,7 @@ impl SiteAdmission {
     }
 
     fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
-        // Held for the check and the change, so that concurrent requests cannot use up the reserve.
+        // The lock is held for the check and the change, so that concurrent requests cannot use up the reserve.
         let mut bucket = self.all_links.lock();
         let reserved = if is_modest {
             0
@@ -147,7 +147,7 @@ impl SiteAdmission {
             .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
     }
 
-    /// A counted account was not created.
+    /// Uncounts an account that was not created.
     pub(super) fn return_account(&self, domain: &str, client: IpAddr) {
         self.accounts.give_back(domain, client);
     }

@@ -1,4 +1,5 @@
-//! Why a request for a page of an account was refused. Each reason has a status and a page, which says what to do.
+//! The reasons to refuse a request for a page of an account. Each reason has a status and a page, which states the
+//! remedy.
 
 use std::time::Duration;
 

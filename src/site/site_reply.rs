@@ -111,7 +111,7 @@ pub(super) struct ResponseStyle {
     pub(super) policy: HeaderValue,
     /// Whether the site is reached over HTTPS.
     pub(super) is_https: bool,
-    /// Whether the connection is closed after the response: the rest of a body is then not parsed as a request.
+    /// Whether the connection is closed after the response, so that leftover body bytes are not parsed as a request.
     pub(super) closes: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn response(
     page: impl Fn(SiteRefusal) -> String,
 ) -> Response<Full<Bytes>> {
     let mut headers = common_headers(style);
-    // Not over clear text (RFC 6797, section 7.2).
+    // The header is not sent in clear text (RFC 6797, section 7.2).
     if style.is_https && !matches!(answered, Err(SiteRefusal::ClearText)) {
         headers.insert(
             STRICT_TRANSPORT_SECURITY,

@@ -1,4 +1,4 @@
-//! Requests to the site: the shell around the pages, and the steps before a page is asked.
+//! Requests to the site: the wrapper around the pages, and the steps before a page.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -124,7 +124,7 @@ impl Site {
         }
     }
 
-    /// Whether this path is one of the site. Most do not exist.
+    /// Whether this path belongs to the site. Most such paths do not exist.
     pub fn serves(path: &str) -> bool {
         path.strip_prefix(ACCOUNT)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -145,7 +145,7 @@ impl Site {
         peer: Peer,
     ) -> Response<Full<Bytes>> {
         let config = self.config.load_full();
-        // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
+        // On HTTP/1.1 no request follows a body, because leftover bytes could be parsed as the next request.
         let closes = head.version < Version::HTTP_2 && !body.is_at_end();
         let answered = AssertUnwindSafe(self.answer(&config, head, body, peer))
             .catch_unwind()
@@ -200,7 +200,7 @@ impl Site {
     ) -> SiteResult {
         let now = self.clock.now();
         let client = config.proxies.client(peer.address, &head.headers);
-        // Counted before any other step, so that refused requests count too.
+        // The request is counted before any other step, so that refused requests count too.
         self.admission.count(client, now)?;
         require_encryption(peer, &config.proxies, &head.headers)?;
         let (page, application) = find(head.uri.path()).ok_or(SiteRefusal::UnknownPage)?;
@@ -235,7 +235,7 @@ impl Site {
     async fn completed(self: &Arc<Self>, handler: PageHandler, visit: Visit) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
-            // Taken in the task: the slot is held while the store works, also if the client leaves.
+            // The slot is taken in the task, so it is held while the store works, even if the client disconnects.
             let slot = site.admission.enter(visit.client, &site.clock).await?;
             let reply = handler(&site, &visit).await;
             drop(slot);

@@ -19,7 +19,7 @@ use super::site_config::SiteConfig;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteResult;
 
-/// Steps that cannot be undone require that the visitor signed in this recently.
+/// Maximum age of a sign-in for steps that cannot be undone.
 const RECENT: Duration = Duration::from_mins(15);
 
 /// A request with its parts.
@@ -147,7 +147,7 @@ pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
     SiteRefusal::Internal
 }
 
-/// Maps a failed change. What is unknown was removed elsewhere since the page was read.
+/// Maps a failed change. Unknown objects were removed elsewhere since the page was read.
 pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {

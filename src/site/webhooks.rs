@@ -27,7 +27,7 @@ impl Site {
         Ok(Some(self.store.webhooks(live.owner().to_string()).await?))
     }
 
-    /// Adds a webhook, or changes the one that the form names.
+    /// Adds a webhook, or changes the webhook that the form names.
     pub(super) async fn change_webhooks(&self, visit: &Visit) -> SiteResult {
         let live = self.session_of_change(visit).await?;
         let webhooks = self
@@ -71,9 +71,9 @@ impl Site {
         let message = if present.len() >= MAX_WEBHOOKS {
             "An account may have two webhooks. Remove one first."
         } else if present.iter().any(|webhook| webhook.url == url) {
-            "There is a webhook with this URL."
+            "A webhook with this URL exists already."
         } else if WebhookUrl::parse(url).is_none() {
-            "The URL must start with https://, with a host name, without a user name, and with the port 443 or 8443."
+            "The URL must start with https:// and have a host name, no user name, and the port 443 or 8443."
         } else {
             let mut id = [0; 12];
             getrandom::fill(&mut id).map_err(no_randomness)?;

@@ -1,7 +1,8 @@
 //! The applications with the most requests of the day, for operators.
 //!
-//! In memory, since the start of the process or midnight UTC, in bounded space: applications that are not tracked have too few
-//! requests to matter. Fed by `request_counter`, so a request does not wait for it. Metrics never distinguish applications.
+//! In memory, since the start of the process or midnight UTC, in limited space: applications that are not tracked have
+//! too few requests to matter. `request_counter` updates it, so a request does not wait for it. Metrics never
+//! distinguish applications.
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub(crate) struct ApplicationUsage {
     applications: SpaceSaving<ApplicationId, TrackedUse>,
 }
 
-/// An entry is assigned an account at its second request only. If most callers come once, no account is dropped whose memory is
-/// cold.
+/// An entry gets an account only at its second request. If most callers send one request, this avoids dropping accounts
+/// that are not in the CPU's caches.
 #[derive(Clone, Default)]
 struct TrackedUse {
     account: Option<Arc<Account>>,

@@ -1,7 +1,6 @@
-//! Evidence of use that this process has seen and not yet recorded.
-//!
-//! Hours are recorded when they have ended, so a process that is killed loses what it saw in the current one. No address is
-//! kept: without the key of the day, which is in the store, origins are not recorded.
+//! Evidence of use that this process has seen and not yet recorded. Hours are recorded when they have ended, so a
+//! process that is killed loses the evidence of the current hour. No address is kept: without the key of the day, which
+//! is in the store, origins are not recorded.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,10 +19,10 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{EvidenceStore, HourRecord, StoreResult};
 
 /// Number of records per store call.
-// Bounds one statement, and the time for which the lock is held to copy the records.
+// This limits one statement, and the time for which the lock is held to copy the records.
 const AT_ONCE: usize = 500;
 /// Hours that are kept while the store cannot be reached.
-// Bounds the memory that an outage of the store can use.
+// This limits the memory that an outage of the store can use.
 const MOST_HOURS: u32 = 3;
 /// Documents in an hour from which advice is considered.
 const ENOUGH_FOR_ADVICE: u32 = 500;
@@ -32,12 +31,13 @@ const ENOUGH_FOR_ADVICE: u32 = 500;
 #[derive(Default)]
 pub(crate) struct EvidenceBook {
     hours: Mutex<BTreeMap<(u32, ApplicationId), Box<HourEvidence>>>,
-    /// The key of the day's sketches. Read without a lock: behind a proxy, most requests have another origin than the one before.
+    /// The key of the day's sketches. It is read without a lock, because behind a proxy most requests have a different
+    /// origin than the previous request.
     sketch_key: ArcSwapOption<(Day, u64)>,
 }
 
 impl EvidenceBook {
-    /// Adds what an account has seen.
+    /// Adds the evidence of an account.
     pub(crate) fn add(&self, application: ApplicationId, evidence: Vec<HourEvidence>) {
         let mut hours = self.hours.lock();
         for hour in evidence {
@@ -112,7 +112,7 @@ impl EvidenceBook {
         records
     }
 
-    /// Advice by the requests of an hour. Few requests are no reason for it.
+    /// Advice by the requests of an hour. Few requests cause no advice.
     pub(crate) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
         let evidence = hours

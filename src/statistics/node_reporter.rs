@@ -1,5 +1,5 @@
-//! Reports this gateway to the store: that it runs, what it holds, and the requests that it answered. For information only;
-//! requests never wait for it.
+//! Reports this gateway to the store: its existence, the units that it holds, and the requests that it answered. For
+//! information only; requests never wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ const RECORDED_AFTER: Duration = Duration::from_mins(2);
 /// Time after the end of an hour until live gateways have recorded it.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
 /// Hours that are merged in one transaction.
-// Bounds one transaction after a long outage.
+// This limits one transaction after a long outage.
 const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
@@ -31,7 +31,7 @@ pub struct NodeReporter {
     name: String,
     started_at: Wall,
     is_oldest: AtomicBool,
-    /// One report at a time, so that none follows the removal.
+    /// Only one report is in progress, so that no report follows the removal.
     progress: tokio::sync::Mutex<ReportProgress>,
 }
 
@@ -76,8 +76,8 @@ impl NodeReporter {
         }
     }
 
-    /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
-    /// seconds.
+    /// Reports the status of this gateway, and counts the live gateways. A failure is logged when it begins. Called
+    /// every few seconds.
     pub async fn report(&self) {
         let mut progress = self.progress.lock().await;
         if progress.is_removed {
@@ -119,7 +119,7 @@ impl NodeReporter {
         }
     }
 
-    /// Whether this gateway was started before the other live ones, by the last report.
+    /// Whether this gateway was started before the other live gateways, by the last report.
     pub fn is_oldest(&self) -> bool {
         self.is_oldest.load(Ordering::Relaxed)
     }
@@ -136,7 +136,7 @@ impl NodeReporter {
     /// Records the last requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
-        // Set under the lock, so after a report that is in progress. A later one would list this gateway again.
+        // The flag is set under the lock, after a report in progress. A later report would list this gateway again.
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
         if self
@@ -195,7 +195,7 @@ impl NodeReporter {
             .await
     }
 
-    /// Merges the evidence of hours that all gateways have recorded. At `now` this one has.
+    /// Merges the evidence of hours that all gateways have recorded. At `now` this gateway has recorded them.
     async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
         let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
         while progress.merged_until < until {

@@ -1,7 +1,7 @@
 //! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
 //!
-//! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this process,
-//! which only grow. So several `Account`s of one application, one after the other, add up to one total.
+//! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this
+//! process, which only grow, so successive `Account`s of an application add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
 use crate::statistics::evidence_book::EvidenceBook;
 
 /// Number of totals per store call.
-// Bounds one statement, however many applications were used.
+// This limits one statement, regardless of the number of used applications.
 const AT_ONCE: usize = 1_000;
 /// The endpoint of a request for an unknown path. Metrics and logs use the same word.
 const NO_ENDPOINT: &str = "none";
@@ -29,7 +29,8 @@ const NO_ENDPOINT: &str = "none";
 /// Counts requests.
 #[derive(Default)]
 pub struct RequestCounter {
-    /// Accounts with requests since the last recording, each once: a request locks it only if it is the first of its account.
+    /// Accounts with requests since the last recording, each listed once. A request locks the list only if it is the
+    /// first of its account.
     accounts: Mutex<Vec<Arc<Account>>>,
     /// Locked by recordings and views, never by requests.
     totals: Mutex<RequestTotals>,
@@ -59,7 +60,7 @@ impl RequestCounter {
         }
     }
 
-    /// Records where a request of an application came from.
+    /// Records the origin of a request of an application.
     pub(crate) fn came_from(
         &self,
         account: &Account,
@@ -79,11 +80,12 @@ impl RequestCounter {
 
     /// Adds the requests that accounts counted since the last call to the totals.
     fn take_counted(&self) {
-        // Locked throughout: a concurrent view must not miss numbers that were taken from accounts and not added yet.
+        // The lock is held throughout: a concurrent view must not miss numbers that were taken from accounts but not
+        // added yet.
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
-        // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
-        // A separate statement, so that no request waits for the list while its accounts are read.
+        // Only this method frees the numbers of an account, so a number that is counted later is listed for the next
+        // call. A separate statement, so that no request waits for the list while its accounts are read.
         let accounts = std::mem::take(&mut *self.accounts.lock());
         for account in accounts {
             let (counts, evidence) = account.state().take_requests().into_parts();
@@ -94,7 +96,8 @@ impl RequestCounter {
             );
             self.evidence.add(account.id, evidence);
         }
-        // The oldest day first: the table of usage starts empty with a later day, and would count older days in it.
+        // The oldest day comes first: the table of usage starts empty with a later day, and would count older days in
+        // that day.
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
             totals.add((account.id, count.kind()), count.requests());
@@ -140,7 +143,7 @@ impl RequestCounter {
         self.take_counted();
         self.totals.lock().clean(today);
         loop {
-            // Locked for each step and not during the call: views must not wait for the store.
+            // The lock is held for each step but not during the call, because views must not wait for the store.
             let batch = self.totals.lock().next_batch();
             if batch.is_empty() {
                 return Ok(());
@@ -179,7 +182,7 @@ impl RequestTotals {
             .collect()
     }
 
-    /// Marks these totals as recorded, except those that grew meanwhile.
+    /// Marks these totals as recorded, except totals that grew meanwhile.
     fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
         for (key, requests) in totals {
             if self

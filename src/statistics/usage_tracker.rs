@@ -1,4 +1,4 @@
-//! Usage of unauthenticated clients: those with the most refused requests of the day.
+//! Usage of the unauthenticated clients with the most refused requests of the day.
 //!
 //! In memory, since the start of the process or midnight UTC, in bounded space. Applications are counted in
 //! `application_usage`.

@@ -1,8 +1,6 @@
 //! The status page of a running gateway: records its minutes in the store, and publishes the page whenever its content
-//! changes. Messages are posted here, also without a gateway.
-//!
-//! A request only loads a pointer. What the page looks like is in `pages::status`; the rules of minutes and messages are in
-//! `store::status`.
+//! changes. Messages are posted here, also without a gateway. A request only loads a pointer. `pages::status` renders
+//! the page; the rules of minutes and messages are in `store::status`.
 
 mod pending_minutes;
 mod read_history;

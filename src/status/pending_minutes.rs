@@ -14,12 +14,12 @@ const _: () = assert!(MOST as u64 == 3 * DAY_MINUTES);
 #[derive(Debug, Default)]
 pub(super) struct PendingMinutes {
     pending: BTreeMap<u64, StatusMinute>,
-    /// The newest one that is stored.
+    /// The newest stored minute.
     stored: Option<StatusMinute>,
 }
 
 impl PendingMinutes {
-    /// Notes an observation. A minute is as good as its best moment.
+    /// Notes an observation. The best observation of a minute counts.
     pub(super) fn note(&mut self, seen: StatusMinute) {
         let stored = self.stored.filter(|stored| stored.minute == seen.minute);
         let known = self.pending.get(&seen.minute).copied().or(stored);

@@ -1,5 +1,5 @@
-//! The history as read from the store. Days that are long over are read once a day, the last ones every time: gateways may
-//! store minutes of the last three days late.
+//! The history from the store. Old days are read once a day, and the last days every time, because gateways may store
+//! minutes of the last three days late.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) struct ReadHistory {
 }
 
 impl ReadHistory {
-    /// The minutes to read at `now`. The current one is not over, and the one before may not be stored yet.
+    /// The minutes to read at `now`. The current minute is not over, and the previous minute may not be stored yet.
     pub(super) fn next_range(&self, now: Wall) -> Range<u64> {
         let end = minute_of(now).saturating_sub(1);
         let days = if self.all_read_on == Some(now.day()) {
@@ -35,7 +35,7 @@ impl ReadHistory {
         (last_day + 1).saturating_sub(days) * DAY_MINUTES..end
     }
 
-    /// Adds what was read.
+    /// Adds the minutes that were read.
     pub(super) fn read(&mut self, range: &Range<u64>, history: StatusHistory) {
         let start = day_of(range.start);
         self.days.retain(|day, _| *day < start);

@@ -19,7 +19,7 @@ pub struct StatusMessages {
     instruments: Arc<StoreInstruments>,
 }
 
-/// Why a message was not posted.
+/// The reason why a message was not posted.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusMessageError {
     /// The title or the text is invalid.

@@ -19,7 +19,7 @@ use super::read_history::ReadHistory;
 const WORK: &str = "record and read the status";
 /// Interval between readings of history and messages. Messages posted at another gateway appear after it.
 const READ_EVERY: Duration = Duration::from_secs(30);
-/// Maximum number of messages on the page and in the feed, besides those of open incidents.
+/// Maximum number of messages on the page and in the feed, in addition to messages of open incidents.
 const MESSAGES: usize = 100;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub struct StatusPublisher {
     site: ArcSwap<StatusSite>,
     // Requests read the pages and never wait for an observation.
     pages: ArcSwap<StatusPages>,
-    // Held during calls to the store, so that an older reading never replaces a newer one.
+    // The lock is held during calls to the store, so that an older reading never replaces a newer reading.
     progress: tokio::sync::Mutex<StatusProgress>,
     /// When the last observation that is complete began, in nanoseconds of monotonic time.
     observed_at: AtomicU64,
@@ -123,7 +123,7 @@ impl StatusPublisher {
             .is_none_or(|at| now.mono.since(at) >= READ_EVERY);
         self.exchange(&mut progress, now, is_due).await;
         self.publish(&mut progress);
-        // Stored last: a test that reads it must see the pages of this observation.
+        // The time is stored last: a test that reads it must see the pages of this observation.
         self.observed_at.store(now.mono.nanos(), Ordering::Release);
     }
 
@@ -183,7 +183,7 @@ impl StatusPublisher {
         now: Now,
         is_due: bool,
     ) -> Result<(), StoreError> {
-        // Each batch is removed once it is stored, so after a failure only the rest is repeated.
+        // Each batch is removed after it was stored, so after a failure only the remaining batches are repeated.
         while let Some(batch) = progress.pending.next_batch() {
             self.store.record_minutes(batch.clone()).await?;
             progress.pending.stored(&batch);

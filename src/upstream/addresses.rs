@@ -1,4 +1,4 @@
-//! The addresses of a backend in their order. A request goes to the first one whose circuit breaker permits it.
+//! The addresses of a backend in their order. A request goes to the first address whose circuit breaker permits it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use scoregate_base::clock::{Clock, Mono};
 use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
 use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
-/// A question to a circuit breaker.
+/// A query of a circuit breaker.
 type AskBreaker = fn(CircuitBreaker, Mono) -> (CircuitBreaker, BreakerPermission);
 
 /// The addresses of a backend.
@@ -39,7 +39,7 @@ pub(super) struct AddressPermit<'a> {
     pub(super) index: usize,
     permission: BreakerPermission,
     signal: BreakerSignal,
-    /// Why it failed.
+    /// The reason why it failed.
     failure: Option<UpstreamFailure>,
     clock: &'a Clock,
 }
@@ -59,7 +59,7 @@ pub struct AddressStatus {
     pub in_flight: usize,
     /// Requests since the start.
     pub requests: u64,
-    /// Failed ones among them.
+    /// Failed requests among them.
     pub failures: u64,
 }
 
@@ -80,7 +80,7 @@ impl Addresses {
         self.all.iter().map(|address| &*address.upstream)
     }
 
-    /// How long no request may be sent; `None` if one may.
+    /// The time for which no request may be sent; `None` if a request may be sent now.
     pub(super) fn wait(&self) -> Option<Duration> {
         let now = self.clock.now().mono;
         let waits =
@@ -93,8 +93,8 @@ impl Addresses {
         waits.min_by_key(|wait| wait.unwrap_or_default()).flatten()
     }
 
-    /// Permits a request to the first address that this fetch has not tried. Those that have just failed come after the
-    /// others, by their number of failures.
+    /// Permits a request to the first address that this fetch has not tried. Addresses that have just failed come after
+    /// the others, by their number of failures.
     pub(super) fn next(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
         let addresses = self.all.iter().enumerate();
         let mut untried: Vec<_> = addresses
@@ -198,7 +198,7 @@ impl Drop for AddressPermit<'_> {
     }
 }
 
-/// The meaning of a result for the circuit breaker. An invalid response concerns its document only.
+/// The meaning of a result for the circuit breaker. An invalid response concerns only its document.
 fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,

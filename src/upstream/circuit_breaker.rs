@@ -1,8 +1,8 @@
 //! The circuit breaker of an address of the backend.
 //!
-//! It opens after several consecutive failures, and when a response carries `Retry-After`. After that time it is half-open:
-//! one request is sent, and its result closes or reopens the breaker. While other addresses can be used, each failure has
-//! the same effect. An invalid document is not a failure: other documents may be valid. Pure.
+//! It opens after several consecutive failures, and when a response has `Retry-After`. After the open time it is
+//! half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used, a
+//! single failure has the same effect. An invalid document is not a failure: other documents may be valid. Pure.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use scoregate_base::words;
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
-/// The first open time, and the longest without `Retry-After`: a recovered backend is used again within that.
+/// The first open time, and the longest without `Retry-After`. A recovered backend is used again within the longest
+/// time.
 const FIRST_OPEN: Duration = Duration::from_secs(1);
 const LONGEST_OPEN: Duration = Duration::from_secs(5);
 /// The longest time in which other addresses are preferred: each attempt may cost a caller a timeout.

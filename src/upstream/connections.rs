@@ -1,6 +1,5 @@
-//! Pooled connections to a backend, and the retry on a connection that was closed while idle.
-//!
-//! Renewed TLS settings replace the pool: requests in flight end on their connections, which are closed then.
+//! Pooled connections to a backend, and the retry on a connection that was closed while idle. Renewed TLS settings
+//! replace the pool: requests in flight finish on their connections, which are then closed.
 //!
 //! A backend may close an idle connection while a request is being sent. Then the request is sent once more on a new
 //! connection; there is no other retry.
@@ -29,8 +28,8 @@ use scoregate_observe::interim::with_few_interim;
 
 use super::tls::BackendTls;
 
-/// How many connections are remembered as having answered. More are never open concurrently. Forgetting one is harmless:
-/// its request is not retried.
+/// Maximum number of connections that are remembered because they have answered. More are never open concurrently.
+/// Forgetting a connection is harmless: its request is not retried.
 const MAX_KNOWN: usize = 1_024;
 
 /// The response head. `None` if there were too many interim responses.
@@ -52,7 +51,7 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct ConnectionPool {
     pooled: HttpClient,
-    /// Not pooled: every request opens a connection.
+    /// Disables the pool: every request opens a connection.
     unpooled: HttpClient,
     tls: BackendTls,
 }
@@ -96,7 +95,7 @@ impl Connections {
         }
     }
 
-    /// Uses other TLS settings from now on. Idle connections are closed.
+    /// Changes the TLS settings of new connections. Idle connections are closed.
     pub(super) fn renew(&self, tls: &BackendTls) {
         self.clients.store(Arc::new(ConnectionPool::new(
             self.tcp.clone(),
@@ -105,7 +104,7 @@ impl Connections {
         )));
     }
 
-    /// Closes idle connections. Requests in flight end on theirs, which are closed then.
+    /// Closes idle connections. Requests in flight finish on their connections, which are then closed.
     pub(super) fn close_idle(&self) {
         self.renew(&self.clients.load().tls);
     }
@@ -166,7 +165,7 @@ fn local_address(extras: &Extensions) -> Option<SocketAddr> {
     extras.get::<HttpInfo>().map(HttpInfo::local_addr)
 }
 
-/// Whether the other side closed the connection.
+/// Whether the peer closed the connection.
 fn was_closed_by_peer(error: &Error) -> bool {
     let ended = |error: &io::Error| {
         matches!(

@@ -1,7 +1,6 @@
-//! A backend over the network: pooled connections, a timeout for each step, a limit on bytes read.
-//!
-//! A request is a canonical GET with at most six headers of our own. Encoded bodies are rejected, so that a small
-//! response cannot expand into a large one. Paths and shapes are in `mapping`.
+//! A backend over the network: pooled connections, a timeout for each step, a limit on bytes read. A request is a
+//! canonical GET with at most six generated headers. Encoded bodies are rejected, so that a small response cannot
+//! expand into a large body. Paths and shapes are in `mapping`.
 
 use std::error::Error;
 use std::io;
@@ -78,7 +77,7 @@ impl HttpUpstream {
         self.connections.close_idle();
     }
 
-    /// Uses changed certificate files from now on.
+    /// Changes the certificate files of new connections.
     pub fn renew_tls(&self, tls: &BackendTls) {
         self.connections.renew(tls);
     }
@@ -246,7 +245,7 @@ impl HttpUpstream {
     }
 }
 
-/// A body being received, in blocks. One growing buffer would be copied repeatedly and fragment memory.
+/// A body that is being received, in blocks. A single growing buffer would be copied repeatedly and fragment memory.
 #[derive(Default)]
 struct BodyBlocks {
     full: Vec<BytesMut>,
@@ -255,7 +254,7 @@ struct BodyBlocks {
 }
 
 impl BodyBlocks {
-    /// Small compared to the limit, and large compared to what arrives at a time.
+    /// Size of a block: small compared to the limit, and large compared to the bytes that arrive at once.
     const SIZE: usize = 256 * 1024;
 
     fn add(&mut self, data: &[u8]) {
@@ -353,8 +352,8 @@ fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
     UpstreamFailure::Unreachable(reasons.join(": "))
 }
 
-/// The result by the status alone. Otherwise the body is needed: it is the data, or it may state that the model does
-/// not exist.
+/// The result, if the status decides it. Otherwise the body is needed: it is the data, or it may state that the model
+/// does not exist.
 fn by_status(
     response: &Response<Incoming>,
     key: &DocumentKey,
@@ -377,7 +376,7 @@ fn by_status(
     }
 }
 
-/// Whether a response is the backend's own: JSON, or without a type. An HTML page is sent by some proxy and says
+/// Whether a response is from the backend itself: it is JSON, or has no type. An HTML page is from a proxy, and states
 /// nothing about models.
 fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers
@@ -390,8 +389,8 @@ fn is_json(headers: &HeaderMap) -> bool {
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
-/// Whether all parsers agree on the end of the body: by length, or by chunks and nothing else. A body that ends with
-/// its connection looks like a truncated one.
+/// Whether all parsers agree on the end of the body, because it has either a length or chunks. A body that ends with
+/// its connection cannot be distinguished from a truncated body.
 fn has_unambiguous_length(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (
@@ -410,7 +409,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
         let seconds = headers
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        // Limits an implausibly long `Retry-After`.
+        // This limits an implausibly long `Retry-After`.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
         UpstreamFailure::ErrorStatus {
             status: status.as_u16(),

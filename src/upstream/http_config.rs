@@ -1,4 +1,4 @@
-//! How to reach a backend over the network: its addresses, credential, timeouts.
+//! The settings of a backend over the network: its addresses, credential, timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use scoregate_base::secret::SecretSetting;
 use super::mapping::Mapping;
 use super::tls::BackendTlsSettings;
 
-/// How to reach the backend.
+/// The settings of the backend.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
     pub base: String,
     /// A service credential, sent in every request.
     pub credential: Option<SecretSetting>,
-    /// The header of the credential. `Authorization` has the scheme `Bearer`, others have the credential alone.
+    /// The header of the credential. `Authorization` has the scheme `Bearer`; other headers contain only the
+    /// credential.
     pub credential_header: HeaderName,
     /// Further headers of every request.
     pub headers: HeaderMap,
@@ -30,13 +31,13 @@ pub struct HttpConfig {
     pub total: Duration,
     /// Maximum size of a body.
     pub max_bytes: usize,
-    /// How long an idle connection is pooled; below the backend's own limit.
+    /// Time for which an idle connection is pooled; below the idle timeout of the backend.
     pub idle: Duration,
     /// TLS towards the backend.
     pub tls: BackendTlsSettings,
     /// Paths and shapes of documents.
     pub mapping: Mapping,
-    /// The base addresses that are used while the ones before them fail.
+    /// Further base addresses, each used while the addresses before it fail.
     pub more: Vec<String>,
 }
 
@@ -58,7 +59,7 @@ impl HttpConfig {
                 "write http://host:port/path, without a query".into(),
             ));
         }
-        // It would never be sent, and would be printed wherever the address is.
+        // It would never be sent, and would be printed together with the address.
         if base
             .authority()
             .is_some_and(|authority| authority.as_str().contains('@'))

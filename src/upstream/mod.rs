@@ -1,10 +1,10 @@
 //! The trait for backends: one request, one response or one reason for failure.
 //!
 //! Two engines implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream
-//! requests are built from the parsed request alone: the values of its path and query, and its trace, which is 32
-//! hexadecimal digits and two flags. Nothing else that a client sent, such as its key, can reach the backend.
-//! [`ProtectedUpstream`] adds the queue, and the failover between addresses with their circuit breakers. Storing is the job of
-//! `documents`.
+//! requests are built only from the parsed request: the values of its path and query, and its trace, which has 32
+//! hexadecimal digits and two flags. No other part of a client's request, such as its key, can reach the backend.
+//! [`ProtectedUpstream`] adds the queue, and the failover between addresses with their circuit breakers. `documents`
+//! stores the results.
 
 mod addresses;
 mod built_in;

@@ -1,4 +1,4 @@
-//! Follows the names of a backend's addresses: connections to a host that a name no longer resolves to are closed.
+//! Follows the names of a backend's addresses, and closes connections to a host to which a name no longer resolves.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -47,7 +47,7 @@ impl NameWatcher {
         stop.run_until_cancelled(resolve).await;
     }
 
-    /// Closes the idle connections of an address when a host that they may lead to is no longer its.
+    /// Closes the idle connections of an address when they may lead to a host to which its name no longer resolves.
     async fn follow_name(&self, address: &HttpUpstream) {
         let Some((name, port)) = address.name_and_port() else {
             return;

@@ -1,8 +1,7 @@
-//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker for each address.
-//!
-//! A request that may not be sent fails immediately and costs the backend nothing. A backend with one address gets no
-//! retries: at such backends a GET may have side effects. (`connections` retries once on a connection that was closed
-//! while idle.) With several addresses a failed request is repeated at the next one. Failures are handled in `documents`.
+//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker for each address. A
+//! request that may not be sent fails immediately and costs the backend nothing. A backend with one address gets no
+//! retries, because a GET may have side effects there. (`connections` retries once on a connection that was closed
+//! while idle.) With several addresses a failed request is repeated at the next address. `documents` handles failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,11 +36,11 @@ pub struct ProtectedUpstream {
 /// The state of queue and circuit breakers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
-    /// State of the circuit breaker of the address that is most usable.
+    /// State of the circuit breaker of the most usable address.
     pub breaker: BreakerState,
     /// Remaining time in which no address is used.
     pub open_time_left: Duration,
-    /// Consecutive failures at the address with the fewest.
+    /// Consecutive failures at the address with the fewest failures.
     pub failures: u32,
     /// Maximum number of concurrent requests.
     pub at_once: usize,
@@ -73,8 +72,8 @@ impl ProtectedUpstream {
         }
     }
 
-    /// Requests a document; waits in the queue first. A failed request is repeated at another address until the time
-    /// that callers wait has passed.
+    /// Requests a document, after a wait in the queue. A failed request is repeated at another address until callers no
+    /// longer wait.
     pub async fn fetch(
         &self,
         request: UpstreamRequest<'_>,

@@ -1,4 +1,4 @@
-//! One document that another service publishes, read as a whole.
+//! A document that another service publishes, read as a whole.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::tls::BackendTlsSettings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// It is read so seldom that no connection is kept.
+/// No connection is kept, because the document is read seldom.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size in bytes.
 const MAX_SIZE: usize = 1 << 20;

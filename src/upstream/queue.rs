@@ -1,6 +1,6 @@
 //! The queue of upstream requests: limited concurrency, highest priority first, first come first served within a
-//! priority. A priority may rise while a request waits: a paid caller that joins the fetch of a free one raises it.
-//! Timeouts are the caller's: dropping the future leaves the queue.
+//! priority. A priority may rise while a request waits: a paid caller that joins the fetch of a free caller raises it.
+//! Callers have the timeouts: dropping the future leaves the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Maximum queue length. Requests behind it could not be sent in time.
+/// Maximum queue length. Requests beyond it could not be sent in time.
 const MAX_QUEUED: usize = 1_024;
 
 /// The priority of an upstream request; greater goes first.
@@ -164,7 +164,8 @@ impl Drop for QueueSlot {
             let Some(next) = next else { return };
             match next.wake.send(Self { queue: Some(queue) }) {
                 Ok(()) => return,
-                // It has left the queue. Its slot must not be dropped here, which would pass it on a second time.
+                // The request has left the queue. Its slot must not be dropped here, because this would pass it on a
+                // second time.
                 Err(mut refused) => match refused.queue.take() {
                     Some(returned) => queue = returned,
                     None => return,

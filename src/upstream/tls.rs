@@ -1,6 +1,5 @@
-//! TLS towards the backend: trusted authorities, client certificate, expected name, minimum version.
-//!
-//! Files are watched in `app`. The explanation of a failed handshake is in `tls_problem`.
+//! TLS towards the backend: trusted authorities, client certificate, expected name, minimum version. `app` watches the
+//! files. `tls_problem` explains a failed handshake.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use x509_cert::der::Decode as _;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::words;
 
-/// How to authenticate the backend and this program to it, before files are read.
+/// The settings that authenticate the backend, and this program to the backend, before files are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendTlsSettings {
-    /// Authorities that may issue its certificate, in PEM; `None` for the public ones.
+    /// Authorities that may issue its certificate, in PEM; `None` for the public authorities.
     pub ca_file: Option<PathBuf>,
     /// The certificate that this program presents.
     pub client_certificate: Option<BackendClientFiles>,
@@ -91,7 +90,7 @@ pub struct BackendTls {
     pub client_expires_at: Option<Wall>,
 }
 
-/// Validity of certificates is decided by the program's clock, which may follow a shared store.
+/// The program's clock, which may follow a shared store, decides about the validity of certificates.
 #[derive(Debug)]
 struct CertificateTime(Clock);
 
@@ -158,19 +157,6 @@ impl BackendTlsSettings {
             fingerprint,
             client_expires_at,
         })
-    }
-
-    /// Identifies the current contents of the files. `None` if one cannot be read.
-    pub fn fingerprint(&self) -> Option<[u8; 32]> {
-        let client = self
-            .client_certificate
-            .iter()
-            .flat_map(|files| [&files.certificate, &files.key]);
-        let mut digest = Sha256::new();
-        for path in self.ca_file.iter().chain(client) {
-            digest.update(zeroize::Zeroizing::new(std::fs::read(path).ok()?));
-        }
-        Some(digest.finalize().into())
     }
 }
 

@@ -1,11 +1,11 @@
-//! Why a TLS handshake with the backend failed, and the setting that may correct it.
+//! The reason why a TLS handshake with the backend failed, and the setting that may correct it.
 
 use std::error::Error;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-/// A certificate may have any number of names.
+/// Maximum number of names in a message, because a certificate may have any number.
 const MAX_CHARACTERS: usize = 400;
 
 /// The problem behind an error; `None` if the cause is not TLS.
@@ -17,12 +17,12 @@ pub(super) fn tls_problem(error: &(dyn Error + 'static)) -> Option<String> {
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library's errors may grow; their text is shown"
+    reason = "the library may add errors; their text is shown"
 )]
 fn remedy(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(
-            // The second is an authority of the same name with another key.
+            // The second error means an authority of the same name with a different key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "set upstream.ca_file to the authority that issued it",
         rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. }) => {

@@ -31,8 +31,8 @@ pub enum UpstreamResponse {
     },
     /// The model does not exist.
     NoSuchModel,
-    /// The backend rejected the request with status 400. It contains nothing of the client's but the parsed
-    /// parameters, so the id is malformed unless the model is known to exist.
+    /// The backend rejected the request with status 400. The parsed parameters are the only part of it that comes from
+    /// the client, so the id is malformed unless the model is known to exist.
     IdRejected,
     /// An empty list, which this backend may also send for a model that does not exist.
     Nothing {
@@ -43,7 +43,7 @@ pub enum UpstreamResponse {
     },
 }
 
-/// Why there is no usable response of the backend.
+/// The reason why the backend gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamFailure {
     /// The connection failed, or ended before a response began.
@@ -98,12 +98,13 @@ pub trait Upstream: Send + Sync + 'static {
     /// Whether its list of models is complete, so that a model that is not listed does not exist.
     fn lists_all_models(&self) -> bool;
 
-    /// Whether it may have a document. Others are never requested.
+    /// Whether it may have a document. Other documents are never requested.
     fn may_have(&self, _key: &DocumentKey) -> bool {
         true
     }
 
-    /// The request that it would get, without its credential and the headers that all requests have: a line for each part.
+    /// The request that it would get, with a line for each part, without its credential and the headers that all
+    /// requests have.
     fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
         vec![format!("{} of {}", request.key, self.address())]
     }

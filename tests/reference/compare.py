@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the numbers of the product with those that this program computes from docs/scoring.md.
+"""Compares the numbers of the product with those that this program computes from docs/scoring.md and tests/reference/method.md.
 
     python3 tests/reference/compare.py DUMP_DIR [--scenarios tests/reference/scenarios]
 

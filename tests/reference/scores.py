@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recomputes the published numbers from an export, by docs/scoring.md alone.
+"""Recomputes the published numbers from an export, by docs/scoring.md and method.md alone.
 
     python3 tests/reference/scores.py RUNS --now 2026-11-20T12:34:56Z [--suites suites.toml] [--output scores.json]
     python3 tests/reference/scores.py --scenarios tests/reference/scenarios --output DIRECTORY

@@ -15,13 +15,6 @@ use tempfile::TempDir;
 /// Superuser of the server.
 pub(crate) const OWNER: &str = "owner";
 
-/// Removes from a database what other engines with PostgreSQL's protocol may lack, also for its superuser. Statements of later
-/// sessions do not find it.
-pub(crate) const REMOVE_FEATURES: &str = "
-SET allow_system_table_mods = on;
-DELETE FROM pg_proc WHERE proname = 'pg_notify';
-DROP VIEW IF EXISTS pg_stat_user_tables";
-
 pub(crate) struct PostgresServer {
     pub(crate) directory: TempDir,
     /// Environment of the server.

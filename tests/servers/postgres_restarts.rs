@@ -1,10 +1,8 @@
-//! Stops and restarts of a test server, and copies of it that are promoted as in a failover.
+//! Stops and restarts of a test server.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use super::postgres::{PostgresServer, give_away, launch, run};
+use super::postgres::{PostgresServer, launch, run};
 
 impl PostgresServer {
     /// Stops it in order. Its data stay.
@@ -18,28 +16,5 @@ impl PostgresServer {
     /// Starts it again at the same address.
     pub(crate) fn restart(&mut self, settings: &[&str]) {
         self.child = launch(self.directory.path(), settings, &self.environment);
-    }
-
-    /// A server with the data of this stopped one, on the next timeline: as a standby that was promoted.
-    pub(crate) fn promoted_copy(&self, settings: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
-        let data = self.directory.path().join("data");
-        run(Command::new("sh")
-            .args(["-c", "cp -a \"$0\" \"$1\""])
-            .arg(data)
-            .arg(path));
-        // It recovers from an empty archive, and begins a new timeline at its end.
-        fs::write(path.join("data/recovery.signal"), "").expect("a file");
-        give_away(path);
-        // Without connections during recovery it is ready once it is writable.
-        let settings = [settings, &["restore_command=false", "hot_standby=off"]].concat();
-        let child = launch(path, &settings, &[]);
-        Self {
-            directory,
-            environment: Vec::new(),
-            child,
-        }
     }
 }

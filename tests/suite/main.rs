@@ -39,7 +39,7 @@ mod telemetry;
 mod upstreams;
 
 use fixtures::{
-    backend, balances, client, cluster, failing_disk, fake_clock, in_process_upstream, links,
-    load_clients, optional_headers, ports, postgres, program, raw, requirements, snapshot_upstream,
-    tls_backend, world,
+    backend, balances, client, cluster, failing_disk, fake_clock, full_runs, in_process_upstream,
+    links, load_clients, optional_headers, ports, postgres, program, raw, requirements,
+    snapshot_upstream, tls_backend, world,
 };

@@ -5,7 +5,8 @@ use crate::source::{code, is_product, module_of, paths_from, root_module};
 use crate::{File, found, none, tree};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
-const LAYERS: [&[&str]; 18] = [
+const LAYERS: [&[&str]; 19] = [
+    &["watched_file"],
     &["clock", "json", "secret", "words"],
     &["accept", "address", "keys", "limits"],
     &["routes"],

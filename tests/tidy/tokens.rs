@@ -20,7 +20,7 @@ const MOST_TOKENS: usize = 350;
 const KNOWN: &str = include_str!("known_places.txt");
 
 /// Maximum number of known places. It only decreases.
-const MOST_KNOWN: usize = 13;
+const MOST_KNOWN: usize = 3;
 
 /// Functions that are tables, each with the reason. They may be long.
 const TABLES: [(&str, &str); 2] = [

@@ -56,14 +56,12 @@ pub(super) struct LeasingApplication {
     pub(super) id: ApplicationId,
     pub(super) node: u64,
     pub(super) granted: u32,
-    pub(super) round: u32,
 }
 
 impl LeasingApplication {
-    /// The next report: it leases `units`, and renews a share of the minute if there are minutes.
+    /// The next report: it leases `units`, and renews tokens of the minute if there are minutes.
     pub(super) fn next(&mut self, units: u32, has_minutes: bool) -> LedgerExchange {
         self.granted += units;
-        self.round += 1;
         let today = Clock::system().now().wall.day();
         let totals = NodeReport {
             granted: self.granted,
@@ -71,12 +69,11 @@ impl LeasingApplication {
             ..NodeReport::default()
         };
         let minute = MinuteReport {
-            round: self.round,
-            kept: 100,
-            wanted: 100,
+            held: 100,
+            returned: 0,
+            wanted: 0,
+            unused_for: Duration::ZERO,
             limit: 100_000,
-            lifetime: 60_000_000,
-            ..MinuteReport::default()
         };
         let report = LedgerReport::of_units(self.id, today, totals);
         let report = LedgerReport {
@@ -197,7 +194,6 @@ async fn rate(
             id: ids[number % ids.len()],
             node,
             granted: 0,
-            round: 0,
         };
         askers.push(async move {
             let mut took = Vec::new();

@@ -198,7 +198,6 @@ async fn day(database: &Database, callers: usize) {
                     id: *id,
                     node,
                     granted: 0,
-                    round: 0,
                 })
                 .collect(),
         );

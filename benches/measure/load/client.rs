@@ -1,89 +1,53 @@
-//! The HTTP client: a connection per caller. No retries, except on a kept connection that closed before the request was sent.
+//! A client that sends one request at a time on a kept connection. No retries.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::io::{Error, ErrorKind, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, HeaderValue, IF_NONE_MATCH};
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-
 use super::plan::{Plan, PlannedRequest};
 use super::record::Outcome;
+use crate::generator::HttpResponse;
 
 /// Timeout of a request, from the time it was due.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connections to one gateway.
-#[derive(Clone)]
+/// A client of one gateway. Clones share the entity tags, and have connections of their own.
 pub(crate) struct Client {
     address: SocketAddr,
-    connections: usize,
+    connection: Option<TcpStream>,
     /// The last entity tag, per document and tier.
-    tags: Arc<Mutex<HashMap<(usize, String), HeaderValue>>>,
+    tags: Arc<Mutex<HashMap<(usize, String), String>>>,
 }
 
-/// A client that sends one request at a time.
-pub(crate) struct Caller {
-    client: Client,
-    connection: Option<SendRequest<Empty<Bytes>>>,
+impl Clone for Client {
+    fn clone(&self) -> Self {
+        Self {
+            address: self.address,
+            connection: None,
+            tags: Arc::clone(&self.tags),
+        }
+    }
 }
 
 impl Client {
-    /// This many connections.
-    pub(crate) fn new(address: SocketAddr, connections: usize) -> Self {
+    pub(crate) fn new(address: SocketAddr) -> Self {
         Self {
             address,
-            connections,
+            connection: None,
             tags: Arc::default(),
         }
     }
 
-    pub(crate) fn all_callers(&self) -> Vec<Caller> {
-        (0..self.connections).map(|_| self.caller()).collect()
+    /// Requests a document outside of any schedule.
+    pub(crate) fn get(&mut self, target: &str, key: &str) -> HttpResponse {
+        self.exchange(target, key, "", TIMEOUT)
+            .unwrap_or_else(|outcome| panic!("{target}: {}", outcome.word()))
     }
 
-    fn caller(&self) -> Caller {
-        Caller {
-            client: self.clone(),
-            connection: None,
-        }
-    }
-
-    /// Requests a document outside of any schedule; returns status and body.
-    pub(crate) async fn get(&self, target: &str, key: &str) -> (u16, Bytes) {
-        let mut request = self.request(target, key, None);
-        request.headers_mut().remove(ACCEPT_ENCODING);
-        let mut caller = self.caller();
-        let exchange = tokio::time::timeout(TIMEOUT, caller.exchange(request));
-        let (response, body) = exchange.await.expect("a response in time").unwrap();
-        (response.status().as_u16(), body)
-    }
-
-    fn request(&self, target: &str, key: &str, tag: Option<HeaderValue>) -> Request<Empty<Bytes>> {
-        let mut request = Request::new(Empty::new());
-        *request.uri_mut() = target.parse().expect("a target of ours is one");
-        let headers = request.headers_mut();
-        let text = |text: String| HeaderValue::from_str(&text).expect("visible ASCII");
-        headers.insert(HOST, text(self.address.to_string()));
-        headers.insert(AUTHORIZATION, text(format!("Bearer {key}")));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        if let Some(tag) = tag {
-            headers.insert(IF_NONE_MATCH, tag);
-        }
-        request
-    }
-}
-
-impl Caller {
     /// Sends a request and reads the whole response within the timeout.
-    pub(crate) async fn send_planned(
+    pub(crate) fn send_planned(
         &mut self,
         plan: &Plan,
         planned: PlannedRequest,
@@ -91,81 +55,82 @@ impl Caller {
     ) -> Outcome {
         let key = &plan.keys[planned.key];
         let tag_key = (planned.target, key.tier.clone());
-        let tags = Arc::clone(&self.client.tags);
-        let known = tags.lock().unwrap().get(&tag_key).cloned();
-        let tag = known.filter(|_| planned.is_conditional);
-        let request = self
-            .client
-            .request(&plan.targets[planned.target], &key.text, tag);
-        match tokio::time::timeout(left, self.exchange(request)).await {
-            Ok(Ok((response, _))) => {
-                if let Some(tag) = response.headers().get(ETAG) {
-                    tags.lock().unwrap().insert(tag_key, tag.clone());
+        let known = self.tags.lock().unwrap().get(&tag_key).cloned();
+        let mut fields = "Accept-Encoding: gzip\r\n".to_owned();
+        if let Some(tag) = known.filter(|_| planned.is_conditional) {
+            fields.push_str(&format!("If-None-Match: {tag}\r\n"));
+        }
+        let target = &plan.targets[planned.target];
+        match self.exchange(target, &key.text, &fields, left) {
+            Ok(response) => {
+                if let Some(tag) = response.field("etag") {
+                    self.tags.lock().unwrap().insert(tag_key, tag.to_owned());
                 }
-                Outcome::Answered(response.status().as_u16(), word_of(response.headers()))
+                Outcome::Answered(response.status, word_of(&response))
             }
-            Ok(Err(outcome)) => outcome,
-            Err(_) => {
-                // A late response must not be read as the next one.
-                self.connection = None;
-                Outcome::TooLate
-            }
+            Err(outcome) => outcome,
         }
     }
 
-    /// Sends a request; once more on a new connection if the kept one closed before it was sent.
-    async fn exchange(
+    fn exchange(
         &mut self,
-        mut request: Request<Empty<Bytes>>,
-    ) -> Result<(Response<()>, Bytes), Outcome> {
-        for _ in 0..2 {
-            let mut sender = self.connected().await?;
-            match sender.try_send_request(request).await {
-                Ok(response) => {
-                    self.connection = Some(sender);
-                    return read(response).await;
-                }
-                Err(mut error) => request = error.take_message().ok_or(Outcome::CutOff)?,
-            }
+        target: &str,
+        key: &str,
+        fields: &str,
+        left: Duration,
+    ) -> Result<HttpResponse, Outcome> {
+        let mut stream = self.connected().ok_or(Outcome::NoConnection)?;
+        let address = self.address;
+        let head = format!(
+            "GET {target} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n{fields}\r\n"
+        );
+        let answered = stream
+            .set_read_timeout(Some(left))
+            .and_then(|()| stream.write_all(head.as_bytes()))
+            .and_then(|()| HttpResponse::read(&mut stream));
+        let response = answered.map_err(|error| failure(&error))?;
+        // A connection on which a response is missing is not used again: a late response must not be read as the next one.
+        if response.field("connection") != Some("close") {
+            self.connection = Some(stream);
         }
-        Err(Outcome::CutOff)
+        Ok(response)
     }
 
-    async fn connected(&mut self) -> Result<SendRequest<Empty<Bytes>>, Outcome> {
-        if let Some(mut sender) = self.connection.take()
-            && sender.ready().await.is_ok()
+    /// The kept connection, or a new one if the server has closed it.
+    fn connected(&mut self) -> Option<TcpStream> {
+        if let Some(stream) = self.connection.take()
+            && is_open(&stream)
         {
-            return Ok(sender);
+            return Some(stream);
         }
-        let stream = TcpStream::connect(self.client.address).await;
-        let stream = stream.map_err(|_| Outcome::NoConnection)?;
+        let stream = TcpStream::connect(self.address).ok()?;
         stream.set_nodelay(true).unwrap();
-        let opened = handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = opened.map_err(|_| Outcome::NoConnection)?;
-        tokio::spawn(connection);
-        Ok(sender)
+        Some(stream)
     }
 }
 
-async fn read(response: Response<Incoming>) -> Result<(Response<()>, Bytes), Outcome> {
-    let (head, body) = response.into_parts();
-    let body = body.collect().await.map_err(|_| Outcome::CutOff)?;
-    Ok((Response::from_parts(head, ()), body.to_bytes()))
+/// Whether nothing has been received since the last response, not even the end.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+fn failure(error: &Error) -> Outcome {
+    if error.kind() == ErrorKind::WouldBlock {
+        Outcome::TooLate
+    } else {
+        Outcome::CutOff
+    }
 }
 
 /// The source of the document by `Cache-Status`; empty if there is none, as for refusals.
-fn word_of(headers: &HeaderMap) -> &'static str {
-    let response = headers
-        .get("cache-status")
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("");
+fn word_of(response: &HttpResponse) -> &'static str {
+    let status = response.field("cache-status").unwrap_or("");
     let words = ["stale", "miss", "shared", "refreshed"];
     let detail = words
         .into_iter()
-        .find(|word| response.contains(&format!("detail={word}")));
-    detail.unwrap_or(if response.contains("; hit") {
-        "hit"
-    } else {
-        ""
-    })
+        .find(|word| status.contains(&format!("detail={word}")));
+    detail.unwrap_or(if status.contains("; hit") { "hit" } else { "" })
 }

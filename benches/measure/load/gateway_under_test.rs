@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
-
 use super::client::Client;
 use super::fake_backend::FakeBackend;
 use super::options::Profile;
@@ -40,14 +38,13 @@ pub(crate) struct GatewayUnderTest {
 
 impl GatewayUnderTest {
     /// Starts the gateway of a profile.
-    pub(crate) fn start(runtime: &Runtime, profile: Profile, keys: usize) -> Self {
+    pub(crate) fn start(profile: Profile, keys: usize) -> Self {
         let is_fake = matches!(profile, Profile::HourChange | Profile::Outage);
         let fake = is_fake.then(FakeBackend::start);
-        let own = OwnGateway::start(runtime, fake.as_ref(), keys);
-        let client = Client::new(own.address(), 1);
-        let (status, body) = runtime.block_on(client.get(LIST, &own.keys[0].text));
-        assert_eq!(status, 200, "{LIST}");
-        let list: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let own = OwnGateway::start(fake.as_ref(), keys);
+        let response = Client::new(own.address()).get(LIST, &own.keys[0].text);
+        assert_eq!(response.status, 200, "{LIST}");
+        let list: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
         let models = list["data"].as_array().unwrap().iter();
         let of_models = models.flat_map(|model| {
             let id = model["id"].as_str().unwrap();
@@ -66,13 +63,13 @@ impl GatewayUnderTest {
     }
 
     /// Requests every document once, as a free and as a paid caller.
-    pub(crate) fn prime(&self, runtime: &Runtime) {
-        let client = Client::new(self.own.address(), 1);
+    pub(crate) fn prime(&self) {
+        let mut client = Client::new(self.own.address());
         for tier in ["free", "pro"] {
             let key = self.own.keys.iter().find(|key| key.tier == tier);
             for target in &self.targets {
-                let (status, _) = runtime.block_on(client.get(target, &key.unwrap().text));
-                assert_eq!(status, 200, "{target}");
+                let response = client.get(target, &key.unwrap().text);
+                assert_eq!(response.status, 200, "{target}");
             }
         }
     }

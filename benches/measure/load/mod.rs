@@ -46,15 +46,10 @@ pub(crate) fn run(arguments: &[String]) {
     let name = String::from("load");
     let options = Options::parse_from(std::iter::once(&name).chain(arguments));
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
     if !is_full && options.profile.is_empty() {
-        proof::prove(&runtime);
+        proof::prove();
     }
     let runner = ProfileRunner {
-        runtime: &runtime,
         size: size(&options, is_full),
     };
     let profiles = if options.profile.is_empty() {

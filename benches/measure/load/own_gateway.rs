@@ -14,9 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::{Digest, KeyForm};
 use scoregate_scoring::simulated_records;
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
-use tokio::net::TcpSocket;
-use tokio::runtime::Runtime;
 
 use super::fake_backend::FakeBackend;
 use super::plan::Key;
@@ -47,7 +46,7 @@ struct Program {
 
 impl OwnGateway {
     /// Starts it with this backend, or the built-in one.
-    pub(crate) fn start(runtime: &Runtime, fake: Option<&FakeBackend>, keys: usize) -> Self {
+    pub(crate) fn start(fake: Option<&FakeBackend>, keys: usize) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
@@ -59,7 +58,7 @@ impl OwnGateway {
         made.push(made_key("limited"));
         import_keys(directory.path(), &made);
         let limited = made.pop().expect("it was pushed just now");
-        let socket = listen(runtime);
+        let socket = listen();
         let program = Mutex::new(Program::start(directory.path(), &socket));
         program.lock().unwrap().serves();
         Self {
@@ -158,12 +157,12 @@ impl Drop for Program {
 }
 
 /// A free port. Its queue is longer than the standard library's default: clients wait there while no process accepts.
-fn listen(runtime: &Runtime) -> TcpListener {
-    runtime.block_on(async {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        socket.listen(4_096).unwrap().into_std().unwrap()
-    })
+fn listen() -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&address.into()).unwrap();
+    socket.listen(4_096).unwrap();
+    socket.into()
 }
 
 fn settings(directory: &Path, fake: Option<&FakeBackend>) {

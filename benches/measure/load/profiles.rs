@@ -6,8 +6,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
-
 use super::client::Client;
 use super::drive::{Event, Line, drive};
 use super::fake_backend::Behaviour;
@@ -32,8 +30,7 @@ pub(crate) struct Size {
 }
 
 /// The inputs of all profiles.
-pub(crate) struct ProfileRunner<'s> {
-    pub(crate) runtime: &'s Runtime,
+pub(crate) struct ProfileRunner {
     pub(crate) size: Size,
 }
 
@@ -63,11 +60,11 @@ const MAX_FAILED_SHARE: f64 = 0.01;
 /// Time before the first request at which the documents are stored that become due together.
 const PRIMING_TIME: Duration = Duration::from_millis(2_500);
 
-impl ProfileRunner<'_> {
+impl ProfileRunner {
     pub(crate) fn play(&self, profile: Profile) -> ProfileReport {
-        let gateway = GatewayUnderTest::start(self.runtime, profile, self.size.keys);
+        let gateway = GatewayUnderTest::start(profile, self.size.keys);
         if gateway.fake.is_none() {
-            gateway.prime(self.runtime);
+            gateway.prime();
         }
         let mut report = match profile {
             Profile::Steady => self.steady(&gateway, profile, self.size.seconds),
@@ -173,7 +170,7 @@ impl ProfileRunner<'_> {
         let begun = Instant::now() + PRIMING_TIME;
         let at_due = schedule.begins(word);
         fake.refreshes_at(begun + at_due);
-        gateway.prime(self.runtime);
+        gateway.prime();
         let asked = fake.answered();
         let is_late = Instant::now() > begun;
         let part = Duration::from_secs_f64(self.size.seconds / parts);
@@ -322,11 +319,12 @@ impl ProfileRunner<'_> {
         events: Vec<Event<'_>>,
     ) -> (Record, Option<Record>) {
         let schedule = Schedule::new(phases);
-        let client = |connections: usize| Client::new(gateway.own.address(), connections);
+        let client = Client::new(gateway.own.address());
         let mut lines = vec![Line::new(
             gateway.plan(),
             schedule.clone(),
-            client(CONNECTIONS),
+            client.clone(),
+            CONNECTIONS,
         )];
         if let Some(ConcurrentLoad {
             name,
@@ -340,9 +338,9 @@ impl ProfileRunner<'_> {
             let lasts = schedule.lasts().saturating_sub(begins).as_secs_f64();
             let before = Phase::new("nobody", 0.0, begins.as_secs_f64());
             let other = Schedule::new(vec![before, Phase::new(name, rate, lasts)]);
-            lines.push(Line::new(plan, other, client(connections)));
+            lines.push(Line::new(plan, other, client, connections));
         }
-        let mut records = drive(self.runtime, &lines, begun, events).into_iter();
+        let mut records = drive(lines, begun, events).into_iter();
         (
             records.next().expect("there is one for each line"),
             records.next(),

@@ -6,8 +6,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
-
 use super::client::Client;
 use super::drive::{Line, drive};
 use super::plan::{Key, Plan};
@@ -17,9 +15,9 @@ use super::schedule::{Phase, Schedule};
 const STALL: Duration = Duration::from_secs(1);
 
 /// Panics if a figure is wrong.
-pub(crate) fn prove(runtime: &Runtime) {
+pub(crate) fn prove() {
     a_client_that_is_late_says_so();
-    a_server_that_stalls_cannot_hide(runtime);
+    a_server_that_stalls_cannot_hide();
 }
 
 fn a_client_that_is_late_says_so() {
@@ -58,7 +56,7 @@ fn a_client_that_is_late_says_so() {
 
 /// Two hundred requests a second for two seconds, with a server that stalls for one second. A closed loop would see
 /// two slow responses; an open loop sees that half of the requests are slow.
-fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
+fn a_server_that_stalls_cannot_hide() {
     let address = stalling_server();
     let schedule = Schedule::new(vec![Phase::new("stalled", 200.0, 2.0)]);
     let key = Key {
@@ -70,8 +68,8 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
         keys: vec![key],
         conditional: 0.0,
     };
-    let line = Line::new(Arc::new(plan), schedule, Client::new(address, 2));
-    let records = drive(runtime, &[line], Instant::now(), Vec::new());
+    let line = Line::new(Arc::new(plan), schedule, Client::new(address), 2);
+    let records = drive(vec![line], Instant::now(), Vec::new());
     let stats = records[0].of("stalled");
     assert_eq!(
         stats.count(|outcome| matches!(outcome, Outcome::Answered(200, _))),
@@ -80,18 +78,10 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
         stats.outcomes
     );
     let half_a_stall = micros(STALL / 2);
-    let slow = |latencies: &hdrhistogram::Histogram<u64>| {
-        latencies.len() - latencies.count_between(0, half_a_stall)
-    };
-    let counted = slow(&stats.all);
-    let naive = slow(&stats.from_sent);
+    let counted = stats.all.len() - stats.all.count_between(0, half_a_stall);
     assert!(
         counted >= 80,
         "{counted} of 400 waited for half of the stall or longer, and 100 should have"
-    );
-    assert!(
-        naive <= 40,
-        "{naive}: and from their sending next to none did"
     );
     assert!(
         stats.all.value_at_quantile(0.99) > micros(STALL * 9 / 10),

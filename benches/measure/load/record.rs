@@ -41,8 +41,6 @@ pub(crate) struct LatencyStats {
     pub(crate) all: Histogram<u64>,
     /// Of responses served from the cache.
     pub(crate) hits: Histogram<u64>,
-    /// From the time of sending: what a closed-loop client would see.
-    pub(crate) from_sent: Histogram<u64>,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
 }
 
@@ -51,9 +49,7 @@ pub(crate) struct LatencyStats {
 pub(crate) struct Record {
     pub(crate) schedule: Schedule,
     pub(crate) phases: Vec<LatencyStats>,
-    /// Delay of the client itself in releasing requests.
-    released: Histogram<u64>,
-    /// Delay in sending requests for which a connection was idle.
+    /// The client's own delay: of requests for which a connection was idle.
     sent: Histogram<u64>,
 }
 
@@ -88,8 +84,7 @@ impl LatencyStats {
         let empty = Histogram::new(3).expect("up to five digits can be had");
         Self {
             all: empty.clone(),
-            hits: empty.clone(),
-            from_sent: empty,
+            hits: empty,
             outcomes: BTreeMap::new(),
         }
     }
@@ -100,10 +95,6 @@ impl LatencyStats {
         if result.outcome.is_hit() {
             put(&mut self.hits, latency);
         }
-        put(
-            &mut self.from_sent,
-            micros(result.ended.saturating_sub(result.sent)),
-        );
         *self.outcomes.entry(result.outcome).or_default() += 1;
     }
 
@@ -130,12 +121,10 @@ impl LatencyStats {
 impl Record {
     pub(crate) fn new(schedule: Schedule) -> Self {
         let phases = schedule.phases().map(|_| LatencyStats::new()).collect();
-        let empty = Histogram::new(3).expect("up to five digits can be had");
         Self {
             schedule,
             phases,
-            released: empty.clone(),
-            sent: empty,
+            sent: Histogram::new(3).expect("up to five digits can be had"),
         }
     }
 
@@ -149,16 +138,9 @@ impl Record {
         }
     }
 
-    /// Records the client's own delay.
-    pub(crate) fn released_late(&mut self, by: Duration) {
-        put(&mut self.released, micros(by));
-    }
-
     /// The client's own delay at this percentile, in microseconds.
     pub(crate) fn lateness(&self, share: f64) -> u64 {
-        self.released
-            .value_at_quantile(share)
-            .max(self.sent.value_at_quantile(share))
+        self.sent.value_at_quantile(share)
     }
 
     /// The phase with this name.

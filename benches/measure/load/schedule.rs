@@ -80,13 +80,6 @@ impl Schedule {
         Some((placed.begins + offset, at))
     }
 
-    /// Number of requests.
-    pub(crate) fn requests(&self) -> u64 {
-        self.placed
-            .last()
-            .map_or(0, |placed| placed.first + placed.phase.requests())
-    }
-
     /// The end of the last phase.
     pub(crate) fn lasts(&self) -> Duration {
         self.placed

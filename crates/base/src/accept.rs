@@ -10,7 +10,7 @@ use crate::clock::Clock;
 /// client tries again after a second.
 pub const BACKLOG: u32 = 4_096;
 
-/// Pause after a failure to accept: descriptors become free only with time.
+/// Pause after a failure to accept, since descriptors are released only over time.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The next connection. Failures are logged and retried.

@@ -1,4 +1,4 @@
-//! Parses JSON from operators and importers: errors name the field and what is expected.
+//! Parses JSON from operators and importers: errors name the field and the expected value.
 //!
 //! Errors never repeat a value, which may be a secret in the wrong place. Bodies of the backend are passed through
 //! unparsed.
@@ -8,10 +8,10 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::error::Category;
 
-/// Why a JSON text was rejected.
+/// The reason why a JSON text was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadJson {
-    /// The field, such as `trials[0].cost`; `None` if the text as a whole is wrong.
+    /// The field, such as `trials[0].cost`; `None` if the whole text is invalid.
     pub field: Option<String>,
     /// The problem, and the expected value.
     pub problem: String,

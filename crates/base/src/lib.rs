@@ -1,9 +1,9 @@
 //! Values and rules that every part of scoregate shares.
 //!
 //! Contents: time ([`clock`]), keys ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]), tiers ([`plans`]),
-//! evidence of use ([`evidence`]), addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), the
-//! `Accept` header ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk,
-//! except that [`clock`] sleeps and [`secret`] reads its file.
+//! evidence of use ([`evidence`]), addresses ([`address`]), secrets ([`secret`]), files that are read again ([`watched_file`]), JSON with the
+//! path of an error ([`json`]), the `Accept` header ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here
+//! waits for a network or a disk, except that [`clock`] sleeps, and [`secret`] and [`watched_file`] read files.
 //!
 //! This crate knows no store, no HTTP server and no metric.
 
@@ -17,5 +17,6 @@ pub mod limits;
 pub mod plans;
 pub mod routes;
 pub mod secret;
+pub mod watched_file;
 #[doc(hidden)]
 pub mod words;

@@ -1,4 +1,4 @@
-//! Enums whose variants have a word each, which is stored, sent, shown or configured.
+//! Enums with a word for each variant, which is stored, sent, shown or configured.
 
 #[doc(hidden)]
 pub use serde;

@@ -68,15 +68,7 @@ impl RunCounts {
     /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
     /// compared with the others.
     pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
-        let declared = || suite.axes().flags().into_iter();
-        let has_axes = |trial: &Trial| {
-            trial
-                .scores()
-                .iter()
-                .zip(declared())
-                .all(|(score, is_declared)| score.is_some() || !is_declared)
-        };
-        if run.trials().iter().all(has_axes) {
+        if run.trials().iter().all(|trial| has_axes(trial, suite)) {
             self.merge(&Self::of(run, suite));
         }
     }
@@ -174,6 +166,12 @@ impl RunCounts {
         let sum = self.marks.get(mark).filter(|_| self.scored > 0)?;
         Some(sum / f64::from(self.scored))
     }
+}
+
+/// Whether a trial has a score on every axis of its suite.
+fn has_axes(trial: &Trial, suite: &SuiteEntry) -> bool {
+    let mut scores = trial.scores().iter().zip(suite.axes().flags());
+    scores.all(|(score, is_declared)| score.is_some() || !is_declared)
 }
 
 /// The weights and scores of a trial on the axes of its suite.

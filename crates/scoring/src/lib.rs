@@ -51,7 +51,8 @@ pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
     AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
-    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, SuiteEntry, SuiteTable, TestedModel, Trial,
+    MAX_TRIALS, Run, RunFailure, RunId, RunLine, RunOutcome, SuiteEntry, SuiteTable, TestedModel,
+    Trial,
 };
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;

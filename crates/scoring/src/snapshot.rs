@@ -189,10 +189,11 @@ fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) 
 
 /// One model after another, so that only one series is in memory.
 fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
-    let draw = |simulated: simulate::Simulated| {
+    let mut states = Vec::new();
+    for simulated in simulate::models(seed) {
         let mut series = ScoreSeries::new(Arc::default(), window);
         simulated.runs(window).for_each(|run| series.add(&run));
-        unrecorded(Arc::clone(simulated.model()), &series, window)
-    };
-    simulate::models(seed).into_iter().map(draw).collect()
+        states.push(unrecorded(Arc::clone(simulated.model()), &series, window));
+    }
+    states
 }

@@ -73,17 +73,6 @@ impl SampleSums {
         // Rounding may make the difference negative for equal samples.
         Some(((self.squares - n * mean * mean) / (n - 1.0)).max(0.0))
     }
-
-    /// The mean of independent samples as an estimate; `None` without samples.
-    #[cfg(test)]
-    pub(super) fn estimate(self) -> Option<Estimate> {
-        let n = f64::from(self.count);
-        let spread = self.variance().map(|variance| Spread {
-            variance: variance / n,
-            df: n - 1.0,
-        });
-        self.mean().map(|mean| Estimate { mean, spread })
-    }
 }
 
 impl FromIterator<f64> for SampleSums {
@@ -258,27 +247,4 @@ pub(super) fn median(amounts: &[f64]) -> Option<f64> {
         upper
     };
     Some(f64::from_bits(lower).midpoint(f64::from_bits(upper)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn estimate(samples: &[f64]) -> Estimate {
-        samples
-            .iter()
-            .copied()
-            .collect::<SampleSums>()
-            .estimate()
-            .unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn a_p_value_is_between_zero_and_one(a in prop::collection::vec(0.0..1.0_f64, 1..9), b in prop::collection::vec(0.0..1.0_f64, 1..9)) {
-            let p = chance_of_change(estimate(&a), estimate(&b));
-            prop_assert!((0.0..=1.0).contains(&p), "{p}");
-        }
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use scoregate_base::words;
 
 /// Maximum length of a name.
@@ -23,7 +25,8 @@ words! {
 }
 
 /// The name of a suite: 1 to 40 of `a-z`, `0-9` and `-`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Suite {
     /// Padded with zeros, so that names sort as their text does.
     text: [u8; LONGEST],
@@ -43,8 +46,10 @@ impl Suite {
 
     /// Validates a name.
     pub fn new(name: &str) -> Option<Self> {
-        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_valid = (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_allowed);
+        let is_plain = name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        let is_valid = (1..=LONGEST).contains(&name.len()) && is_plain;
         is_valid.then(|| Self::literal(name.as_bytes()))
     }
 
@@ -73,6 +78,21 @@ impl Suite {
             text,
             length: index as u8,
         }
+    }
+}
+
+impl TryFrom<String> for Suite {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::new(&name)
+            .ok_or_else(|| format!("{name:?} is not a name; write 1 to 40 of a-z, 0-9 and -"))
+    }
+}
+
+impl From<Suite> for String {
+    fn from(suite: Suite) -> Self {
+        suite.name().to_owned()
     }
 }
 

@@ -12,8 +12,6 @@ words! {
         LedgerNodes = "ledger_nodes",
         /// Minute limits.
         MinutePools = "minute_pools",
-        /// Shares of minute limits.
-        MinuteShares = "minute_shares",
         /// Keys with their last use.
         Keys = "keys",
         /// Requests that each gateway process answered.

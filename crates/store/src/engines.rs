@@ -6,19 +6,23 @@ use super::postgres::{PostgresStore, SchemaClient};
 use super::sql::schema::FORMAT;
 use super::sql::tables::SqlTables as _;
 use super::sql::{
-    audit, evidence, mail_queue, notices, owners, request_totals, sign_in, status, webhooks,
+    audit, changes, evidence, grace_shares, leaks, limits_until, mail_queue, notices, outdated,
+    owners, records, request_totals, sign_in, status, webhooks,
 };
 use super::{
-    ChangeFeed, ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice,
-    EvidenceQuery, EvidenceStore, FeedPosition, HourRecord, KeyStore, Ledger, MailAttempt,
-    MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage,
-    NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
-    OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
-    StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner,
+    ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangeKind,
+    ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice, EvidenceQuery,
+    EvidenceStore, FeedPosition, HeldGraceShare, HourRecord, KeyStore, KeyUse, Ledger,
+    LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail,
+    NewNotice, NewSignInLink, NewStatusMessage, NodeRegistry, NoticeQuery, NoticeStore,
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery,
+    RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute,
+    StatusStore, StoreChange, StoreFuture, StoreHealth, StoredApplication, StoredOwner,
     StoredWebhook, UsableLink, UsageList, dump,
 };
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{GraceClaim, GraceShare};
 
 /// A whole store.
 pub trait Store:
@@ -52,26 +56,82 @@ pub fn formats() -> [(&'static str, String); 3] {
 
 /// Implements a trait for both engines. A call has its signature, the operation for error messages, the thread of the
 /// embedded engine, the connection of the other one with or without a transaction, and the work on the tables. `erasing` is
-/// whether it deletes personal data. `postgres` has calls of that engine only.
+/// whether it deletes personal data. `embedded` and `postgres` have calls of one engine only.
 macro_rules! both_engines {
     ($trait:ident: $(
         fn $call:ident($($value:ident: $type:ty),*) -> $reply:ty, $doing:literal,
             $worker:ident $(erasing $erases:expr)?, $link:ident.$run:ident, |$tables:ident| $work:expr;
-    )+ $(postgres { $($more:tt)* })?) => {
+    )+ $(embedded { $($of_embedded:tt)* })? $(postgres { $($of_postgres:tt)* })?) => {
         impl $trait for Embedded {
             $(fn $call(&self, $($value: $type),*) -> StoreFuture<'_, $reply> {
                 let erases = false $(|| $erases)?;
                 self.$worker.run_erasing(erases, $doing, move |$tables| done($work))
             })+
+            $($($of_embedded)*)?
         }
 
         impl $trait for PostgresStore {
             $(fn $call(&self, $($value: $type),*) -> StoreFuture<'_, $reply> {
                 Box::pin(self.$link.$run($doing, async move |$tables: SchemaClient<'_>| $work.await))
             })+
-            $($($more)*)?
+            $($($of_postgres)*)?
         }
     };
+}
+
+both_engines! { KeyStore:
+    fn page(after: Option<ApplicationId>, limit: usize, day: Day) -> ApplicationPage, "read a page of applications",
+        reader, connection.run, |tables| records::page(tables, after, limit, day);
+    fn application(id: ApplicationId, day: Day) -> Option<StoredApplication>, "read an application",
+        reader, connection.run, |tables| records::application(tables, id, day);
+    fn applications(ids: Vec<ApplicationId>, day: Day) -> ApplicationPage, "read applications",
+        reader, connection.run, |tables| records::applications(tables, &ids, day);
+    fn find_keys(digests: Vec<Digest>) -> Vec<(Digest, ApplicationId)>, "find keys",
+        reader, connection.run, |tables| leaks::find_keys(tables, &digests);
+    fn change(change: StoreChange) -> StoredApplication, "make a change",
+        writer erasing matches!(change.what, ChangeKind::Close), connection.change,
+        |tables| changes::make(tables, &change);
+    fn due_limits(now: Wall) -> Vec<ApplicationId>, "read limits that end",
+        reader, connection.run, |tables| limits_until::due(tables, now);
+    fn record_uses(keys: Vec<KeyUse>) -> (), "record uses of keys",
+        writer, connection.run, |tables| records::record_uses(tables, &keys);
+    fn audit(query: AuditQuery) -> Vec<AuditRecord>, "read the audit trail",
+        reader, connection.run, |tables| audit::records(tables, query);
+    postgres {
+        fn all(&self, day: Day) -> ApplicationPages<'_> {
+            Box::pin(self.pages(day))
+        }
+    }
+}
+
+both_engines! { Ledger:
+    fn day() -> Option<Day>, "read the current day",
+        reader, connection.run, |tables| tables.today();
+    fn claim_grace(claim: GraceClaim) -> Option<GraceShare>, "register for grace",
+        writer, connection.change, |tables| grace_shares::claim(tables, &claim);
+    fn return_grace(share: HeldGraceShare) -> (), "return grace",
+        writer, connection.run, |tables| grace_shares::give_back(tables, &share);
+    fn delete_outdated() -> u64, "delete outdated records",
+        writer erasing true, connection.change, |tables| outdated::delete(tables);
+    embedded {
+        fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            self.exchange_reports(exchange)
+        }
+    }
+    postgres {
+        fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            Box::pin(self.ledger.exchange(exchange))
+        }
+
+        fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+            Box::pin(self.refusal_to_serve())
+        }
+
+        fn others_hold_grace(&self, day: Day, node: u64) -> StoreFuture<'_, bool> {
+            let work = async move |tables: SchemaClient<'_>| grace_shares::others_hold(tables, day, node).await;
+            Box::pin(self.connection.run("read shares of grace", work))
+        }
+    }
 }
 
 both_engines! { ChangeFeed:

@@ -72,29 +72,3 @@ pub trait ChangeFeed: Send + Sync + 'static {
         Box::pin(std::future::pending())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_source_or_a_lower_number_requires_a_reload() {
-        let at = |source: &str, number| FeedPosition {
-            source: source.into(),
-            number,
-        };
-        let reply = |reached, newest| ChangedApplications {
-            reached,
-            newest,
-            ..ChangedApplications::default()
-        };
-        for (reply, expected) in [
-            (reply(at("a", 5), 5), false),
-            (reply(at("a", 7), 9), false),
-            (reply(at("a", 5), 4), true),
-            (reply(at("b", 5), 5), true),
-        ] {
-            assert_eq!(reply.requires_reload(&at("a", 5)), expected, "{reply:?}");
-        }
-    }
-}

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
@@ -15,7 +17,7 @@ use scoregate_base::limits::{
 use super::StoreFuture;
 
 /// Units delivered on grace and not charged before the server stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct OwedUnits {
     /// The process that delivered them.
     pub node: u64,
@@ -32,7 +34,7 @@ pub struct OwedUnits {
 }
 
 /// A share of a day's grace, as its holder knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct HeldGraceShare {
     /// The day.
     pub day: Day,
@@ -76,7 +78,7 @@ pub struct LedgerReport {
     pub totals: NodeReport,
     /// The windows in force that contain the day, besides the day itself. Their quotas limit what is granted.
     pub windows: Vec<CalendarQuota>,
-    /// Its share of the minute, if nodes share minutes and this one is to change.
+    /// Its tokens of the minute, if nodes share minute limits and the tokens are to change.
     pub minute: Option<MinuteReport>,
     /// If given, an engine with several gateways grants nothing unless these terms are in force.
     pub terms: Option<AssumedTerms>,
@@ -111,7 +113,7 @@ pub struct LedgerExchangeReply {
     pub outcomes: Vec<ReportOutcome>,
     /// The windows that the reports named, in the order of the reports. Empty if there are none.
     pub windows: Vec<Vec<WindowUnits>>,
-    /// The shares of minutes, in the order of the reports. Empty if there are none.
+    /// The tokens of minutes, in the order of the reports. Empty if the engine shares no minute limits.
     pub minutes: Vec<Option<MinuteGrant>>,
 }
 
@@ -158,17 +160,14 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Applications of which other nodes need the shares of minutes that this node has.
-    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
-
     /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
     /// gateway; an error if it does not answer.
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
-    /// Some engines delete some records with other writes.
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed
+    /// records.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
     }

@@ -24,7 +24,7 @@ pub enum AccountsCommand {
         scoregate accounts list --email ann@example.org --data-dir DIR\n  \
         scoregate accounts list --application app_3kTMd9Qw0aB --data-dir DIR")]
     List {
-        /// Only accounts whose e-mail address, with or without its `+tag`, contains this text, in any case.
+        /// Only accounts whose e-mail address, with or without its `+tag`, contains this text, ignoring case.
         #[arg(long, value_name = "TEXT", value_parser = searchable)]
         email: Option<String>,
         /// Only the account of this application.
@@ -52,7 +52,7 @@ pub enum AccountsCommand {
         /// The account.
         id: OwnerId,
     },
-    /// Lift a suspension. Revoked keys stay revoked; the owner has to create new ones.
+    /// Lift a suspension. Revoked keys stay revoked; the owner has to create new keys.
     #[command(after_help = "Example:\n  scoregate accounts resume own_3kTMd9Qw0aB --data-dir DIR")]
     Resume {
         /// The account.
@@ -144,7 +144,7 @@ pub struct OwnerLetter {
     #[arg(long, group = "recipients")]
     #[serde(default)]
     all: bool,
-    /// Only print the number of accounts.
+    /// Print the number of accounts, and send nothing.
     #[arg(long)]
     #[serde(default)]
     dry_run: bool,

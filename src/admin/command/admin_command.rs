@@ -14,15 +14,15 @@ use crate::admin::command_problem::CommandResult;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminCommand {
-    /// On applications and their keys.
+    /// A command on applications and their keys.
     Keys(KeysCommand),
-    /// On accounts of owners.
+    /// A command on accounts of owners.
     Accounts(AccountsCommand),
-    /// On the gateways on the store.
+    /// A command on the gateways on the store.
     Nodes(NodesCommand),
-    /// On applications whose use looks like misuse.
+    /// A command on applications whose use looks like misuse.
     Suspects(SuspectsCommand),
-    /// On the messages of the status page.
+    /// A command on the messages of the status page.
     Status(StatusCommand),
 }
 

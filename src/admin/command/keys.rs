@@ -56,7 +56,7 @@ pub enum KeysCommand {
     Show {
         /// Application id, such as `app_0123456789a`.
         id: ApplicationId,
-        /// Show the usage of today as well; needs a running server.
+        /// Also show the usage of today; needs a running server.
         #[arg(long)]
         #[serde(skip)]
         usage: bool,
@@ -117,7 +117,7 @@ pub enum KeysCommand {
     #[command(after_help = "Examples:\n  \
         scoregate keys update app_0123456789a --contact ops@example.org --data-dir DIR\n  \
         scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
-        An empty string removes a website, a contact or a note. Fields that are left out stay unchanged.")]
+        An empty string removes a website, a contact or a note. Omitted fields stay unchanged.")]
     Update(ApplicationUpdate),
     /// Show the requests of an application by day, endpoint and outcome.
     #[command(
@@ -133,7 +133,7 @@ pub enum KeysCommand {
         #[arg(long, default_value_t = DEFAULT_REQUEST_DAYS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REQUEST_DAYS_KEPT)))]
         #[serde(default = "default_request_days")]
         days: u32,
-        /// The last day, such as 2027-01-31; today if left out.
+        /// The last day, such as 2027-01-31; default: today.
         #[arg(long, value_name = "DAY")]
         to: Option<Day>,
     },
@@ -154,7 +154,7 @@ pub enum KeysCommand {
     /// Import a batch of keys. The command line reads them from a file.
     #[command(skip)]
     Import {
-        /// Each is parsed separately, so that an invalid one does not affect the others.
+        /// Each line is parsed separately, so that an invalid line does not affect the others.
         keys: Vec<Box<RawValue>>,
     },
     /// Export the keys of a page of applications. The command line writes them to a file.
@@ -175,7 +175,7 @@ pub struct NewKey {
     /// Display name.
     #[arg(long)]
     name: String,
-    /// Tier: free, pro, developer, teams, enterprise, or a configured one.
+    /// Tier: free, pro, developer, teams, enterprise, or a configured tier.
     #[arg(long)]
     tier: String,
     /// Its own limits.
@@ -196,17 +196,17 @@ pub struct NewKey {
     expires_at: Option<Wall>,
 }
 
-/// A new key for an application, in place of the older ones.
+/// A new key for an application, which replaces the older keys.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRotation {
     /// Application id.
     id: ApplicationId,
-    /// Hours for which the older keys stay valid.
+    /// Hours for which the older keys stay valid; 0 revokes them.
     #[arg(long, default_value_t = DEFAULT_OVERLAP_HOURS, value_name = "HOURS")]
     #[serde(default = "default_overlap_hours")]
     overlap_hours: u32,
-    /// Name of the new key, to tell keys apart.
+    /// Name of the new key, to distinguish keys.
     #[arg(long, value_name = "NAME")]
     key_name: Option<String>,
     /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
@@ -220,11 +220,11 @@ pub struct KeyRotation {
 pub struct LimitChange {
     /// Application id.
     id: ApplicationId,
-    /// The limits. Those that are left out stay unchanged.
+    /// The limits. Omitted limits are unchanged.
     #[command(flatten)]
     #[serde(default)]
     limits: LimitOptions<false>,
-    /// Restore the previous limits then. Limits that are set without it stay.
+    /// Time at which the previous limits are restored. Limits that are set without it are permanent.
     #[arg(long, value_name = "TIME")]
     until: Option<Wall>,
 }

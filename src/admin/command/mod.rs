@@ -7,6 +7,7 @@ mod admin_command;
 mod keys;
 mod limit_options;
 mod limits;
+mod live;
 mod nodes;
 mod query_value;
 mod request;
@@ -18,6 +19,10 @@ pub use admin_command::AdminCommand;
 pub use keys::{ApplicationUpdate, KeyRotation, KeysCommand, LimitChange, NewKey};
 pub use limits::MAX_BATCH;
 pub(super) use limits::max_body_bytes;
+pub use live::{
+    CacheCommand, LiveCommand, LogCommand, PurgeBody, RequestsCommand, SettingsCommand,
+    SnapshotCommand, UpstreamCommand, UsageCommand,
+};
 pub use nodes::NodesCommand;
 pub(super) use request::read;
 pub use request::to_request;

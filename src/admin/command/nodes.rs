@@ -1,7 +1,6 @@
 //! Commands on the gateways on the store.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::admin::command_problem::CommandResult;
 use crate::admin::fleet::FleetReports;
@@ -17,6 +16,6 @@ pub enum NodesCommand {
 impl NodesCommand {
     pub(super) async fn perform(self, reports: &FleetReports) -> CommandResult {
         let Self::List {} = self;
-        Ok(json!(reports.nodes().await?))
+        reports.nodes().await
     }
 }

@@ -32,17 +32,28 @@ impl<'de> Deserializer<'de> for QueryValue<'de> {
         visitor.visit_some(self)
     }
 
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_bool(
+            self.value.parse().map_err(|_| {
+                Error::custom(format_args!("`{}` must be true or false", self.name))
+            })?,
+        )
+    }
+
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_u64(visitor)
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let bad = |_| Error::custom(format_args!("`{}` must be a number", self.name));
-        visitor.visit_u64(self.value.parse().map_err(bad)?)
+        visitor.visit_u64(
+            self.value
+                .parse()
+                .map_err(|_| Error::custom(format_args!("`{}` must be a number", self.name)))?,
+        )
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct
         newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
     }
 }

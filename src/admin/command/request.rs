@@ -15,7 +15,7 @@ use scoregate_base::json::{BadJson, read as read_json};
 use super::query_value::QueryValue;
 
 /// The actions that only read.
-const READS: [&str; 5] = ["audit", "export", "list", "requests", "show"];
+const READS: [&str; 6] = ["audit", "export", "list", "requests", "show", "top"];
 
 /// An enum of one variant in serde's form of a map.
 type Tagged<'t, T> = MapAccessDeserializer<MapDeserializer<'t, Once<(&'t str, T)>, Error>>;
@@ -113,6 +113,7 @@ fn tagged<'t, T: IntoDeserializer<'t, Error>>(tag: &'t str, content: T) -> Tagge
 }
 
 fn from_body<C: DeserializeOwned>(group: &str, action: &str, body: &[u8]) -> Result<C, BadJson> {
+    let body = if body.is_empty() { b"{}" } else { body };
     let body: &RawValue = read_json(body)?;
     let tagged = format!(r#"{{"{group}":{{"{action}":{body}}}}}"#);
     read_json(tagged.as_bytes()).map_err(|BadJson { field, problem }| {
@@ -262,7 +263,7 @@ mod tests {
             assert_refused(&Method::GET, &format!("/v1/{query}"), "", 400, error);
         }
         for (action, body, error) in [
-            ("keys/create", "", "the input is empty"),
+            ("keys/create", "", "the field `name` is missing"),
             ("keys/create", "{", "incomplete JSON at byte 1"),
             (
                 "keys/create",

@@ -15,11 +15,11 @@ use super::limits::default_limit;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum StatusCommand {
-    /// Open an incident, or add a message to an open one.
+    /// Open an incident, or add a message to an open incident.
     #[command(after_help = "Examples:\n  \
         scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
         scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n\n\
-        A new incident is `investigating` unless --state is set; an open one keeps its state.")]
+        A new incident is `investigating` unless --state is set; an open incident keeps its state.")]
     Post {
         /// Title of a new incident.
         #[arg(required_unless_present = "incident", conflicts_with = "incident")]
@@ -30,7 +30,7 @@ pub enum StatusCommand {
         /// Text of the message, up to 4,000 characters. Line breaks are kept.
         #[arg(long, value_name = "TEXT")]
         message: String,
-        /// State of the incident from now on.
+        /// New state of the incident.
         #[arg(long, value_parser = open_states())]
         state: Option<IncidentState>,
     },
@@ -47,7 +47,7 @@ pub enum StatusCommand {
     /// List messages, newest first.
     #[command(after_help = "Example:\n  scoregate status list --data-dir DIR --json")]
     List {
-        /// Maximum number of rows, besides those of open incidents.
+        /// Maximum number of messages, in addition to the messages of open incidents.
         #[arg(long, default_value_t = default_limit(), value_name = "N")]
         #[serde(default = "default_limit")]
         limit: usize,

@@ -12,10 +12,10 @@ use scoregate_base::keys::ApplicationId;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SuspectsCommand {
-    /// List the findings. The command line has no name for it.
+    /// List the findings. On the command line this action has no name.
     #[command(skip)]
     List {
-        /// The days to judge, today included.
+        /// The days to evaluate, today included.
         days: Option<u32>,
     },
     /// Show the evidence about an application, with its requests by hour and day.

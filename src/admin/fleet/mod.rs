@@ -6,4 +6,3 @@ mod views;
 
 pub use reports::FleetReports;
 pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
-pub use views::{NodeView, NodesView};

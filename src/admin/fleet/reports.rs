@@ -11,7 +11,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError};
 
 use super::requests_view::ApplicationRequestsView;
-use super::views::{FleetUsageView, NodesRead, NodesView};
+use super::views::{FleetUsageView, NodesRead};
 
 /// Reads what gateways reported.
 pub struct FleetReports {
@@ -67,8 +67,8 @@ impl FleetReports {
     }
 
     /// The gateways that use the store.
-    pub(in crate::admin) async fn nodes(&self) -> CommandResult<NodesView> {
-        Ok(NodesView::from(&self.read_nodes().await?))
+    pub(in crate::admin) async fn nodes(&self) -> CommandResult {
+        Ok(self.read_nodes().await?.view())
     }
 
     /// The applications with the highest usage of a day, by default today.
@@ -78,7 +78,7 @@ impl FleetReports {
         limit: usize,
     ) -> CommandResult<FleetUsageView> {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
-        // Before the usage, which contains at least what was recorded by then.
+        // The time is read before the usage, which contains at least the records up to then.
         let nodes = self.read_nodes().await?;
         let usage = self.store.usage(day, limit).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
@@ -90,7 +90,7 @@ impl FleetReports {
         Ok(FleetUsageView::new(day, &usage, &applications, &nodes))
     }
 
-    /// The requests of an application on some days in succession, of which `last` is the last one; today if absent.
+    /// The requests of an application on successive days up to `last`, by default today.
     pub(in crate::admin) async fn requests(
         &self,
         application: ApplicationId,
@@ -110,7 +110,7 @@ impl FleetReports {
             last,
         };
         self.registrar.show(application).await?;
-        // Before the requests, which contain at least what was recorded by then.
+        // The time is read before the requests, which contain at least the records up to then.
         let nodes = self.read_nodes().await?;
         let requests = self.store.requests(query).await?;
         Ok(ApplicationRequestsView::new(&query, &requests, &nodes))

@@ -1,7 +1,8 @@
 //! `GET /v1/keys/requests`: the requests of an application by day, endpoint and outcome, added up
 //! over all gateways.
 //!
-//! They are read from the store, where gateways record them every minute. Requests counted by this process alone are in `usage`.
+//! They are read from the store, where gateways record them every minute. Requests that only this process counted are
+//! in `usage`.
 
 use serde::{Deserialize, Serialize};
 

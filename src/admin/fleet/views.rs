@@ -1,11 +1,12 @@
-//! The fleet over the side port: `GET /v1/nodes/list` lists the gateways on the store, `GET /v1/usage?fleet=true` adds up usage
+//! The fleet over the side port: `GET /v1/nodes/list` lists the gateways on the store, `GET /v1/usage/top?fleet=true` adds up usage
 //! over them.
 //!
 //! Both are read from the store. Requests counted by this process alone are in `usage`.
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
@@ -15,40 +16,6 @@ use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 pub(in crate::admin) struct NodesRead {
     pub(in crate::admin) nodes: NodeList,
     pub(in crate::admin) at: Wall,
-}
-
-/// The gateways on the store.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NodesView {
-    /// Number of live gateways.
-    pub live: usize,
-    /// Units that the live ones hold.
-    pub units_held: u64,
-    /// All gateways, oldest first.
-    pub nodes: Vec<NodeView>,
-}
-
-/// A gateway process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NodeView {
-    /// Its number in hexadecimal, unique to each start.
-    pub node: String,
-    /// Its name.
-    pub name: String,
-    /// Version of its program.
-    pub version: String,
-    /// When it started.
-    pub started_at: String,
-    /// When it reported last.
-    pub last_seen_at: String,
-    /// Seconds since then.
-    pub last_seen_seconds_ago: u64,
-    /// Whether it reported lately.
-    pub live: bool,
-    /// Units of the day leased and not delivered.
-    pub units_held: u64,
-    /// Units that it delivered before this time are in the usage.
-    pub usage_recorded_at: String,
 }
 
 /// Usage of a day, added up over all gateways.
@@ -85,24 +52,32 @@ pub(in crate::admin) struct FleetApplicationView {
     granted: u64,
 }
 
-impl From<&NodesRead> for NodesView {
-    fn from(NodesRead { nodes, at }: &NodesRead) -> Self {
-        let view = |node: &NodeStatus| NodeView {
-            node: format!("{:016x}", node.node),
-            name: node.name.clone(),
-            version: node.version.clone(),
-            started_at: node.started_at.rfc3339(),
-            last_seen_at: node.last_seen_at.rfc3339(),
-            last_seen_seconds_ago: nodes.unseen_for(node, *at).as_secs(),
-            live: nodes.is_live(node, *at),
-            units_held: node.units_held,
-            usage_recorded_at: node.usage_recorded_at.rfc3339(),
-        };
-        Self {
-            live: nodes.live(*at).count(),
-            units_held: nodes.live(*at).map(|node| node.units_held).sum(),
-            nodes: nodes.nodes.iter().map(view).collect(),
-        }
+impl NodesRead {
+    /// The gateways as JSON: the live ones in numbers, then all, oldest first.
+    pub(in crate::admin) fn view(&self) -> Value {
+        let Self { nodes, at } = self;
+        let all: Vec<Value> = nodes.nodes.iter().map(|node| self.node(node)).collect();
+        json!({
+            "live": nodes.live(*at).count(),
+            "units_held": nodes.live(*at).map(|node| node.units_held).sum::<u64>(),
+            "nodes": all,
+        })
+    }
+
+    fn node(&self, node: &NodeStatus) -> Value {
+        json!({
+            // Unique to each start.
+            "node": format!("{:016x}", node.node),
+            "name": node.name,
+            "version": node.version,
+            "started_at": node.started_at.rfc3339(),
+            "last_seen_at": node.last_seen_at.rfc3339(),
+            "last_seen_seconds_ago": self.nodes.unseen_for(node, self.at).as_secs(),
+            "live": self.nodes.is_live(node, self.at),
+            "units_held": node.units_held,
+            // Units that it delivered before this time are in the usage.
+            "usage_recorded_at": node.usage_recorded_at.rfc3339(),
+        })
     }
 }
 

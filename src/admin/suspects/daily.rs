@@ -1,4 +1,4 @@
-//! Judges the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
+//! Evaluates the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::admin::administration::Administration;
 use crate::admin::command_problem::CommandResult;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::Suspicion;
-use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, number_value};
 use scoregate_store::NewMail;
 
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
@@ -51,8 +51,8 @@ impl DailySuspects {
         }
     }
 
-    /// Judges the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On the others the metric is 0.
-    /// Called every minute.
+    /// Evaluates the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On other gateways
+    /// the metric is 0. Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
         let mut judged_before = self.judged_before.lock().await;
@@ -87,10 +87,6 @@ impl DailySuspects {
     }
 
     /// Sets the metric to the numbers of applications.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a gauge of a count far below 2^52"
-    )]
     fn count(&self, suspects: &[SuspectView]) {
         for suspicion in Suspicion::ALL {
             let found = suspects
@@ -99,13 +95,13 @@ impl DailySuspects {
             let applications: BTreeSet<&str> =
                 found.map(|suspect| suspect.application.as_str()).collect();
             if let Some(gauge) = self.applications.of(suspicion) {
-                gauge.set(applications.len() as f64);
+                gauge.set(number_value(applications.len() as u64));
             }
         }
     }
 }
 
-/// The data of a message: at most so many findings that a receiver accepts it.
+/// The data of a message, with at most as many findings as a receiver accepts.
 fn data(
     SuspectsView {
         from,

@@ -1,7 +1,6 @@
-//! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence about one.
-//!
-//! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: no
-//! action follows automatically.
+//! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence
+//! about one. Read from the store, where all gateways merge their evidence. A finding is a reason to look at an
+//! application: no action follows automatically.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -55,7 +54,7 @@ pub struct SuspectView {
     pub others: Vec<String>,
     /// The figures that the rule compared.
     pub figures: Vec<FigureView>,
-    /// Days on which the rule was fulfilled.
+    /// Days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
@@ -154,12 +153,12 @@ impl FleetReports {
         let (callers, names) = self.callers(first, last).await?;
         let applications = callers.len();
         let rules = *self.rules();
-        // With many applications this takes a while, in which the side port has to answer.
+        // With many applications this takes a while, during which the side port must still answer.
         let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
         let suspects = judged.map_err(|_| {
             CommandProblem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the judgement failed; see the log",
+                "the evaluation failed; see the log",
             )
         })?;
         Ok(SuspectsView {
@@ -285,12 +284,6 @@ impl FleetReports {
 
 impl SuspectView {
     fn new(finding: &Finding, names: &HashMap<ApplicationId, String>) -> Self {
-        let figure = |figure: &Figure| FigureView {
-            name: figure.kind.name().into(),
-            value: figure.value,
-            threshold: figure.threshold,
-            median: figure.median,
-        };
         Self {
             application: finding.application.to_string(),
             name: names.get(&finding.application).cloned().unwrap_or_default(),
@@ -299,7 +292,16 @@ impl SuspectView {
             rule: finding.rule.word().into(),
             sentence: finding.sentence(),
             others: finding.others.iter().map(ToString::to_string).collect(),
-            figures: finding.figures.iter().map(figure).collect(),
+            figures: finding
+                .figures
+                .iter()
+                .map(|figure: &Figure| FigureView {
+                    name: figure.kind.name().into(),
+                    value: figure.value,
+                    threshold: figure.threshold,
+                    median: figure.median,
+                })
+                .collect(),
             days: finding.days,
             of_days: finding.of_days,
         }
@@ -308,13 +310,6 @@ impl SuspectView {
 
 impl From<&DayRecord> for EvidenceDayView {
     fn from(DayRecord { day, evidence, .. }: &DayRecord) -> Self {
-        let hour = |hour: &HourSummary| EvidenceHourView {
-            requests: hour.requests(),
-            models: evidence.share_of_hour(hour),
-            networks: hour.networks,
-            products: hour.agents,
-            first_minute: hour.first_minute(),
-        };
         Self {
             day: day.to_string(),
             delivered: evidence.counts.delivered,
@@ -326,7 +321,17 @@ impl From<&DayRecord> for EvidenceDayView {
             networks: evidence.networks.distinct(),
             products: evidence.agents.distinct(),
             concurrent_networks: evidence.concurrent,
-            hours: evidence.hours.iter().map(hour).collect(),
+            hours: evidence
+                .hours
+                .iter()
+                .map(|hour: &HourSummary| EvidenceHourView {
+                    requests: hour.requests(),
+                    models: evidence.share_of_hour(hour),
+                    networks: hour.networks,
+                    products: hour.agents,
+                    first_minute: hour.first_minute(),
+                })
+                .collect(),
         }
     }
 }

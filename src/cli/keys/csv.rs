@@ -106,12 +106,12 @@ fn escaped(cell: &str) -> String {
     }
 }
 
-/// Whether a spreadsheet would run a cell, or it would be read as one that was escaped.
+/// Whether a spreadsheet would run a cell, or an import would read it as an escaped cell.
 fn is_formula(cell: &str) -> bool {
     cell.trim_start_matches('\'').starts_with(FORMULA)
 }
 
-/// A cell without the apostrophe that keeps it from being run.
+/// A cell without the apostrophe that prevents its execution.
 fn unescaped(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if is_formula(rest) => rest,
@@ -120,7 +120,7 @@ fn unescaped(cell: &str) -> &str {
 }
 
 fn cells(line: &str) -> Result<Vec<String>, BadField> {
-    // The parser would close it at the end of the line.
+    // The parser would close the quote at the end of the line.
     if !line.matches('"').count().is_multiple_of(2) {
         let reason = "has a quote that is not closed on the same line";
         return Err(BadField::new("line", reason));

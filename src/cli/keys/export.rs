@@ -1,6 +1,6 @@
 //! `scoregate keys export`: exports all keys in the format of `import`, one page of applications at a time.
 //!
-//! Does not export quotas and the audit trail; see `cli::store`.
+//! Does not export quotas or the audit trail; see `cli::store`.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use super::import::Format;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys export keys.csv --data-dir DIR\n  \
 scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
-The file contains SHA-256 hashes, not keys. It is readable by its owner only, since guessed keys can be checked against\n\
+The file contains SHA-256 hashes, not keys. Only its owner can read it, since guessed keys can be checked against\n\
 it. Usage and the audit trail are not exported.";
 
 /// Applications in a page.

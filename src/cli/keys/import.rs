@@ -1,7 +1,6 @@
 //! `scoregate keys import`: imports keys of another system by their SHA-256, one per line.
 //!
-//! A thread reads the file while the previous batch is being stored. Counted keys are durable. Does not validate lines;
-//! see `admin`.
+//! Counted keys are durable, also if the command is interrupted. Does not validate lines; see `admin`.
 
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
@@ -11,7 +10,6 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::mpsc;
 
 use crate::admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json};
 use crate::cli::command_error::{CommandError, CommandOutcome};
@@ -20,7 +18,6 @@ use crate::cli::exit::Exit;
 use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
-use crate::cli::serve::StopSignals;
 use crate::config::Config;
 use crate::registry::{BadField, KeyRecord};
 
@@ -37,7 +34,7 @@ pub(super) struct KeysImportArgs {
     format: Option<Format>,
 }
 
-/// A key with the longest texts needs a tenth of it.
+/// Maximum length of a line: a key with the longest texts needs a tenth of it.
 const MAX_LINE_LENGTH: usize = 65_536;
 const READ_BUFFER: usize = 1 << 16;
 
@@ -66,24 +63,21 @@ impl Format {
     }
 }
 
-/// Lines of a file.
-#[derive(Default)]
-struct KeyChunk {
-    /// Parsed lines with their numbers.
-    lines: Vec<(u64, Result<KeyRecord, BadField>)>,
-    /// Bytes of the file up to their end.
+/// A line of a file.
+struct KeyLine {
+    number: u64,
+    /// Bytes of the file up to its end.
     bytes: u64,
+    key: Result<KeyRecord, BadField>,
 }
 
-/// Why an import ends before the file does.
+/// The reason why an import ends before the end of the file.
 enum KeyReadError {
     /// The header line of this number has problems.
     Header(u64, Vec<BadField>),
     /// The file cannot be read.
     Failed(io::Error),
 }
-
-type KeyChunks = mpsc::Receiver<Result<KeyChunk, KeyReadError>>;
 
 /// An import and its counts.
 struct FileImport<'i> {
@@ -95,17 +89,18 @@ struct FileImport<'i> {
     imported: usize,
     existing: usize,
     rejected: usize,
-    last_line: u64,
+    /// Bytes of the file whose lines are stored.
+    read: u64,
     /// Set if a key of another format was imported while `keys.accept_imported` is off.
     needs_setting: bool,
 }
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
-    let bad = |error: io::Error| {
-        CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
-    };
-    let InputFile { name, reader, size } = InputFile::open(&args.file).map_err(bad)?;
+    let InputFile { name, reader, size } =
+        InputFile::open(&args.file).map_err(|error: io::Error| {
+            CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
+        })?;
     let mut import = FileImport {
         name,
         target: CommandTarget::find(config, MissingStore::Create).await?,
@@ -114,63 +109,60 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
         imported: 0,
         existing: 0,
         rejected: 0,
-        last_line: 0,
+        read: 0,
         needs_setting: false,
     };
-    let mut signals = StopSignals::listen()?;
-    let (sender, mut chunks) = mpsc::channel(1);
-    let thread = std::thread::Builder::new().name("reader".into());
-    // Not joined: the reader may be blocked on standard input. It ends with the process.
-    let spawned = thread.spawn(move || send_lines(reader, format, &sender));
-    drop(spawned.context("the reader thread cannot be started")?);
-    let ended = import.store_all(&mut chunks, &mut signals).await;
+    let lines = KeyLines {
+        lines: InputLines::new(
+            BufReader::with_capacity(READ_BUFFER, reader),
+            MAX_LINE_LENGTH,
+        ),
+        format,
+        columns: None,
+        seen: HashSet::new(),
+    };
+    let ended = import.store_all(lines).await;
     import.progress.clear();
     import.finish(json, ended)
 }
 
 impl FileImport<'_> {
-    /// Stores all batches, until one cannot be read or a signal arrives in between.
-    async fn store_all(
-        &mut self,
-        chunks: &mut KeyChunks,
-        signals: &mut StopSignals,
-    ) -> CommandOutcome<()> {
-        loop {
-            let chunk = tokio::select! {
-                biased;
-                () = signals.wait() => {
-                    let line = self.last_line;
-                    return Err(CommandError::Input(format!(
-                        "interrupted after line {line}: import the same file again to complete"
-                    )));
+    /// Stores all lines in batches. If one cannot be read, those before it are stored.
+    async fn store_all(&mut self, lines: KeyLines) -> CommandOutcome<()> {
+        let mut batch = Vec::new();
+        for line in lines {
+            match line {
+                Ok(line) => batch.push(line),
+                Err(error) => {
+                    self.store(batch).await?;
+                    return Err(self.ended_by(error));
                 }
-                chunk = chunks.recv() => chunk,
-            };
-            match chunk {
-                None => return Ok(()),
-                Some(Ok(chunk)) => self.store(chunk).await?,
-                Some(Err(KeyReadError::Failed(error))) => {
-                    let what = format!("{} cannot be read", self.name);
-                    return Err(anyhow::Error::new(error).context(what).into());
+            }
+            if batch.len() >= MAX_BATCH {
+                self.store(std::mem::take(&mut batch)).await?;
+            }
+        }
+        self.store(batch).await
+    }
+
+    fn ended_by(&mut self, error: KeyReadError) -> CommandError {
+        match error {
+            KeyReadError::Failed(error) => {
+                let what = format!("{} cannot be read", self.name);
+                anyhow::Error::new(error).context(what).into()
+            }
+            KeyReadError::Header(line, problems) => {
+                for problem in &problems {
+                    self.reject(line, problem);
                 }
-                Some(Err(KeyReadError::Header(line, problems))) => {
-                    for problem in &problems {
-                        self.reject(line, problem);
-                    }
-                    return Err(CommandError::Input(
-                        "nothing was imported: correct the header line".into(),
-                    ));
-                }
+                CommandError::Input("nothing was imported: correct the header line".into())
             }
         }
     }
 
     /// Stores the valid keys of a batch, reports the invalid lines and counts the outcomes.
-    async fn store(&mut self, chunk: KeyChunk) -> CommandOutcome<()> {
-        let valid = chunk
-            .lines
-            .iter()
-            .filter_map(|(_, line)| line.as_ref().ok());
+    async fn store(&mut self, batch: Vec<KeyLine>) -> CommandOutcome<()> {
+        let valid = batch.iter().filter_map(|line| line.key.as_ref().ok());
         let keys = valid.map(to_raw_value).collect::<Result<_, _>>();
         let keys = keys.expect("strings and numbers are valid JSON");
         let command = AdminCommand::Keys(KeysCommand::Import { keys });
@@ -178,9 +170,8 @@ impl FileImport<'_> {
         let view: ImportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let mut results = view.results.into_iter();
-        for (number, line) in chunk.lines {
-            self.last_line = number;
-            let key = match line {
+        for KeyLine { number, bytes, key } in batch {
+            let key = match key {
                 Ok(key) => key,
                 Err(bad) => {
                     self.reject(number, &bad);
@@ -202,8 +193,9 @@ impl FileImport<'_> {
                     );
                 }
             }
+            self.read = bytes;
         }
-        self.progress.show(chunk.bytes, &self.summary());
+        self.progress.show(self.read, &self.summary());
         Ok(())
     }
 
@@ -255,54 +247,19 @@ impl FileImport<'_> {
     }
 }
 
-/// Sends the parsed lines in batches. Ends early if the receiver is gone.
-fn send_lines(
-    source: impl Read,
+/// The parsed lines of a file.
+struct KeyLines {
+    lines: InputLines<BufReader<Box<dyn Read + Send>>>,
     format: Format,
-    to: &mpsc::Sender<Result<KeyChunk, KeyReadError>>,
-) {
-    let mut parser = LineParser {
-        format,
-        columns: None,
-        seen: HashSet::new(),
-    };
-    let mut chunk = KeyChunk::default();
-    let source = BufReader::with_capacity(READ_BUFFER, source);
-    let mut failed = None;
-    for line in InputLines::new(source, MAX_LINE_LENGTH) {
-        let parsed = line
-            .map_err(KeyReadError::Failed)
-            .and_then(|line| parser.parse(line, &mut chunk));
-        if let Err(error) = parsed {
-            failed = Some(error);
-            break;
-        }
-        if chunk.lines.len() >= MAX_BATCH
-            && to.blocking_send(Ok(std::mem::take(&mut chunk))).is_err()
-        {
-            return;
-        }
-    }
-    if !chunk.lines.is_empty() {
-        drop(to.blocking_send(Ok(chunk)));
-    }
-    if let Some(error) = failed {
-        drop(to.blocking_send(Err(error)));
-    }
-}
-
-/// Parses the lines of a file.
-struct LineParser {
-    format: Format,
-    /// Of the header line of a CSV file.
+    /// The columns of a CSV file, from its header line.
     columns: Option<Columns>,
-    /// Half a digest is enough to find duplicates.
+    /// The first halves of the digests, which suffice to find duplicates.
     seen: HashSet<Option<[u8; 16]>>,
 }
 
-impl LineParser {
-    /// Adds a line to a chunk, unless it is the header line of a CSV file.
-    fn parse(&mut self, line: InputLine, chunk: &mut KeyChunk) -> Result<(), KeyReadError> {
+impl KeyLines {
+    /// Parses a line; `None` for the header line of a CSV file.
+    fn parse(&mut self, line: InputLine) -> Result<Option<KeyLine>, KeyReadError> {
         let InputLine {
             number,
             bytes,
@@ -318,21 +275,36 @@ impl LineParser {
                     .and_then(|text| Columns::read(&text));
                 let columns = columns.map_err(|problems| KeyReadError::Header(number, problems));
                 self.columns = Some(columns?);
-                return Ok(());
+                return Ok(None);
             }
         };
-        let key = key.and_then(|key| {
-            if self
-                .seen
-                .insert(key.digest.as_bytes().first_chunk().copied())
-            {
-                Ok(key)
-            } else {
-                Err(BadField::new("sha256", "occurs twice in this file"))
+        let key = key.and_then(|key| self.first(key));
+        Ok(Some(KeyLine { number, bytes, key }))
+    }
+
+    /// The key, unless it was in the file before.
+    fn first(&mut self, key: KeyRecord) -> Result<KeyRecord, BadField> {
+        if self
+            .seen
+            .insert(key.digest.as_bytes().first_chunk().copied())
+        {
+            Ok(key)
+        } else {
+            Err(BadField::new("sha256", "occurs twice in this file"))
+        }
+    }
+}
+
+impl Iterator for KeyLines {
+    type Item = Result<KeyLine, KeyReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let line = self.lines.next()?.map_err(KeyReadError::Failed);
+            let parsed = line.and_then(|line| self.parse(line)).transpose();
+            if parsed.is_some() {
+                return parsed;
             }
-        });
-        chunk.lines.push((number, key));
-        chunk.bytes = bytes;
-        Ok(())
+        }
     }
 }

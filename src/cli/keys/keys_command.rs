@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
     } = args;
     let is_scan = matches!(action, KeysAction::Scan(_));
     let config = server.settings().map_err(|problems| {
-        // The exit code of invalid input would say that a scan found a key.
+        // The exit code of invalid input means that a scan found a key.
         if is_scan {
             CommandError::Fault(problems.into())
         } else {

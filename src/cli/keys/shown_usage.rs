@@ -1,10 +1,9 @@
 //! `scoregate keys show --usage`: the usage of an application, counted by the running server.
 
-use http::Method;
 use serde_json::Value;
 
 use crate::accounts::{CountedRequests, RequestCounts};
-use crate::admin::USAGE;
+use crate::admin::{LiveCommand, UsageCommand};
 use crate::cli::command_error::CommandOutcome;
 use crate::cli::control::request_running;
 use crate::cli::exit::Exit;
@@ -15,8 +14,13 @@ use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.
 pub(super) async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<Value> {
-    let request = (Method::GET, format!("{USAGE}/{id}"), Vec::new());
-    request_running(config, request, "usage is counted only by a running server").await
+    let command = LiveCommand::Usage(UsageCommand::Show { id });
+    request_running(
+        config,
+        &command,
+        "usage is counted only by a running server",
+    )
+    .await
 }
 
 /// Adds the usage to a response.
@@ -31,21 +35,23 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 
 /// Prints the usage.
 pub(super) fn show(used: &ApplicationUse) -> Exit {
-    let row = |allowance: &RemainingAllowance| {
-        let used = allowance.limit.saturating_sub(allowance.remaining);
-        let limit = allowance.limit.to_string();
-        let remaining = allowance.remaining.to_string();
-        vec![
-            allowance.name.clone(),
-            limit,
-            used.to_string(),
-            remaining,
-            allowance.reset_at.clone(),
-        ]
-    };
     let blank = printer::data("\n");
     let header = ["limit", "allowed", "used", "remaining", "resets at"];
-    let limits = printer::table(&header, used.limits.iter().map(row));
+    let limits = printer::table(
+        &header,
+        used.limits.iter().map(|allowance: &RemainingAllowance| {
+            let used = allowance.limit.saturating_sub(allowance.remaining);
+            let limit = allowance.limit.to_string();
+            let remaining = allowance.remaining.to_string();
+            vec![
+                allowance.name.clone(),
+                limit,
+                used.to_string(),
+                remaining,
+                allowance.reset_at.clone(),
+            ]
+        }),
+    );
     let counted = match &used.requests {
         Some(counted) => print_counts(counted),
         None => printer::data("\ntoo few requests today to be counted\n"),

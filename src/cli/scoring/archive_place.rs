@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use http::Method;
 use serde_json::Value;
 
-use crate::admin::SCORING_REFRESH;
+use crate::admin::{LiveCommand, SnapshotCommand};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::request_if_running;
 use crate::cli::printer;
@@ -50,7 +49,7 @@ impl ArchivePlace {
         Ok(Archive::open(&self.path)?)
     }
 
-    /// Notifies the server of the archive. Without a notification it finds new runs by itself.
+    /// Notifies the server of the archive. Without a notification it finds new runs within a minute.
     pub(super) async fn notify_server(&self) {
         let clock = Clock::system();
         for data_dir in self
@@ -59,9 +58,9 @@ impl ArchivePlace {
             .into_iter()
             .chain(self.path.parent())
         {
-            let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
+            let command = LiveCommand::Scoring(SnapshotCommand::Refresh {});
             let response = clock
-                .within(REFRESH_TIMEOUT, request_if_running(data_dir, request))
+                .within(REFRESH_TIMEOUT, request_if_running(data_dir, &command))
                 .await;
             let reason = match response {
                 Ok(None) => continue,

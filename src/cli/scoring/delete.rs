@@ -24,7 +24,7 @@ pub(super) struct DeleteArgs {
     /// Ids of runs and incidents.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Reason, which is kept.
+    /// Reason, which is kept in the archive.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: ChangeReason,
     /// Print JSON.
@@ -48,7 +48,7 @@ pub(super) fn run(place: &ArchivePlace, args: DeleteArgs) -> CommandOutcome {
         .open()?
         .delete(&ids, &author, Clock::system().now().wall)?;
     for id in &unknown {
-        printer::message(&format!("there is no run and no incident {id}"));
+        printer::message(&format!("there is no run or incident {id}"));
     }
     if !unknown.is_empty() {
         return Err(CommandError::Input("nothing was deleted".into()));

@@ -8,7 +8,7 @@ use crate::cli::printer::Progress;
 /// Maximum number of different problems that are counted; further ones are printed.
 const MOST_PROBLEMS: usize = 1_000;
 
-/// Problems with the number of those that were not printed.
+/// Problems, each with the number of messages that were not printed.
 #[derive(Debug, Default)]
 pub(super) struct EqualMessages(BTreeMap<String, u64>);
 
@@ -26,7 +26,7 @@ impl EqualMessages {
         }
     }
 
-    /// Prints how many were equal to each.
+    /// Prints the number of messages that were equal to each.
     pub(super) fn finish(&mut self) {
         for (problem, count) in std::mem::take(&mut self.0)
             .into_iter()

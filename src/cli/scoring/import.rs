@@ -1,6 +1,6 @@
 //! `scoregate scoring import`: imports benchmark runs, one per line, in one transaction.
 //!
-//! A killed import leaves nothing. A running server is notified at the end.
+//! A killed import changes nothing. A running server is notified at the end.
 
 use std::cell::Cell;
 use std::fmt;
@@ -24,12 +24,12 @@ use scoregate_scoring::{
 
 use super::archive_place::ArchivePlace;
 use super::equal_messages::EqualMessages;
-use super::run_file::RunFile;
+use super::run_file::{ImportLine, RunFile};
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 
-/// Runs that are collected before they are written. An import of fewer does not exclude other writers while it waits
+/// Runs that are collected before they are written. An import of fewer runs does not block other writers while it waits
 /// for standard input.
 const BATCH: usize = 16_384;
 
@@ -48,19 +48,13 @@ pub(super) struct ScoringImportArgs {
     json: bool,
 }
 
-/// Why nothing is imported.
-enum Obstacle {
-    Input(String),
-    Archive(ArchiveError),
-}
-
 /// An import into an archive.
 struct Importer<'a> {
     archive: &'a Archive,
-    /// Lines are validated by it.
+    /// The suite table that validates lines.
     suites: Arc<SuiteTable>,
     clock: Clock,
-    /// Lines with their place that are not stored yet.
+    /// Lines that are not stored yet, with their places.
     batch: Vec<(String, Result<IdentifiedRun, BadRun>)>,
     /// `None` before the first batch.
     import: Option<RunImport<'a>>,
@@ -88,7 +82,7 @@ pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutc
         .tool_logs
         .logs(&args.files)
         .map_err(CommandError::Input)?;
-    if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
+    if let Some(logs) = logs.as_mut().filter(|_| args.tool_logs.is_dry_run()) {
         return Ok(logs.dry_run(&place.path, args.json)?);
     }
     let exit = import(place, args, logs.as_mut())?;
@@ -103,26 +97,20 @@ fn import(
     logs: Option<&mut ToolLogs>,
 ) -> CommandOutcome {
     // All files are opened before the first is read, so that a wrong name is reported immediately.
-    let files: Vec<RunFile> = match &logs {
-        Some(_) => Vec::new(),
-        None => args
-            .files
-            .iter()
-            .map(|path| RunFile::open(path))
-            .collect::<Result<_, _>>()
-            .map_err(CommandError::Input)?,
-    };
+    let paths = args.files.iter().filter(|_| logs.is_none());
+    let files: Vec<RunFile> = paths
+        .map(|path| RunFile::open(path))
+        .collect::<Result<_, _>>()
+        .map_err(CommandError::Input)?;
     let archive = place.open_or_create()?;
     let size = files.iter().map(|file| file.size).sum();
     let mut importer = Importer::new(&archive, size)?;
-    for file in files {
-        importer.add_file(file)?;
-    }
     let Some(logs) = logs else {
-        let counts = importer.finish()?;
-        return Ok(counts.print(args.json, None));
+        let read = Rc::clone(&importer.read);
+        importer.add_all(files.into_iter().flat_map(|file| file.lines(&read)))?;
+        return Ok(importer.finish()?.print(args.json, None));
     };
-    importer.add_logs(logs)?;
+    importer.add_all(logs.lines())?;
     let counts = importer.finish()?;
     logs.counts.messages.finish();
     Ok(counts.print(args.json, Some(logs)))
@@ -143,28 +131,17 @@ impl<'a> Importer<'a> {
         })
     }
 
-    fn add_file(&mut self, file: RunFile) -> Result<(), Obstacle> {
-        let name = file.name.clone();
-        let unreadable = |error| Obstacle::Input(format!("{name} cannot be read: {error}"));
-        for line in file.lines(&self.read).map_err(unreadable)? {
-            let line = line.map_err(unreadable)?;
-            let place = format!("{name}:{}", line.number);
-            let text = match line.text {
-                Ok(text) => text,
-                Err(problem) => {
-                    let field = "line".into();
-                    self.add(place, Err(BadRun { field, problem }))?;
-                    continue;
-                }
-            };
-            match ExportLine::read(&text, self.clock.now().wall, &self.suites) {
-                Ok(ExportLine::Run(record)) => self.add(place, Ok(record))?,
-                Ok(ExportLine::Suites(table)) => self.take_suites(&name, table)?,
-                // The lines after it cannot be validated.
-                Err(bad) if ExportLine::is_suites(&text) => {
-                    let number = line.number;
-                    let problem = format!("{name} cannot be read: line {number}: {bad}");
-                    return Err(Obstacle::Input(problem));
+    fn add_all(
+        &mut self,
+        lines: impl Iterator<Item = Result<ImportLine, String>>,
+    ) -> Result<(), CommandError> {
+        for line in lines {
+            let ImportLine { place, line } = line.map_err(nothing_imported)?;
+            match line {
+                Ok(ExportLine::Suites(table)) => self.take_suites(&place, table)?,
+                Ok(ExportLine::Run(run)) => {
+                    let checked = run.check(self.clock.now().wall, &self.suites);
+                    self.add(place, checked)?;
                 }
                 Err(bad) => self.add(place, Err(bad))?,
             }
@@ -172,18 +149,11 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn add_logs(&mut self, logs: &mut ToolLogs) -> Result<(), Obstacle> {
-        for path in logs.files.clone() {
-            for (line, number) in logs.convert(&path).iter().zip(1..) {
-                let place = format!("{}:{number}", path.display());
-                let run = IdentifiedRun::read(line, self.clock.now().wall, &self.suites);
-                self.add(place, run)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, place: String, run: Result<IdentifiedRun, BadRun>) -> Result<(), Obstacle> {
+    fn add(
+        &mut self,
+        place: String,
+        run: Result<IdentifiedRun, BadRun>,
+    ) -> Result<(), ArchiveError> {
         self.batch.push((place, run));
         if self.batch.len() >= BATCH {
             self.store()?;
@@ -194,11 +164,11 @@ impl<'a> Importer<'a> {
     }
 
     /// Applies the suite table of an export to the lines after it.
-    fn take_suites(&mut self, file: &str, table: SuiteTable) -> Result<(), Obstacle> {
+    fn take_suites(&mut self, place: &str, table: SuiteTable) -> Result<(), CommandError> {
         self.store()?;
         if !self.begun()?.take_suites(&table)? {
-            return Err(Obstacle::Input(format!(
-                "{file} has another suite table than the archive; import it into a new archive, or set the table of the \
+            return Err(nothing_imported(format!(
+                "{place} has another suite table than the archive; import it into a new archive, or set the table of the \
                  archive with `scoregate scoring suites set` first"
             )));
         }
@@ -249,6 +219,10 @@ impl<'a> Importer<'a> {
     }
 }
 
+fn nothing_imported(problem: String) -> CommandError {
+    CommandError::Input(problem + "; nothing was imported")
+}
+
 fn other_content() -> BadRun {
     BadRun {
         field: "id".into(),
@@ -294,20 +268,5 @@ impl fmt::Display for RunImportCounts {
             f,
             "{imported} imported, {existing} already present, {rejected} rejected"
         )
-    }
-}
-
-impl From<ArchiveError> for Obstacle {
-    fn from(error: ArchiveError) -> Self {
-        Self::Archive(error)
-    }
-}
-
-impl From<Obstacle> for CommandError {
-    fn from(obstacle: Obstacle) -> Self {
-        match obstacle {
-            Obstacle::Input(problem) => Self::Input(format!("{problem}; nothing was imported")),
-            Obstacle::Archive(error) => error.into(),
-        }
     }
 }

@@ -2,18 +2,25 @@
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter;
 use std::path::Path;
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 
 use crate::cli::input_file::InputFile;
-use crate::cli::input_lines::InputLines;
-use scoregate_scoring::LONGEST_RUN;
+use crate::cli::input_lines::{InputLine, InputLines};
+use scoregate_scoring::{BadRun, ExportLine, LONGEST_RUN};
 
 const READ_BUFFER: usize = 1 << 16;
 /// Bytes that show what a file is: a byte order mark and the beginning of an object.
 const FIRST_BYTES: usize = 8;
+
+/// A line of an import with its place for messages.
+pub(super) struct ImportLine {
+    pub(super) place: String,
+    pub(super) line: Result<ExportLine, BadRun>,
+}
 
 /// An open file with its name for messages.
 pub(super) struct RunFile {
@@ -34,31 +41,65 @@ impl RunFile {
         })
     }
 
-    /// Its lines. Adds the bytes read to a counter.
-    pub(super) fn lines(self, read: &Rc<Cell<u64>>) -> io::Result<InputLines<Box<dyn BufRead>>> {
-        let mut text = decompressed(CountingReader {
+    /// Its lines. Adds the bytes read to a counter. The file cannot be read after an error.
+    pub(super) fn lines(
+        self,
+        read: &Rc<Cell<u64>>,
+    ) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
+        let name = self.name;
+        let counted = CountingReader {
             file: self.file,
             read: Rc::clone(read),
-        })?;
-        let start = text.fill_buf()?;
-        let start = start
-            .strip_prefix("\u{feff}".as_bytes())
-            .unwrap_or(start)
-            .trim_ascii_start();
-        let is_array = start.starts_with(b"[");
-        if is_array || start.starts_with(b"{\n") || start.starts_with(b"{\r\n") {
-            let found = if is_array {
-                "it is a JSON array"
-            } else {
-                "its first run has several lines"
-            };
-            let filter = if is_array { ".[]" } else { "." };
-            return Err(io::Error::other(format!(
-                "{found}; write one run per line, as `jq -c '{filter}'` does"
-            )));
+        };
+        match text_lines(counted) {
+            Ok(lines) => Box::new(lines.map(move |line| parsed(&name, line))),
+            Err(error) => Box::new(iter::once(Err(format!("{name} cannot be read: {error}")))),
         }
-        Ok(InputLines::new(text, LONGEST_RUN))
     }
+}
+
+fn parsed(name: &str, line: io::Result<InputLine>) -> Result<ImportLine, String> {
+    let line = line.map_err(|error| format!("{name} cannot be read: {error}"))?;
+    let number = line.number;
+    let parsed = match line.text {
+        Ok(text) => match ExportLine::parse(&text) {
+            // The lines after it cannot be validated.
+            Err(bad) if ExportLine::is_suites(&text) => {
+                return Err(format!("{name} cannot be read: line {number}: {bad}"));
+            }
+            parsed => parsed,
+        },
+        Err(problem) => Err(BadRun {
+            field: "line".into(),
+            problem,
+        }),
+    };
+    Ok(ImportLine {
+        place: format!("{name}:{number}"),
+        line: parsed,
+    })
+}
+
+fn text_lines(file: CountingReader) -> io::Result<InputLines<Box<dyn BufRead>>> {
+    let mut text = decompressed(file)?;
+    let start = text.fill_buf()?;
+    let start = start
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(start)
+        .trim_ascii_start();
+    let is_array = start.starts_with(b"[");
+    if is_array || start.starts_with(b"{\n") || start.starts_with(b"{\r\n") {
+        let found = if is_array {
+            "it is a JSON array"
+        } else {
+            "its first run has several lines"
+        };
+        let filter = if is_array { ".[]" } else { "." };
+        return Err(io::Error::other(format!(
+            "{found}; write one run per line, as `jq -c '{filter}'` does"
+        )));
+    }
+    Ok(InputLines::new(text, LONGEST_RUN))
 }
 
 /// A file that counts the bytes read.

@@ -36,10 +36,10 @@ pub(super) struct ServeArgs {
     /// Address to listen on.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// Maximum connections; further ones wait until one is closed.
+    /// Maximum number of connections; further connections wait until one is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// Attribution notice in responses; a gateway replaces it by its own.
+    /// Attribution notice in responses; gateways replace it with theirs.
     #[arg(long, value_name = "TEXT", default_value = LICENSE)]
     license: String,
     /// Log level: `error`, `warn`, `info`, `debug` or `trace`.

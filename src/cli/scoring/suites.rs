@@ -25,7 +25,7 @@ pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_suites.txt");
 pub(super) enum SuitesCommand {
     /// Print the table as TOML.
     Show,
-    /// Replace the table by that of a file.
+    /// Replace the table with the table in a file.
     Set {
         /// TOML file; `-` for standard input.
         file: PathBuf,
@@ -53,7 +53,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     let text = read_text(file, MAX_BYTES)
         .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
     let table =
-        SuiteTable::read(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
+        SuiteTable::parse(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
     let is_new = place
         .open_or_create()?
         .set_suites(&table, Clock::system().now().wall)?;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -14,11 +13,12 @@ use crate::cli::exit::Exit;
 use crate::cli::printer;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
-    Archive, BadRun, EvaluationTool, IdentifiedRun, LogMapping, LogProblem, LogVerdict, MappedRuns,
+    Archive, BadRun, EvaluationTool, ExportLine, LogMapping, LogProblem, LogVerdict, MappedRuns,
     SuiteTable, log_files, read_log,
 };
 
 use super::equal_messages::EqualMessages;
+use super::run_file::ImportLine;
 
 #[derive(Debug, Args)]
 pub(super) struct ToolLogArgs {
@@ -28,7 +28,7 @@ pub(super) struct ToolLogArgs {
     /// Mapping file (TOML): suites and axes of tasks, ids and prices of models.
     #[arg(long, value_name = "FILE", requires = "from")]
     mapping: Option<PathBuf>,
-    /// Show what would be imported, and import nothing.
+    /// Show the effect of the import, and import nothing.
     #[arg(long, requires = "from")]
     dry_run: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct ToolLogArgs {
 enum ToolName {
     /// Inspect AI: `.eval` files and JSON logs.
     Inspect,
-    /// lm-evaluation-harness: `results_*.json` with `samples_*.jsonl` beside them.
+    /// lm-evaluation-harness: `results_*.json` and `samples_*.jsonl` in the same directory.
     LmEval,
     /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
     Jsonl,
@@ -49,7 +49,7 @@ enum ToolName {
 pub(super) struct ToolLogs {
     tool: EvaluationTool,
     mapping: LogMapping,
-    pub(super) files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// Of the logs that were converted.
     pub(super) counts: ToolLogCounts,
 }
@@ -62,12 +62,13 @@ pub(super) struct ToolLogCounts {
     scored: u64,
     failed: BTreeMap<&'static str, u64>,
     invalidated: u64,
+    limited: u64,
     problems: BTreeMap<&'static str, u64>,
     pub(super) messages: EqualMessages,
 }
 
 impl ToolLogArgs {
-    /// The logs, if the files are some. An error is the operator's.
+    /// The logs, if the files are logs. An error is caused by the operator.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
         let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);
@@ -97,83 +98,88 @@ impl ToolLogArgs {
 }
 
 impl ToolLogs {
-    /// The runs of a log as lines. What is not imported is counted and reported.
-    pub(super) fn convert(&mut self, path: &Path) -> Vec<String> {
-        let mut lines = Vec::new();
-        for runs in read_log(self.tool, path, &self.mapping) {
-            self.counts.add(path, &runs);
-            lines.extend(runs.into_iter().flat_map(|runs| runs.runs));
-        }
-        lines
+    /// The runs of the logs. Evaluations that are not imported are counted and reported.
+    pub(super) fn lines(&mut self) -> impl Iterator<Item = Result<ImportLine, String>> {
+        let counts = &mut self.counts;
+        self.files.iter().flat_map(|path| {
+            let mut lines = Vec::new();
+            for runs in read_log(self.tool, path, &self.mapping) {
+                counts.add(path, &runs);
+                for run in runs.into_iter().flat_map(|runs| runs.runs) {
+                    lines.push(Ok(ImportLine {
+                        place: format!("{}:{}", path.display(), lines.len() + 1),
+                        line: Ok(ExportLine::Run(run)),
+                    }));
+                }
+            }
+            lines
+        })
     }
 
     /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
-    pub(super) fn dry_run(&self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
+    pub(super) fn dry_run(&mut self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
         let now = Clock::system().now().wall;
-        let suites = if archive.exists() {
-            Archive::open(archive)?.suites()?
-        } else {
-            let path = archive.display();
-            printer::message(&format!(
-                "there is no archive {path}: runs are checked by the default suites"
-            ));
-            Arc::default()
-        };
+        let suites = suites(archive)?;
         let mut rows = Vec::new();
         let mut entries = Vec::new();
-        let mut counts = ToolLogCounts::default();
         for path in &self.files {
+            let file = path.display().to_string();
             for runs in read_log(self.tool, path, &self.mapping) {
-                let runs = runs.and_then(|runs| validated(runs, now, &suites));
-                counts.add(path, &runs);
-                let file = path.display().to_string();
-                match &runs {
-                    Ok(runs) => {
-                        rows.push(row(&file, runs));
-                        entries.push(entry(&file, runs)?);
-                    }
-                    Err(problem) => {
-                        entries.push(json!({"file": file, "verdict": problem.verdict.word(),
-                            "place": problem.place, "problem": problem.problem}));
-                    }
-                }
+                let runs = runs.and_then(|runs| checked(runs, now, &suites));
+                self.counts.add(path, &runs);
+                entries.push(entry(&file, &runs));
+                rows.extend(runs.iter().map(|runs| row(&file, runs)));
             }
         }
-        counts.messages.finish();
+        self.counts.messages.finish();
         let exit = if as_json {
-            printer::json(&json!({"evaluations": entries, "counts": counts.json()}))
+            printer::json(&json!({"evaluations": entries, "counts": self.counts.json()}))
         } else {
-            let header = [
-                "file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed",
-                "absent",
-            ];
-            if !rows.is_empty() {
-                printer::table(&header, rows);
-            }
-            printer::data(&format!("{}; nothing was imported\n", counts.summary()))
+            self.print_table(rows)
         };
-        Ok(if exit == Exit::Done && counts.has_errors() {
+        Ok(if exit == Exit::Done && self.counts.has_errors() {
             Exit::Input
         } else {
             exit
         })
     }
+
+    fn print_table(&self, rows: Vec<Vec<String>>) -> Exit {
+        let header = [
+            "file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed", "absent",
+        ];
+        if !rows.is_empty() {
+            printer::table(&header, rows);
+        }
+        printer::data(&format!(
+            "{}; nothing was imported\n",
+            self.counts.summary()
+        ))
+    }
 }
 
-/// The runs, if the reader of runs accepts them.
-fn validated(runs: MappedRuns, now: Wall, suites: &SuiteTable) -> Result<MappedRuns, LogProblem> {
-    let bad = runs
-        .runs
-        .iter()
-        .find_map(|line| IdentifiedRun::read(line, now, suites).err());
-    let Some(BadRun { field, problem }) = bad else {
-        return Ok(runs);
-    };
-    Err(LogProblem {
-        verdict: LogVerdict::Invalid,
-        place: format!("task {}: {field}", runs.task),
-        problem,
-    })
+fn suites(archive: &Path) -> anyhow::Result<Arc<SuiteTable>> {
+    if archive.exists() {
+        return Ok(Archive::open(archive)?.suites()?);
+    }
+    let path = archive.display();
+    printer::message(&format!(
+        "there is no archive {path}: runs are checked by the default suites"
+    ));
+    Ok(Arc::default())
+}
+
+/// The runs, if an import accepts them.
+fn checked(runs: MappedRuns, now: Wall, suites: &SuiteTable) -> Result<MappedRuns, LogProblem> {
+    let mut all = runs.runs.iter();
+    match all.find_map(|run| run.clone().check(now, suites).err()) {
+        None => Ok(runs),
+        Some(BadRun { field, problem }) => Err(LogProblem {
+            verdict: LogVerdict::Invalid,
+            place: format!("task {}: {field}", runs.task),
+            problem,
+        }),
+    }
 }
 
 fn row(file: &str, runs: &MappedRuns) -> Vec<String> {
@@ -192,23 +198,19 @@ fn row(file: &str, runs: &MappedRuns) -> Vec<String> {
     ]
 }
 
-fn entry(file: &str, runs: &MappedRuns) -> anyhow::Result<Value> {
-    let lines: Vec<Value> = runs
-        .runs
-        .iter()
-        .map(|line| serde_json::from_str(line))
-        .collect::<Result<_, _>>()
-        .context("a converted run is not JSON")?;
-    let failed: BTreeMap<&str, u64> = runs
-        .failed
-        .iter()
-        .map(|(failure, count)| (failure.word(), *count))
-        .collect();
-    Ok(
-        json!({"file": file, "verdict": "importable", "task": runs.task, "model": runs.model, "modelId": runs.model_id,
-        "suite": runs.suite, "axes": runs.axes, "time": runs.time, "scored": runs.scored, "failed": failed,
-        "invalidated": runs.invalidated, "absent": runs.absent, "runs": lines}),
-    )
+fn entry(file: &str, runs: &Result<MappedRuns, LogProblem>) -> Value {
+    match runs {
+        Ok(runs) => json!({
+            "file": file, "verdict": "importable", "task": runs.task, "model": runs.model,
+            "modelId": runs.model_id, "suite": runs.suite, "axes": runs.axes, "time": runs.time,
+            "scored": runs.scored, "failed": runs.failed, "invalidated": runs.invalidated,
+            "limited": runs.limited, "absent": runs.absent, "runs": runs.runs,
+        }),
+        Err(problem) => json!({
+            "file": file, "verdict": problem.verdict, "place": problem.place,
+            "problem": problem.problem,
+        }),
+    }
 }
 
 impl ToolLogCounts {
@@ -220,6 +222,7 @@ impl ToolLogCounts {
                 self.runs += runs.runs.len() as u64;
                 self.scored += runs.scored;
                 self.invalidated += runs.invalidated;
+                self.limited += runs.limited;
                 for (failure, count) in &runs.failed {
                     *self.failed.entry(failure.word()).or_default() += count;
                 }
@@ -263,6 +266,12 @@ impl ToolLogCounts {
                 self.invalidated
             ));
         }
+        if self.limited > 0 {
+            parts.push(format!(
+                "samples stopped by a limit: {} (counted by their scores)",
+                self.limited
+            ));
+        }
         parts.extend(
             self.problems
                 .iter()
@@ -273,6 +282,6 @@ impl ToolLogCounts {
 
     pub(super) fn json(&self) -> Value {
         json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
-            "invalidated": self.invalidated, "problems": self.problems})
+            "invalidated": self.invalidated, "limited": self.limited, "problems": self.problems})
     }
 }

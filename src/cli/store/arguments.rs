@@ -34,12 +34,12 @@ pub(super) enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Back up the store to a file; also while the server runs.
+    /// Back up the store to a file, also while the server runs.
     #[command(
         after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
         scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n\n\
-        The backup is a consistent SQLite database, not encrypted. It is verified before it gets its name. If it contains\n\
-        unreadable records, no older one is removed, and the exit code is 1."
+        The backup is a consistent SQLite database. It is not encrypted. It is verified before it gets its final name. If it\n\
+        contains unreadable records, no older backup is removed, and the exit code is 1."
     )]
     Backup {
         /// The file to write.
@@ -62,16 +62,16 @@ pub(super) enum StoreCommand {
         /// The backup or export.
         file: PathBuf,
     },
-    /// Restore a backup, in place of the store of a stopped server or elsewhere; or complete the restore of a database.
+    /// Restore a backup to the data directory of a stopped server, or complete the restore of a database.
     #[command(
         after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
         scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n  \
         scoregate store restore --config FILE\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
-        kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If none is a later state of the\n\
-        backup, or one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
+        kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If neither is a later state of the\n\
+        backup, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
         closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
-        With a database (store.url), first restore it with its own tools while all gateways are stopped, then run the command\n\
+        With a database (store.url), stop all gateways, restore the database with its own tools, then run the command\n\
         without a file. With an export it fills the empty tables of `store init`. Until then gateways refuse the restored database."
     )]
     Restore(RestoreArgs),
@@ -88,11 +88,11 @@ pub(super) enum StoreCommand {
         /// Overwrite an existing file.
         #[arg(long)]
         force: bool,
-        /// Put the store out of use in the same step, to move to another one.
+        /// Put the store out of use in the same step, to move to another store.
         #[arg(long)]
         close: bool,
     },
-    /// Import an export that closed its store into a store without applications.
+    /// Import an export made with --close into a store without applications.
     #[command(
         after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
         Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it."
@@ -141,19 +141,19 @@ pub(super) enum StoreCommand {
 pub(super) struct RestoreArgs {
     /// The backup or export; with a database an export, or nothing after a restore with its own tools.
     pub(super) file: Option<PathBuf>,
-    /// The data directory of the previous server, if it is not this one.
+    /// The data directory of the previous server, if it is a different directory.
     #[arg(long, value_name = "DIR")]
     pub(super) previous: Option<PathBuf>,
-    /// Leave the current day open although units of it may be granted twice.
+    /// Leave the current day open; its units may then be granted twice.
     #[arg(long)]
     pub(super) reopen_day: bool,
-    /// Restore although keys that were revoked since may be valid again.
+    /// Restore although keys that were revoked after the backup may become valid again.
     #[arg(long)]
     pub(super) accept_lost_revocations: bool,
 }
 
 impl RestoreArgs {
-    /// How the file is imported, without the directory of the previous server.
+    /// The options of the import, without the directory of the previous server.
     pub(super) fn options(&self, tiers: &[Tier]) -> ImportOptions {
         ImportOptions {
             who: operator(),

@@ -216,7 +216,7 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
     printed
 }
 
-/// The contents of the tables: for each its name for people, its name in JSON, and its value.
+/// The contents of the tables: for each the label in text, the name in JSON, and the value.
 fn contents(report: &DatabaseReport) -> [(&'static str, &'static str, Value); 8] {
     [
         ("schema", "format", json!(report.format)),

@@ -55,7 +55,7 @@ fn print_faults(report: &InspectionReport) {
     }
 }
 
-/// Prints a backup, and the consequence if it is not sound.
+/// Prints a backup, and the consequence if it is damaged.
 pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exit {
     let printed = print_contents(report);
     print_faults(report);
@@ -72,7 +72,7 @@ fn print_contents(report: &InspectionReport) -> Exit {
     ))
 }
 
-/// The contents of a store: for each its name for people, its name in JSON, and its value.
+/// The contents of a store: for each the label in text, the name in JSON, and the value.
 fn contents(report: &InspectionReport) -> [(&'static str, &'static str, Value); 11] {
     [
         ("file", "file", json!(report.path.display().to_string())),
@@ -192,6 +192,6 @@ pub(super) fn print_day(day: ImportedDay, unless: &str) {
 pub(super) fn print_lost(last_change: Option<Wall>, unless: &str) {
     let since = since(last_change);
     printer::message(&format!(
-        "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat those that you know."
+        "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat the changes that you know."
     ));
 }

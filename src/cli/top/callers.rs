@@ -25,8 +25,10 @@ pub(super) fn applications(used: &[ApplicationUse]) -> Vec<FrameLine> {
 
 fn application(used: &ApplicationUse, counted: CountedRequests) -> String {
     let counts = counted.last_minute;
-    let is_day = |limit: &&RemainingAllowance| limit.name == "day";
-    let day = used.limits.iter().find(is_day);
+    let day = used
+        .limits
+        .iter()
+        .find(|limit: &&RemainingAllowance| limit.name == "day");
     format!(
         "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
         used.application,

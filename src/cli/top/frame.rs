@@ -61,13 +61,14 @@ fn title(figures: &UsageRates<'_>) -> String {
 }
 
 fn requests(figures: &UsageRates<'_>) -> String {
-    let class = |class: &str| {
-        format!(
-            "{class} {}",
-            percent(figures.share(REQUESTS, &format!("class=\"{class}\"")))
-        )
-    };
-    let classes = ["2xx", "3xx", "4xx", "5xx"].map(class).join("   ");
+    let classes = ["2xx", "3xx", "4xx", "5xx"]
+        .map(|class: &str| {
+            format!(
+                "{class} {}",
+                percent(figures.share(REQUESTS, &format!("class=\"{class}\"")))
+            )
+        })
+        .join("   ");
     let waiting = count(figures.gauge("scoregate_requests_in_progress", ""));
     row(
         "requests",
@@ -177,13 +178,14 @@ fn breaker(figures: &UsageRates<'_>) -> &'static str {
 }
 
 fn limits(figures: &UsageRates<'_>) -> String {
-    let rule = |name: &str| {
-        format!(
-            "{name} {}/s",
-            rate(figures.rate(LIMITED, &format!("rule=\"{name}\"")))
-        )
-    };
-    let rules = ["minute", "day", "guard"].map(rule).join("   ");
+    let rules = ["minute", "day", "guard"]
+        .map(|name: &str| {
+            format!(
+                "{name} {}/s",
+                rate(figures.rate(LIMITED, &format!("rule=\"{name}\"")))
+            )
+        })
+        .join("   ");
     let leased = rate(figures.rate(UNITS, "use=\"leased\""));
     let lost = count(figures.gauge(UNITS, "use=\"lost\""));
     row(
@@ -230,11 +232,11 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
         ),
         (
             is_on("scoregate_config_rejected"),
-            "settings rejected: the previous ones stay active; the reason is in the log".into(),
+            "settings rejected: the previous settings stay active; the reason is in the log".into(),
         ),
         (
-            is_on("scoregate_certificates_rejected"),
-            "certificates rejected: the previous ones stay active".into(),
+            is_on("scoregate_files_rejected"),
+            "files rejected: the previous contents stay in use; the reason is in the log".into(),
         ),
         (
             expiry > 0.0 && remaining < EXPIRY_WARNING,
@@ -247,7 +249,7 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
         (
             lost > 0.0,
             format!(
-                "{}/s log lines lost: the reader of the log is too slow or has stopped",
+                "{}/s log lines lost: the log reader is too slow or has stopped",
                 rate(lost)
             ),
         ),
@@ -409,7 +411,7 @@ mod tests {
     #[test]
     fn problems_are_shown_above_the_tables() {
         let metrics = "scoregate_upstream_breaker_state 2\nscoregate_ledger_unreachable 1\nscoregate_store_damaged 1\n\
-            scoregate_config_rejected 1\nscoregate_certificates_rejected 1\nscoregate_panics_total 2\n\
+            scoregate_config_rejected 1\nscoregate_files_rejected{setting=\"tls\"} 1\nscoregate_panics_total 2\n\
             scoregate_certificate_expiry_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
         let before = sample(100, "", &[]);
         let after = sample(102, metrics, &[]);

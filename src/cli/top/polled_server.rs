@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::net::UnixStream;
 
-use crate::admin::USAGE;
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
@@ -23,12 +22,12 @@ use crate::cli::printer;
 use crate::cli::serve::{ServerArgs, StopSignals};
 
 pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
-DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
-Ctrl-C. Rates are averages over the interval, those of callers over the last full minute. REQUESTS TODAY counts all\n\
-requests since midnight UTC or the start of the server, UNITS LEFT is the rest of the daily quota. If the server stops,\n\
+DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with q or\n\
+Ctrl-C. Rates are averages over the interval, and for callers over the last full minute. REQUESTS TODAY counts all\n\
+requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
 top waits until it is back.";
 
-/// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
+/// Number of applications, and of unauthenticated addresses, in a sample, in order of their requests.
 const SAMPLE_LIMIT: usize = 256;
 
 #[derive(Debug, Args)]
@@ -104,7 +103,9 @@ impl PolledServer {
     async fn sample(&self) -> CommandOutcome<ServerSample> {
         let metrics = self.get("/metrics".into()).await?;
         let at = self.clock.now();
-        let usage = self.get(format!("{USAGE}?most={SAMPLE_LIMIT}")).await?;
+        let usage = self
+            .get(format!("/v1/usage/top?most={SAMPLE_LIMIT}"))
+            .await?;
         Ok(ServerSample {
             at,
             metrics: ScrapedMetrics::read(&metrics),

@@ -34,18 +34,19 @@ pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
 }
 
 fn is_name(host: &str) -> bool {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
     host.len() <= LONGEST_HOST
         && host
             .strip_suffix('.')
             .unwrap_or(host)
             .split('.')
             .all(is_part)
+}
+
+fn is_part(part: &str) -> bool {
+    !part.is_empty()
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 #[cfg(test)]

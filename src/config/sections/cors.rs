@@ -103,11 +103,14 @@ pub(in crate::config) fn is_host(host: &str) -> bool {
             .parse()
             .is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     host.len() <= 253
         && host
             .split('.')
             .all(|label| !label.is_empty() && label.bytes().all(is_plain))
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_".contains(&byte)
 }
 
 #[cfg(test)]

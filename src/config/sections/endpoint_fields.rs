@@ -137,7 +137,7 @@ fn words(table: &mut TableReader<'_, '_>) -> Vec<String> {
         let distinct = words.iter().collect::<BTreeSet<_>>().len();
         (!words.is_empty() && words.len() == distinct).then_some(words)
     };
-    let remedy = "write the list of the words, none empty or twice";
+    let remedy = "write a list of different words that are not empty";
     table.needed("words", remedy, read).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! Reads `[endpoints.NAME]`: endpoints that the backend has beside those of the specification. How they are requested
-//! from the backend is in `mapping`, how long their documents are fresh in `freshness`.
+//! Reads `[endpoints.NAME]`: endpoints of the backend in addition to the endpoints of the specification. How they are
+//! requested from the backend is in `mapping`, how long their documents are fresh in `freshness`.
 
 use toml::Value;
 
@@ -18,7 +18,7 @@ const MOST_ENDPOINTS: usize = 32;
 const TAKEN: [&str; 3] = ["page", "options", "none"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
-/// The endpoints of the specification and those of the settings.
+/// The endpoints of the specification and of the settings.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     let names: Vec<&str> = reading.names_in("endpoints");
     reading.at_most("endpoints", names.len(), MOST_ENDPOINTS, "endpoints");
@@ -163,7 +163,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         ""
     }
 
-    /// Those with values of their own. Those of the specification are added to `takes`.
+    /// The parameters with their own values. Parameters of the specification are added to `takes`.
     fn parameters(&mut self, takes: &mut Vec<Param>) -> Vec<OwnDefinition> {
         let all = self
             .table
@@ -205,7 +205,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         }
     }
 
-    /// One path and one name must be those of one endpoint.
+    /// Each path and each name must belong to one endpoint only.
     fn reject_clash(&mut self, segments: &[&str], others: &[&'static Endpoint]) {
         let mut others = ENDPOINTS.iter().chain(others.iter().copied());
         let type_name = |name: &str| name.replace('_', "");
@@ -213,12 +213,13 @@ impl<'w> EndpointDefinition<'_, 'w> {
             other.name != self.name && type_name(other.name) == type_name(self.name)
         };
         if others.clone().any(has_type_name) {
-            let remedy = "choose another name: without underscores it is that of another endpoint";
+            let remedy =
+                "choose another name: without underscores it equals the name of another endpoint";
             self.table.problem("", remedy);
         }
         if let Some(other) = others.find(|other| other.overlaps(segments)) {
             let remedy = format!(
-                "choose another path: some requests would be those of `{}`",
+                "choose another path: some requests would also match `{}`",
                 other.documented_path()
             );
             self.table.problem("path", remedy);

@@ -83,7 +83,7 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
         reading.problem(
             other,
             None,
-            format!("remove this setting or {DIRECTORY}, with which mail is written to files"),
+            format!("remove this setting or {DIRECTORY}, which writes mail to files"),
         );
     }
     let is_loopback = |listen: &str| {

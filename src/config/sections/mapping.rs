@@ -1,4 +1,5 @@
-//! Reads `[mapping.ENDPOINT]`, which maps the paths and response shapes of a backend to those of this API.
+//! Reads `[mapping.ENDPOINT]`, which maps the paths and response shapes of a backend to the paths and shapes of this
+//! API.
 //!
 //! The default is the path and shape of this API. Mappings cannot be set in the environment. Paths and pointers are parsed
 //! in `upstream::mapping`.

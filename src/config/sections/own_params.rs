@@ -1,4 +1,4 @@
-//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters with values of their own.
+//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters with their own values.
 
 use std::collections::BTreeSet;
 
@@ -88,12 +88,6 @@ fn name<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
 }
 
 fn values(table: &mut TableReader<'_, '_>) -> Vec<String> {
-    let is_value = |value: &String| {
-        (1..=64).contains(&value.len())
-            && value
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
-    };
     let remedy = format!(
         "write 1 to {MOST_VALUES} different values of up to 64 letters, digits, \"-\", \".\", \"_\" or \"~\""
     );
@@ -103,10 +97,17 @@ fn values(table: &mut TableReader<'_, '_>) -> Vec<String> {
         .unwrap_or_default();
     let distinct = values.iter().collect::<BTreeSet<_>>().len();
     let fits = (1..=MOST_VALUES).contains(&values.len()) && distinct == values.len();
-    if !fits || !values.iter().all(is_value) {
+    if !fits || !values.iter().all(|value| is_value(value)) {
         table.problem("values", remedy);
     }
     values
+}
+
+fn is_value(value: &str) -> bool {
+    (1..=64).contains(&value.len())
+        && value
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
 /// Reports what is wrong with the own parameters of an endpoint together.

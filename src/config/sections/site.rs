@@ -13,7 +13,7 @@ const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
 const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
 
-/// Where a URL with the scheme `http` is accepted.
+/// The hosts for which a URL with the scheme `http` is accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlainHttp {
     Nowhere,
@@ -49,7 +49,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     links
 }
 
-/// The terms of use; default: those of the data API.
+/// The terms of use; default: the terms of the data API.
 pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
     let path = "site.terms";
     if reading.maybe(path).is_none() {
@@ -58,11 +58,15 @@ pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) ->
     let Some(terms) = reading.optional::<Vec<String>>(path) else {
         return Vec::new();
     };
-    let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
-    if terms.is_empty() || terms.iter().any(is_bad) {
+    if terms.is_empty() || terms.iter().any(|text| is_no_line(text)) {
         reading.reject(path, "write a list of non-empty strings, each on one line");
     }
     terms
+}
+
+/// Whether a text is not a line.
+fn is_no_line(text: &str) -> bool {
+    text.trim().is_empty() || text.chars().any(char::is_control)
 }
 
 /// The public URL of the service, without a trailing slash.
@@ -103,7 +107,6 @@ fn published(
 
 /// The remedy for a text that is not an absolute URL.
 fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
-    let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte);
     if text.bytes().any(is_odd) {
         return Some(
             "write a URL in ASCII, without spaces, quotes and brackets; encode them as %20, %22 and so on",
@@ -138,21 +141,26 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
         .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
 }
 
+fn is_odd(byte: u8) -> bool {
+    !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte)
+}
+
 /// Whether a text is an e-mail address without quoted parts, which needs no escaping in a `mailto:` URL.
 fn is_mailbox(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else {
         return false;
     };
-    let is_atom = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
-    };
     local.len() <= 64
         && local.split('.').all(is_atom)
         && !domain.starts_with('[')
         && is_host(domain)
+}
+
+fn is_atom(part: &str) -> bool {
+    !part.is_empty()
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
 }
 
 #[cfg(test)]

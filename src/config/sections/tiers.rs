@@ -19,9 +19,9 @@ const NAME: &str =
     "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
 const UNITS: &str = "write an integer from 1 to 1000000000";
 const ANCHOR: &str = "write the day of the month on which months begin, 1 to 31; a shorter month begins on its last day";
-const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and some period must remain";
-const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: some of its periods must remain";
-const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and at most four different sets of fields are possible in all tiers, of which all fields and none are two. The reserved fields are";
+const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and at least one period must remain";
+const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: at least one of its periods must remain";
+const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and all tiers together may have at most four different sets of fields, including all fields and none. The reserved fields are";
 
 /// The configured tiers, or the standard tiers if none is configured, and the sets of fields that they see.
 pub(in crate::config) fn read(

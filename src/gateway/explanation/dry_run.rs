@@ -51,7 +51,7 @@ pub(super) enum Delivery {
     },
 }
 
-/// Each way in which a fetch fails, as far as it matters to requests, and whether only fetches for a model do.
+/// The failures of a fetch that matter to requests, and whether only fetches for a model have them.
 const FAILURES: [(&str, WaitError, bool); 5] = [
     (
         "the backend does not have the model",
@@ -59,7 +59,7 @@ const FAILURES: [(&str, WaitError, bool); 5] = [
         true,
     ),
     (
-        "the model is not listed, and another caller is next",
+        "the model is not listed, and it is another caller's turn",
         WaitError::Fetch(FetchError::Unlisted),
         true,
     ),
@@ -116,7 +116,7 @@ impl Gateway {
 }
 
 impl DryRun<'_> {
-    /// The stages up to the document. If the request continues, its outcomes are added already.
+    /// The stages up to the document. If the request continues, its outcomes have already been added.
     fn decide(
         &mut self,
         request: ReceivedRequest<'_>,
@@ -181,7 +181,7 @@ impl DryRun<'_> {
             return false;
         };
         let target = &identified.target;
-        // Another copy, since the charge changes the account and other endings are tried after it.
+        // Another copy, since the charge changes the account, and other outcomes are tried after it.
         let caller = identified.caller.on_a_copy();
         let headers = self.headers.map();
         let document = document_use(&found.stored, target, caller.rights, headers);
@@ -217,7 +217,7 @@ impl DryRun<'_> {
         }
     }
 
-    /// The possible contents after admission, each with what the backend does.
+    /// The possible contents after admission, each with the action of the backend.
     fn deliveries(
         &self,
         admission: &PossibleAdmission,

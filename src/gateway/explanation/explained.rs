@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use scoregate_base::keys::Digest;
 
-/// How a request is decided.
+/// The decisions about a request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Explanation {
     /// Its method and its target.
@@ -13,7 +13,7 @@ pub struct Explanation {
     pub at: String,
     /// The decisions of the stages, in order.
     pub stages: Vec<ExplainedStage>,
-    /// The ways in which it can end. More than one if the backend or the ledger decides.
+    /// The possible outcomes; more than one if the answer depends on the backend or the ledger.
     pub outcomes: Vec<PossibleOutcome>,
 }
 
@@ -22,7 +22,7 @@ pub struct Explanation {
 pub struct ExplainedStage {
     /// The stage.
     pub stage: String,
-    /// The decision and what it depends on: names and values.
+    /// The decision and its inputs: names and values.
     pub facts: Vec<(String, String)>,
 }
 

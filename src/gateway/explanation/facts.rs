@@ -1,4 +1,4 @@
-//! The decisions of the stages, as an explanation states them.
+//! The decisions of the stages, as stated in an explanation.
 
 use crate::accounts::KeyFault;
 use crate::cache::freshness::ttl;

@@ -1,4 +1,5 @@
-//! How a request would be decided now: the pure parts of the stages, in the order of `request_path`, on copies of the state.
+//! Explains the present answer to a request, by the pure parts of the stages, in the order of `request_path`, on copies
+//! of the state.
 //!
 //! Nothing is taken, fetched, counted or recorded.
 

@@ -1,4 +1,4 @@
-//! The ways in which an explained request can end.
+//! The possible outcomes of an explained request.
 
 use http::{HeaderMap, StatusCode};
 
@@ -18,7 +18,7 @@ use super::dry_run::{Delivery, DryRun};
 use super::explained::{PossibleOutcome, RuleAmounts};
 
 impl DryRun<'_> {
-    /// Adds a way in which the request can end, unless the same is there.
+    /// Adds a possible outcome, unless an equal one exists.
     pub(super) fn end(
         &mut self,
         conditions: [&str; 2],
@@ -144,7 +144,7 @@ fn amounts(statuses: &[LimitStatus; 3]) -> RuleAmounts {
     RuleAmounts { minute, day, guard }
 }
 
-/// The headers, without the id, which is a new one for each request.
+/// The headers, without the id, which is new for each request.
 fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut shown = Vec::new();
     for (name, value) in headers {

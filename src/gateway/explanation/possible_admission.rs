@@ -1,4 +1,4 @@
-//! The ends that the admission of a request can have: one, unless it waits for the ledger.
+//! The possible outcomes of the admission of a request: one, unless it waits for the ledger.
 
 use crate::accounts::{AdmissionEnd, AdmissionStep, Shortage};
 use crate::gateway::stages::admit::decide;
@@ -7,7 +7,7 @@ use crate::quota::Leases;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
 
-/// An end of admission.
+/// A possible outcome of admission.
 #[derive(Debug)]
 pub(super) struct PossibleAdmission {
     /// The act of the ledger before it.
@@ -20,10 +20,10 @@ pub(super) struct PossibleAdmission {
 const GRANTED: &str = "the ledger grants units";
 const UNREACHABLE: &str = "the ledger does not answer";
 const RESERVED: &str = "the ledger does not answer, and units of grace are reserved";
-const SHARED: &str = "other gateways use the rest";
+const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
-    /// All ends, the one with the ledger first. Takes nothing.
+    /// All outcomes, the outcome with an answer of the ledger first. Takes nothing.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
         let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];
@@ -49,7 +49,7 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger knows what other gateways leave of the minute: here, all.
+                    // Only the ledger knows the tokens that other gateways leave; here, all of them.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {
@@ -63,7 +63,7 @@ impl PossibleAdmission {
         ends
     }
 
-    /// The refusals if other gateways use what is left.
+    /// The refusals if other gateways use the remaining units.
     fn all_refused(caller: &Caller) -> [Self; 2] {
         [LimitRule::Minute, LimitRule::Day].map(|rule| Self {
             condition: SHARED,
@@ -73,7 +73,7 @@ impl PossibleAdmission {
     }
 }
 
-/// The ledger if no unit of grace can be reserved, and the caller with all reserved.
+/// The state of the ledger if no unit of grace can be reserved, and the caller with all units reserved.
 fn reservations(caller: &Caller, ledger: LeaseAvailability) -> (LeaseAvailability, Caller) {
     let reserved = caller.on_a_copy();
     let without = match ledger {

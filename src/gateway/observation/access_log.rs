@@ -58,7 +58,7 @@ pub(crate) struct AccessRecord {
     /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
     pub(crate) code: Option<ErrorCode>,
-    /// Why the key was refused.
+    /// The reason why the key was refused.
     pub(crate) key: Option<KeyFault>,
     pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,

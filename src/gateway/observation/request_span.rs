@@ -1,7 +1,7 @@
 //! The span of a request: its name and attributes, by the HTTP conventions of OpenTelemetry.
 //!
-//! As in the access log, nothing is taken from the request but parsed values, so no secret can reach a span. Which
-//! requests are sampled is decided in `exchange`.
+//! As in the access log, only parsed values are taken from the request, so no secret can reach a span. Which requests
+//! are sampled is decided in `exchange`.
 
 use std::borrow::Cow;
 

@@ -21,8 +21,9 @@ pub enum TrustLevel {
     Anonymous,
     /// A valid key, which may be out of units: its requests cost nothing.
     Authenticated,
-    /// An admitted request of a paid tier, one that took a token of the minute. A response from the cache or with 304 is
-    /// one; `/me` and every refusal before admission are not. A trusted proxy has this level from the beginning.
+    /// An admitted request of a paid tier, which is a request that took a token of the minute. It includes responses
+    /// from the cache and 304s, but not `/me` and refusals before admission. A trusted proxy has this level from the
+    /// beginning.
     Admitted,
 }
 
@@ -35,8 +36,8 @@ pub struct ConnectionApplication {
     pub requests_per_minute: u32,
 }
 
-/// The trust in the client of a connection, which only grows. Its numbers are relaxed: each is used by itself, and publishes
-/// nothing else.
+/// The trust in the client of a connection, which only grows. Its atomics are relaxed: each is used independently, and
+/// publishes no other data.
 #[derive(Debug, Default)]
 pub struct ConnectionTrust {
     level: AtomicU8,
@@ -47,7 +48,7 @@ pub struct ConnectionTrust {
 }
 
 impl ConnectionTrust {
-    /// Of a client that has shown nothing. `notify` is notified when the level rises.
+    /// Creates the trust in a client that has shown nothing. `notify` is notified when the level rises.
     pub fn new(notify: Arc<Notify>) -> Self {
         Self {
             notify,
@@ -69,7 +70,7 @@ impl ConnectionTrust {
         self.application.get().copied()
     }
 
-    /// Records a valid key of this application. Only the first one on a connection has an effect.
+    /// Records a valid key of this application. Only the first key on a connection has an effect.
     pub fn record_key(&self, application: ConnectionApplication) {
         if self.application.set(application).is_ok() {
             self.raise_to(TrustLevel::Authenticated);

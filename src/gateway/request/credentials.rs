@@ -42,7 +42,7 @@ impl<'h> Credentials<'h> {
             .map_or("", shown_prefix)
     }
 
-    /// Where in the headers the key may have been sent instead.
+    /// The place in the headers where a misplaced key may be.
     pub(crate) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
@@ -53,7 +53,7 @@ impl<'h> Credentials<'h> {
         }
     }
 
-    /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
+    /// Whether a text contains a key of our form, or the value that was sent as a key, whatever its form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
     pub(crate) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let values = self
@@ -103,7 +103,7 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
 
 /// The token of the Bearer scheme. Another scheme, or an empty token, is not a key.
 fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
-    // The scheme first: credentials of other schemes are not read.
+    // The scheme is checked first: credentials of other schemes are not read.
     let scheme = scheme(value.as_bytes());
     if !is_bearer(scheme) {
         return Ok(None);

@@ -79,7 +79,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Keeps who asks for what.
+    /// Keeps the caller and the document for the record.
     #[inline]
     pub(crate) fn identified(&mut self, identified: Identified) {
         self.caller = Some(identified.caller);
@@ -121,7 +121,8 @@ impl<'g> Exchange<'g> {
         let is_internal = match refusal.responsibility() {
             Responsibility::Caller => return,
             Responsibility::Upstream => false,
-            // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
+            // These are too frequent for a line each: `concurrency_limit` logs a summary, and `leases` logs that the
+            // ledger became unreachable.
             Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
             Responsibility::Us => true,
         };

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-/// Leading zeros could make a host of any length.
+/// The limit is necessary because leading zeros could make a host of any length.
 const MAX_PORT_DIGITS: usize = 5;
 
 /// Whether a valid host and an authority are equal. Letters may be in any case, and the default port of the scheme may be
@@ -29,8 +29,8 @@ fn name_and_port(host: &str, default_port: u16) -> (String, u16) {
     )
 }
 
-/// A name or an address, with or without a port. No user information, list, escape or zone: a proxy in front of us
-/// must have read the same host.
+/// A name or an address, with or without a port. User information, lists, escapes and zones are rejected, because a
+/// proxy in front of the gateway could read a different host.
 pub(crate) fn is_host(host: &[u8]) -> bool {
     let (is_known, rest) = match host {
         [b'[', address @ ..] => {

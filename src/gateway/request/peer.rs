@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// The other end of the connection, or the client behind trusted proxies.
+/// The peer of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its address.

@@ -1,4 +1,4 @@
-//! How far a request is.
+//! The progress of a request.
 
 use crate::documents::FoundDocument;
 use crate::gateway::response::reply::Reply;
@@ -33,7 +33,7 @@ pub(crate) struct Identified {
     pub(crate) found: Option<FoundDocument>,
 }
 
-/// A request that has to wait. Nothing is taken from its caller.
+/// A request that has to wait. It has taken no unit and no token.
 #[derive(Debug)]
 pub(crate) struct Waiting<'r> {
     pub(crate) parsed: ParsedRequest<'r>,
@@ -43,7 +43,7 @@ pub(crate) struct Waiting<'r> {
 /// The known part of a request that has to wait.
 #[derive(Debug)]
 pub(crate) enum WaitingFor {
-    /// None: changes of keys have to be read first.
+    /// Nothing is known: changes of keys have to be read first.
     Keys,
     /// Its caller and its subject.
     Subject(Identification),

@@ -1,12 +1,11 @@
-//! The header fields of a request: those that every request has, and a set of the lengths of all names.
-//!
-//! One pass over all fields measures them and finds the former. Stages look for a dozen others, most of which are absent. A
-//! field whose name's length does not occur is absent; that check needs no hash and no lookup.
+//! The header fields of a request: the common fields that every request has, and a set of the lengths of all names. One
+//! pass over all fields measures them and finds the common fields. Stages look for a dozen other fields, most of which
+//! are absent. A field whose name has a length that does not occur is absent; this check needs no hash and no lookup.
 
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Static, so that the name is parsed once.
+/// The name is static, so it is parsed once.
 pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The first two values of a field.

@@ -26,7 +26,7 @@ pub(crate) enum RequestId {
 }
 
 impl RequestId {
-    /// The caller's id if it is well formed and contains no key, else a new one: the id is repeated in logs and error
+    /// The caller's id if it is well formed and contains no key, else a new id. The id is repeated in logs and error
     /// bodies, where a key must not appear.
     pub(crate) fn new(
         headers: RequestHeaders<'_>,
@@ -50,7 +50,7 @@ impl RequestId {
             Self::Given(id) => id.as_bytes(),
             Self::Fresh(id) => id,
         };
-        std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
+        std::str::from_utf8(text).expect("generated and accepted ids are visible ASCII")
     }
 
     pub(crate) fn value(&self) -> HeaderValue {
@@ -69,7 +69,7 @@ fn is_well_formed(id: &HeaderValue) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
-/// How many numbers a thread takes in one step, so that threads rarely write to the shared counter.
+/// The count of numbers that a thread takes in one step, so that threads rarely write to the shared counter.
 const BLOCK: u64 = 1 << 20;
 
 /// Unique within a process by its counter, and between processes by the start value of the counter.
@@ -77,7 +77,7 @@ fn number(now: Now) -> u64 {
     static FIRST: OnceLock<u64> = OnceLock::new();
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
     thread_local! {
-        /// The next number of this thread, and how many it has left.
+        /// The next number of this thread, and the count of its remaining numbers.
         static OWN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
     let (next, left) = match OWN.get() {

@@ -18,11 +18,11 @@ use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
-/// Enough for the targets that are popular at a time, and less than 64 KiB a thread.
+/// Enough for the popular targets, and less than 64 KiB in each thread.
 const PLACES: usize = 128;
-/// Longer targets are resolved each time. Few targets without unknown parameters are.
+/// Longer targets are resolved each time. Few targets without unknown parameters are longer.
 const MAX_LENGTH: usize = 128;
-/// The cache is asked again after so many uses or so much time: it evicts what is not used.
+/// The cache is asked again after this many uses or this time, because it evicts unused documents.
 const USES_PER_LOOKUP: u32 = 16;
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -31,7 +31,7 @@ thread_local! {
         const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// The memo of one gateway. After a reload, the next gateway has another number: it finds nothing of this one.
+/// The memo of one gateway. After a reload, the next gateway has another number, and finds no entries of this one.
 #[derive(Debug)]
 pub struct TargetMemo {
     generation: u64,

@@ -27,7 +27,7 @@ const READING: CorsGrant = CorsGrant {
 pub struct CorsGrant {
     /// The methods.
     pub methods: HeaderValue,
-    /// The headers beside those that every page may send.
+    /// The headers in addition to the headers that every page may send.
     pub fields: HeaderValue,
 }
 
@@ -77,7 +77,7 @@ impl CorsPolicy {
         self.write_with(request_headers, &READING, options, headers);
     }
 
-    /// The same for a service beside the API, whose pages may send other requests.
+    /// Does the same for a service outside of the API, whose pages may send other requests.
     pub fn write_with(
         &self,
         request_headers: &HeaderMap,

@@ -14,7 +14,7 @@ pub struct Deprecation {
 }
 
 impl Deprecation {
-    /// Announces deprecation from one instant on, past or future, and removal at the other.
+    /// Announces the deprecation from a time, past or future, and the removal at another time.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let since = deprecated_at.map(|at| format!("@{}", at.seconds()));
         Self {

@@ -1,5 +1,5 @@
-//! The body of an error response: common members and, where known, details. As an RFC 9457 problem if the client
-//! accepts that.
+//! The body of an error response: common members and, where known, details. The body is an RFC 9457 problem if the
+//! client accepts that.
 
 use bytes::Bytes;
 
@@ -71,7 +71,7 @@ pub(crate) fn render(
     Bytes::from(body)
 }
 
-/// Writes the kind of problem: one that is registered, or a section of the docs page.
+/// Writes the kind of problem: a registered kind, or a section of the docs page.
 fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     let row = refusal.code().row();
     if let Some(rule) = refusal.rule() {

@@ -1,4 +1,4 @@
-//! Which of the two forms of an error the client prefers: by the weights in `Accept`.
+//! Selects the form of an error that the client prefers, by the weights in `Accept`.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -14,8 +14,8 @@ struct AcceptedForms {
     any: Option<u16>,
 }
 
-/// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name at an
-/// equal one.
+/// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name if
+/// the weights are equal.
 pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
@@ -54,7 +54,7 @@ impl AcceptedForms {
         problem > json || (problem > 0 && problem == json && self.problem.is_some())
     }
 
-    /// The weight of a form, which its name states or a range that covers it.
+    /// The weight of a form, from its name or from a range that covers it.
     fn weight(&self, named: Option<u16>) -> u16 {
         named.or(self.application).or(self.any).unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! Writes the header values that differ between responses: on the stack, then each into an allocation of its size. Values
-//! that repeat are kept.
+//! Writes the header values that differ between responses, first on the stack and then into an allocation of the exact
+//! size. Values that repeat are kept.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,8 @@ use http::HeaderValue;
 /// The longest value has 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of a kind that each thread keeps: more than the lifetimes, limits and midnights that are in use at a time.
+/// Number of values of a kind that each thread keeps: more than the lifetimes, limits and midnights in use at the same
+/// time.
 const KEPT: usize = 64;
 
 thread_local! {
@@ -88,7 +89,7 @@ fn written(prefix: &str, number: u64) -> HeaderValue {
         .value()
 }
 
-/// A header value under construction: a few of our own words and numbers.
+/// A header value under construction, made of a few constant words and numbers.
 #[derive(Debug)]
 pub(crate) struct HeaderValueWriter {
     bytes: [u8; CAPACITY],
@@ -130,7 +131,7 @@ impl HeaderValueWriter {
             .bytes
             .get(..std::mem::take(&mut self.length))
             .unwrap_or_default();
-        HeaderValue::from_bytes(written).expect("made of our own words and numbers, visible ASCII")
+        HeaderValue::from_bytes(written).expect("constant words and numbers are visible ASCII")
     }
 }
 

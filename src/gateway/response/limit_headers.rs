@@ -1,4 +1,4 @@
-//! The limit headers of a response: written by one path for every response.
+//! The limit headers of a response. One function writes them for every response.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl LimitHeaders {
                 scope: LimitScope::Address,
             };
         };
-        // The current terms and not a copy of the caller's: the headers describe the time of sending.
+        // The current terms are used, not the caller's copy, because the headers describe the time of sending.
         let terms = caller.account.terms();
         if !terms.limits.calendar.is_empty() {
             return Self::with_windows(&caller.account, &terms, hit, at);
@@ -185,7 +185,7 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
         .number(seconds_until_full(limit_status));
 }
 
-/// The parts of all limits as one value, which may be longer than the writer holds.
+/// The parts of all limits as one value, which may exceed the capacity of the writer.
 fn standing(statuses: &[LimitStatus]) -> HeaderValue {
     let part = |status: &LimitStatus| {
         let seconds = seconds_until_full(status);

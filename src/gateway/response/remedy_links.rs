@@ -19,7 +19,7 @@ pub struct RemedyLinks {
 pub(crate) struct RemedyLink {
     pub(crate) member: &'static str,
     pub(crate) url: String,
-    /// The value of `Link`, that of the deprecation included.
+    /// The value of `Link`, including the link of the deprecation.
     pub(crate) header: HeaderValue,
 }
 
@@ -36,8 +36,8 @@ impl RemedyLink {
 }
 
 impl RemedyLinks {
-    /// The public address of the service without a path, empty if it is unknown; then those of sign-up and larger plans,
-    /// and the link that every response has.
+    /// Creates the links from the public address of the service without a path (empty if it is unknown), the addresses
+    /// of sign-up and larger plans, and the link that every response has.
     pub fn new(
         root: &str,
         sign_up: Option<String>,

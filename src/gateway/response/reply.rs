@@ -103,7 +103,7 @@ impl DocumentReply {
         }
     }
 
-    /// Where the document is from.
+    /// The source of the document.
     pub(crate) fn outcome(&self) -> CacheOutcome {
         self.served.outcome
     }

@@ -1,8 +1,8 @@
 //! The headers of a response, set in the order in which they are sent.
 //!
-//! Responses use few distinct sets of header fields. For each set a map of its names is kept, with the values that fields
-//! usually have. A response copies it and replaces the others, so names are not hashed for every response. The values are
-//! chosen in `respond`.
+//! Responses use few distinct sets of header fields. For each set a map of its names is kept, with the values that
+//! fields usually have. A response copies the map and replaces the other values, so names are not hashed for every
+//! response. The values are chosen in `respond`.
 
 use std::cell::RefCell;
 
@@ -141,7 +141,7 @@ pub(crate) struct HeadStart<'m> {
 }
 
 impl<'m> HeadStart<'m> {
-    /// The head will be in `map`.
+    /// Begins a head that will be in `map`.
     pub(crate) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
         Self { map, last }
     }

@@ -1,7 +1,6 @@
 //! Stage 4: checks the caller's budget. One decision takes a minute token and holds a day unit, or takes nothing.
-//!
-//! Dropping a hold returns it. Only a 200 keeps it; every other end, a disconnect included, gives it back. How balances
-//! work is in `limits`.
+//! Dropping a hold returns the unit. Only a 200 keeps it; every other outcome, including a disconnect, returns it.
+//! Balances are in `limits`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ const MAX_LEASES: u32 = 32;
 pub(crate) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
     ToFetch(HeldUnit<'a>),
-    /// No unit can be had: the request may only revalidate the caller's copy.
+    /// No unit is available: the request may only revalidate the caller's copy.
     ToRevalidate(TakenToken<'a>),
 }
 
@@ -60,7 +59,7 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// Returns the token: the request was not served. Returns the reason why it has no unit.
+    /// Returns the token of a request that was not served. The result is the reason why it has no unit.
     pub(crate) fn give_back(self) -> Refusal {
         self.account.state().give_back_token();
         self.without_unit
@@ -68,7 +67,7 @@ impl TakenToken<'_> {
 }
 
 impl<'a> Admission<'a> {
-    /// The end of admission for this account, in which the unit or the token is taken.
+    /// The outcome of admission for this account. It takes the unit or the token.
     pub(crate) fn new(end: AdmissionEnd, account: &'a Account) -> Result<Self, Refusal> {
         match end {
             AdmissionEnd::Hold { day, .. } => Ok(Self::ToFetch(HeldUnit {
@@ -119,7 +118,7 @@ pub(crate) async fn admit<'a>(
     Err(Shortage::Units.into())
 }
 
-/// Leases more units if few are left, and counts what the unreachable ledger causes.
+/// Leases more units if few are left, and counts the decisions that the unreachable ledger causes.
 fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     match end {
         AdmissionEnd::Hold { supply, .. } => match supply {
@@ -132,7 +131,7 @@ fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     }
 }
 
-/// Decides on a request of one of `gateways` and changes its account, and nothing else.
+/// Decides on a request at one of `gateways`, and changes only its account.
 pub(crate) fn decide(
     leases: &Leases,
     gateways: Option<NonZeroU32>,

@@ -106,7 +106,7 @@ impl Caller {
     }
 }
 
-/// Where a request without a key may have put it. Reads only the names of query parameters.
+/// The place where a request without a key may have put it. Reads only the names of query parameters.
 fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
     let mut names = request.query.into_iter().flat_map(query_names);
     if names.any(|name| is_for_keys(&name)) {

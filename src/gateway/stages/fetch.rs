@@ -1,4 +1,4 @@
-//! Stage 5: gets the document. The only stage that uses the cache *and* the backend.
+//! Stage 5: gets the document. It is the only stage that uses the cache *and* the backend.
 //!
 //! The verdict on the stored document and the result of a fetch meet in one `match`. Fetches themselves are in
 //! `documents`; the form of the document is chosen in `respond`.
@@ -54,14 +54,14 @@ impl Served {
     }
 }
 
-/// Where a request gets its document.
+/// The source of a request's document.
 #[derive(Debug)]
 pub(crate) enum DocumentSource {
-    /// It asks for nothing and is refused.
+    /// It fetches nothing and is refused.
     Nowhere(Refusal),
     /// It serves the stored document, which is refreshed in the background if it is stale.
     Store(Served),
-    /// It waits for a fetch. If that fails, it serves this one.
+    /// It waits for a fetch. If the fetch fails, it serves this document.
     Fetch(Option<FoundDocument>),
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> D
     }
 }
 
-/// The document after a fetch that was made with this one stored.
+/// The document after a fetch, if this document was stored before.
 pub(crate) fn fetched(
     fallback: Option<FoundDocument>,
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
@@ -100,7 +100,7 @@ pub(crate) fn fetched(
     }
 }
 
-/// The outcome of a request after a fetch with this one.
+/// The outcome of a request after a fetch with this result.
 pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
     if was_stored {
         CacheOutcome::Refreshed
@@ -111,7 +111,7 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
 
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
 pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
-    // Without a document the reason for the lack of a unit is the answer: see `settle`.
+    // Without a document, the answer is the reason for the missing unit; see `settle`.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,

@@ -5,7 +5,7 @@ use scoregate_base::clock::Now;
 
 use super::authenticate::Caller;
 
-/// Replaces a refusal by a 429 if the caller has had too many refusals. A known application has a guard of its own.
+/// Replaces a refusal with a 429 if the caller has had too many refusals. Each known application has a separate guard.
 pub(crate) fn guarded(
     refusal: Refusal,
     guard: &AddressGuard,

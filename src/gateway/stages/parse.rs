@@ -39,7 +39,7 @@ impl<'r> ReceivedRequest<'r> {
         }
     }
 
-    /// A call of a tool, which stands for a GET of `target`.
+    /// A call of a tool, which is equivalent to a GET of `target`.
     pub(crate) fn of_tool(head: &'r Parts, target: &'r str) -> Self {
         Self {
             called: Some(target),
@@ -66,7 +66,7 @@ pub(crate) struct ParsedRequest<'r> {
 }
 
 impl ParsedRequest<'_> {
-    /// The program that the client names.
+    /// The value of `User-Agent`.
     pub(crate) fn agent(&self) -> Option<&HeaderValue> {
         self.headers.map().get(USER_AGENT)
     }
@@ -140,7 +140,7 @@ fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedReque
 }
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
-/// `Transfer-Encoding`: the codec hides a `Content-Length` beside it.
+/// `Transfer-Encoding`: the codec hides a `Content-Length` next to it.
 pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     let headers = RequestHeaders::new(&head.headers);
     let is_connect = head.method == Method::CONNECT;
@@ -195,7 +195,7 @@ fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     let is_asterisk = head.method == Method::OPTIONS && target == "*";
     let is_valid = match (head.uri.scheme_str(), head.uri.authority()) {
         (None, None) => target.starts_with('/') || is_asterisk,
-        // On HTTP/2 scheme and authority are fields of their own.
+        // On HTTP/2 scheme and authority are separate fields.
         _ if head.version >= Version::HTTP_2 => target.starts_with('/') || is_asterisk,
         // The path of a URL may be empty.
         (Some("http" | "https"), Some(_)) => target.starts_with(['/', '?']),

@@ -38,7 +38,7 @@ pub(crate) enum Wanted {
     Document(ResolvedTarget, Option<FoundDocument>),
 }
 
-/// How documents are looked up.
+/// The kind of lookup of documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lookup<'m> {
     /// By the memo, then in the cache, as a use.

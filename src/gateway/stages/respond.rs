@@ -1,7 +1,6 @@
 //! Stage 7: builds the response. It chooses the status and the headers of the API; `cors` and `deprecation` add theirs.
-//!
-//! Everything constant was prepared when the document was stored; only numbers that change are written here. One code
-//! path writes the limit headers of every response. What to answer is decided by earlier stages.
+//! Constant parts were prepared when the document was stored; only numbers that change are written here. One code path
+//! writes the limit headers of every response. Earlier stages decide about the answer.
 
 use bytes::Bytes;
 use http::header::{LINK, LOCATION};
@@ -26,7 +25,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// The fields of every response, after those of its content and the limits.
+/// The fields of every response, after the fields of its content and of the limits.
 const COMMON: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
@@ -51,14 +50,15 @@ pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Respo
     finish(head, is_shared, at);
     add_rare_fields(answered, at, headers);
     *response.status_mut() = status;
-    // HEAD gets the headers of a GET, with the length of the body that is left out.
+    // HEAD gets the headers of a GET, with the length of the omitted body.
     if at.head.method != Method::HEAD {
         *response.body_mut() = Full::new(body);
     }
     response
 }
 
-/// Whether shared caches may store the response. It then states nothing about one client and does not depend on a key.
+/// Whether shared caches may store the response. If so, it contains nothing about a client and does not depend on a
+/// key.
 fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     match answered {
         Ok(Reply::Page(reply)) => reply.page.is_public(),
@@ -69,7 +69,7 @@ fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     }
 }
 
-/// The fields after those of the content. Responses to POST, such as calls of tools, are not stored.
+/// The fields after the fields of the content. Responses to POST, such as calls of tools, are not stored.
 fn last_fields(is_shared: bool, peer: Peer) -> HeaderFieldSet {
     let limits = if is_shared {
         HeaderFieldSet::default()
@@ -129,7 +129,7 @@ fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &m
     }
 }
 
-/// Status, body and head of a response, the head as far as its content determines it.
+/// Status and body of a response, and the part of its head that depends on its content.
 type Content<'m> = (StatusCode, Bytes, HeadWriter<'m>);
 
 fn content<'m>(reply: &Reply, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
@@ -168,7 +168,7 @@ fn document<'m>(
     (status, body, head)
 }
 
-/// The result of a call, without its length: what `mcp` sends is longer.
+/// The result of a call, without its length, because `mcp` sends a longer response.
 fn tool_result<'m>(
     reply: &DocumentReply,
     start: HeadStart<'m>,

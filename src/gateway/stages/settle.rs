@@ -8,8 +8,8 @@ use scoregate_base::clock::Day;
 
 use super::admit::Admission;
 
-/// Charges or returns what was admitted, and names the charged day, if any. Without a unit of the day only a 304 is
-/// delivered.
+/// Charges or returns the admitted unit and token, and returns the charged day, if any. Without a unit of the day only
+/// a 304 is delivered.
 pub(crate) fn settle<D>(
     admitted: Admission<'_>,
     delivery: Result<D, Refusal>,

@@ -1,6 +1,6 @@
-//! Why a message was not delivered, in words of this program.
+//! The reason why a message was not delivered, in words of this program.
 
-/// Why a message was not delivered.
+/// The reason why a message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WebhookFailure {
     #[error("the URL is not usable or not set")]

@@ -93,11 +93,10 @@ impl WebhookUrl {
 }
 
 impl Receiver {
-    /// The account whose owner has chosen its URL, or the operator.
+    /// The account whose owner chose the URL, or the operator.
     pub(super) fn owner(&self) -> String {
-        let of_operator = || OPERATOR.to_owned();
         let webhook = self.webhook.as_ref();
-        webhook.map_or_else(of_operator, |webhook| webhook.owner.to_string())
+        webhook.map_or_else(|| OPERATOR.to_owned(), |webhook| webhook.owner.to_string())
     }
 
     pub(super) fn host(&self) -> &str {
@@ -129,8 +128,9 @@ impl Receiver {
     }
 }
 
-/// Whether a name has a domain below which hosts can be public. A last label that begins with a digit is a part of an address
-/// in a form such as `0x7f.0x1`, and resolvers know `localhost`. An empty one, after a final dot, hides both.
+/// Whether a name has a domain below which hosts can be public. A last label that begins with a digit is a part of an
+/// address in a form such as `0x7f.0x1`, and resolvers know `localhost`. An empty last label, after a final dot, would
+/// hide both.
 fn has_top_level_domain(host: &str) -> bool {
     host.rsplit_once('.').is_some_and(|(_, last)| {
         last.starts_with(|first: char| first.is_ascii_alphabetic())

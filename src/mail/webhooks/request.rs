@@ -30,7 +30,7 @@ use super::signature::signatures;
 /// Time for a delivery, from the resolution of the name to the end of the answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a connection to one of several addresses.
-// An address that does not answer leaves time for another one within [`TIMEOUT`].
+// An address that does not answer leaves time for another address within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);
 /// Maximum number of bytes from a receiver, TLS included: certificates are the largest part.
 const MAX_RECEIVED: u64 = 128 * 1_024;
@@ -93,7 +93,7 @@ impl WebhookClient {
             .unwrap_or(Err(WebhookFailure::Timeout))
     }
 
-    /// Connects to an address of the host. Of an owner's host all of them must be public.
+    /// Connects to an address of the host. All addresses of an owner's host must be public.
     async fn connect(
         &self,
         url: &WebhookUrl,
@@ -176,7 +176,7 @@ async fn exchange(
     });
     match select(answer, connection).await {
         Either::Left((answered, _)) => answered,
-        // What has arrived before its end is read.
+        // The bytes that arrived before its end are read.
         Either::Right((_, answer)) => answer.await,
     }
 }

@@ -1,5 +1,5 @@
-//! Which receivers may get messages now: a bounded number concurrently, few of one owner, only a part on one host or
-//! slow, and none that pauses after it was slow or failed. Pure.
+//! Selects the receivers that may get messages now: a limited number concurrently, few of one owner, and only a part on
+//! one host or slow. A receiver that was slow or failed pauses. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,18 +9,20 @@ use scoregate_base::clock::Mono;
 
 /// Receivers served at once. A connection with TLS takes about 50 KB.
 pub(super) const AT_ONCE: usize = 256;
-/// Of one owner: as many as the owner may have. Webhooks that are removed and added again count too.
+/// Receivers of one owner served at once, which are as many as the owner may have. Webhooks that are removed and added
+/// again count too.
 const OF_OWNER: usize = 2;
-/// Of one host, and of those that were slow or failed before. The other half is for receivers that nothing speaks against.
+/// Receivers served at once on one host, and among the receivers that were slow or failed before. The other half is for
+/// all other receivers.
 const HALF: usize = AT_ONCE / 2;
 /// If failures of more receivers are remembered, receivers whose pause has ended are forgotten.
 const REMEMBERED: usize = 4_096;
-/// Receivers answer in less.
+/// Time from which an answer is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// A receiver that works again gets its next message within this time.
+/// Maximum pause: a receiver that works again gets its next message within this time.
 const MAX_REST: Duration = Duration::from_mins(5);
 
-/// The receivers that are served, and those that rest.
+/// The receivers that are served, and the receivers that pause.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverTurns {
     served: HashMap<String, ServedReceiver>,
@@ -41,7 +43,7 @@ struct SlowReceiver {
     rests_until: Mono,
 }
 
-/// How a receiver answered its last message.
+/// The speed of a receiver's last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiverPace {
     Fast,
@@ -50,7 +52,7 @@ pub(super) enum ReceiverPace {
 }
 
 impl ReceiverPace {
-    /// Of an answer after this time; `None` if the host gave none.
+    /// The pace of an answer after this time; `None` if the host did not answer.
     pub(super) fn of(answered: Option<Duration>) -> Self {
         match answered {
             Some(took) if took < SLOW => Self::Fast,
@@ -60,7 +62,7 @@ impl ReceiverPace {
 }
 
 impl ReceiverTurns {
-    /// How many more receivers can be served.
+    /// The number of further receivers that can be served.
     pub(super) fn room(&self) -> usize {
         AT_ONCE.saturating_sub(self.served.len())
     }
@@ -93,7 +95,7 @@ impl ReceiverTurns {
         may
     }
 
-    /// Ends to serve a receiver. Each time that it was slow it rests twice as long.
+    /// Ends the service of a receiver. Its pause doubles each time that it was slow.
     pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);

@@ -1,7 +1,5 @@
 //! The worker that delivers messages to webhooks. It is separate from the worker for mail, because receivers may be
-//! slow.
-//!
-//! Receivers are served concurrently: a claim of further messages waits for none of them.
+//! slow. Receivers are served concurrently: a claim of further messages does not wait for any of them.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -32,7 +30,7 @@ const LANES: [MailLane; 2] = [MailLane::Operator, MailLane::Owners];
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of messages to one receiver in a claim.
 const EACH: usize = 5;
-/// Time for the messages of a claim. Those that do not fit are released.
+/// Time for the messages of a claim. Messages that do not fit are released.
 const SENDING: Duration = Duration::from_mins(1);
 /// Time to record results before the claim expires.
 const RECORDING: Duration = Duration::from_secs(30);
@@ -56,7 +54,7 @@ struct ReceiverBatch {
     webhook: String,
     receiver: Receiver,
     messages: Vec<ClaimedMail>,
-    /// When they are to be sent at the latest.
+    /// The time by which they must be sent.
     end: Mono,
 }
 
@@ -78,7 +76,7 @@ impl WebhookSender {
         }
     }
 
-    /// Delivers messages until `stop`. Those that are being delivered then are finished.
+    /// Delivers messages until `stop`. Deliveries in progress are finished.
     pub async fn run(self, stop: CancellationToken) {
         join_all(LANES.map(|lane| self.run_lane(lane, &stop))).await;
     }
@@ -203,7 +201,7 @@ impl WebhookSender {
         stop: &CancellationToken,
     ) {
         let sent = self.send(&batch, stop).await;
-        // A failure of the store says nothing about the receiver.
+        // A failure of the store is no failure of the receiver.
         let pace = sent.inspect_err(warn).unwrap_or(ReceiverPace::Fast);
         turns.lock().end(&batch.webhook, pace, self.clock.mono());
     }
@@ -234,7 +232,7 @@ impl WebhookSender {
                 pace = ReceiverPace::of(host_failure.is_none().then_some(took));
                 self.after(delivered, message, &batch.receiver).await?
             };
-            // Recorded one by one: a message that was delivered must not be delivered again.
+            // Results are recorded one by one: a message that was delivered must not be delivered again.
             self.store.record_attempts(vec![next]).await?;
         }
         Ok(pace)
@@ -255,7 +253,7 @@ impl WebhookSender {
         }
         self.count(MailResult::Sent);
         let is_challenge = !message.mail.subject.is_empty();
-        // Verified before the message is removed: if that fails, the challenge is repeated.
+        // The webhook is verified before the message is removed. If this fails, the challenge is repeated.
         if let Some(webhook) = receiver.webhook.as_ref().filter(|_| is_challenge) {
             self.verified(webhook).await?;
         }

@@ -34,8 +34,8 @@ pub struct AccountSite {
     pub applications_per_account: u32,
 }
 
-/// `Content-Security-Policy` of the pages: browsers show them and send their forms to this service, and nothing else.
-/// Computes a hash: for callers that store it.
+/// `Content-Security-Policy` of the pages: browsers may only show them and send their forms to this service. Computes a
+/// hash, so callers should store the result.
 pub fn content_security_policy() -> String {
     AllowedContent {
         style: STYLE,

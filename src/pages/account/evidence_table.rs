@@ -1,4 +1,4 @@
-//! How an application used the API in the last days: the evidence that operators see too, and advice.
+//! The use of the API by an application in the last days: the evidence that operators also see, and advice.
 
 use super::frame;
 use crate::pages::html::{escape, grouped, table};

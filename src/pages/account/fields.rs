@@ -4,7 +4,7 @@ use super::frame::section;
 use super::{ApplicationFields, FormProblem};
 use crate::pages::html::escape;
 
-/// The hidden field of forms that create a key or an application: how many of them the page shows.
+/// The hidden field of forms that create a key or an application, with the number of them on the page.
 pub const EXISTING: &str = "existing";
 
 /// Names of the fields of an application.
@@ -59,7 +59,7 @@ pub(super) fn hidden(name: &str, value: &str) -> String {
     )
 }
 
-/// The problem, if it is about one of these fields.
+/// The problem, if it concerns one of these fields.
 pub(super) fn problem_of<'a>(
     problem: Option<FormProblem<'a>>,
     fields: &[&str],
@@ -113,7 +113,7 @@ pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String 
 }
 
 impl FinalStep<'_> {
-    /// The step as a section. It is open if there is a problem with it.
+    /// The step as a section, which is open if there is a problem with it.
     pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let open = if problem.is_some() { " open" } else { "" };
         let consequences = self.consequences.join("</li>\n<li>");

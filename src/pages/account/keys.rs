@@ -184,7 +184,7 @@ fn name_field(name: &'static str, value: &str, problem: Option<FormProblem<'_>>)
     let field = TextField {
         name,
         label: "Name of the new key (optional)",
-        hint: "To tell keys apart, such as the program or the machine that uses it.",
+        hint: "To distinguish keys, such as the program or the machine that uses the key.",
         kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
         value,
     };

@@ -1,8 +1,8 @@
-//! The pages of an account as HTML: signing in, applications, keys and their use. Pure: what is shown is collected in
-//! `site`. Everything that comes from a person is escaped.
+//! The pages of an account as HTML: signing in, applications, keys and their use. Pure: `site` collects the contents.
+//! All text from people is escaped.
 //!
-//! The pages work without JavaScript; only the page of a new key has a script, which copies the key. They load
-//! nothing but the icon. Paths and names of fields are those that `site` handles.
+//! The pages work without JavaScript; only the page of a new key has a script, which copies the key. They load only the
+//! icon. `site` handles their paths and fields.
 
 mod account_site;
 mod application;

@@ -82,7 +82,7 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
     )
 }
 
-/// How to get higher limits.
+/// The way to get higher limits.
 fn upgrade(site: &AccountSite) -> String {
     match (&site.upgrade_url, &site.contact_email) {
         (Some(url), _) => {

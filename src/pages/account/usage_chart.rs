@@ -1,5 +1,5 @@
-//! Requests of each day as stacked bars, as SVG. Groups of outcomes are distinguished by position and pattern besides
-//! their colour. The numbers are in the tables of `usage_tables`.
+//! Requests of each day as stacked bars, as SVG. Groups of outcomes are distinguished by position and pattern in
+//! addition to their colour. The numbers are in the tables of `usage_tables`.
 
 use crate::pages::html::{escape, grouped, push};
 use scoregate_base::clock::Day;
@@ -120,7 +120,7 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
     html
 }
 
-/// All requests of a day. They are more than a `u64` can count if each outcome has as many as possible.
+/// All requests of a day. The sum can exceed a `u64` if each outcome has the maximum.
 fn sum(counts: &OutcomeCounts) -> u128 {
     OutcomeGroup::ALL
         .iter()

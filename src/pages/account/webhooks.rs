@@ -58,7 +58,7 @@ fn card(webhook: &StoredWebhook, csrf: &str) -> String {
     let state = match webhook.verified_at {
         Some(_) => "Active.",
         None => {
-            "Not active: the challenge is not answered. After 15 minutes, remove the webhook and add it again."
+            "Not active: the receiver has not answered the challenge. After 15 minutes, remove the webhook and add it again."
         }
     };
     let failing = webhook
@@ -98,7 +98,7 @@ impl AccountSite {
             "A signed message with a challenge is sent now. The webhook is active once the answer has status 200 and the text of \
              <code>data.challenge</code>. The message is repeated for 15 minutes, so you can store the secret first."
         } else {
-            "For a day messages are also signed with the previous secret."
+            "For 24 hours messages are also signed with the previous secret."
         };
         let body = format!(
             "<h1>Secret of the webhook</h1>\n<p class=\"lede\">For <code>{}</code>.</p>\n\

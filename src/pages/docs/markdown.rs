@@ -1,6 +1,5 @@
-//! The docs page as Markdown, for programs: converted from the page itself, so both say the same.
-//!
-//! It knows the elements that the template and `html` write, and no others: a test finds any that is left.
+//! The docs page as Markdown, for programs. It is converted from the page, so both have the same content. It knows only
+//! the elements that the template and `html` write. A test finds unconverted elements.
 
 use crate::pages::escape::push;
 
@@ -109,7 +108,7 @@ impl MarkdownConverter {
         }
     }
 
-    /// Begins a link, unless it is one to a place of the same page.
+    /// Begins a link, unless its target is on the same page.
     fn begin_link(&mut self, tag: &str) {
         let address = tag
             .split_once("href=\"")

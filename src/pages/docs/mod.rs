@@ -1,5 +1,5 @@
-//! The pages for people: `/` and `/docs`. Prose is in the templates in this folder; everything known by a table is
-//! generated from it.
+//! The pages for people: `/` and `/docs`. Prose is in the templates in this folder. The contents of tables are
+//! generated.
 
 mod errors;
 mod markdown;

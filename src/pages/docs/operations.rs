@@ -32,7 +32,7 @@ struct Operation<'c> {
 struct OperationParameter<'c> {
     name: &'static str,
     r#in: &'static str,
-    /// The value that the form begins with, or the one that applies if the parameter is left out.
+    /// The initial value of the form, or the value that applies if the parameter is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<Cow<'c, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -60,7 +60,7 @@ pub(in crate::pages) fn page(config: &PagesConfig) -> String {
     })
 }
 
-/// The rules of windows that some tier has.
+/// The rules of the windows that the tiers have.
 fn windows(config: &PagesConfig) -> String {
     let has = |rule: LimitRule| {
         let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
@@ -78,13 +78,13 @@ fn windows(config: &PagesConfig) -> String {
 }
 
 /// The rule of windows of an account.
-const OWNER: &str = "<dt>Account</dt><dd>On some tiers all applications of an account together also have a number of \\
-responses with data a day or a month. Used up: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \\
+const OWNER: &str = "<dt>Account</dt><dd>Some tiers also limit the responses with data to all applications of an account together, in a \
+day or a month. If the limit is reached: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \
 <code>owner_day</code> or <code>owner_month</code>.</dd>\n";
 
 /// The rule of months.
-const MONTH: &str = "<dt>Month</dt><dd>On some tiers also a number of responses with data a month. A response counts in the day and \
-in the month. <a href=\"#endpoint-me\"><code>/me</code></a> shows when your month ends. Used up: \
+const MONTH: &str = "<dt>Month</dt><dd>Some tiers also limit the responses with data in a month. A response counts in both the day and \
+the month. <a href=\"#endpoint-me\"><code>/me</code></a> shows when your month ends. If the limit is reached: \
 <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit <code>month</code>.</dd>\n";
 
 /// Values used by both pages.
@@ -166,7 +166,7 @@ fn link(href: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
-/// How to get a key, as the beginning of a sentence.
+/// The way to get a key, as the beginning of a sentence.
 fn first_step(config: &PagesConfig) -> String {
     if config.sign_up {
         format!("{}, create a key", link(ACCOUNT_SIGN_IN, "Sign up"))
@@ -175,7 +175,7 @@ fn first_step(config: &PagesConfig) -> String {
     }
 }
 
-/// The terms as a list, and what follows from the default ones.
+/// The terms as a list, and the consequence of the default terms.
 fn terms(config: &PagesConfig) -> String {
     let items: Vec<String> = config
         .terms

@@ -2,7 +2,7 @@
 
 use crate::pages::html::grouped;
 use crate::pages::{PagesConfig, SiteLinks, default_terms};
-use scoregate_base::limits::CalendarLimits;
+use scoregate_base::limits::{CalendarLimits, LimitRule};
 use scoregate_base::plans::{Rights, Tier, TierLimits};
 use scoregate_base::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
 
@@ -193,6 +193,27 @@ fn the_terms_are_those_that_people_accept() {
         own.contains(list) && !own.contains("as a mirror") && !own.contains("competing"),
         "{own}"
     );
+}
+
+#[test]
+fn limits_of_months_and_accounts_are_described_if_a_tier_has_them() {
+    let limits = |calendar| {
+        let mut config = PagesConfig::default();
+        config.tiers[0].limits.calendar = calendar;
+        let html = page(&config);
+        let from = html.split_once("<section id=\"limits\"").unwrap().1;
+        from.split_once("</section>").unwrap().0.to_owned()
+    };
+    let without = limits(CalendarLimits::NONE);
+    let with = limits(
+        CalendarLimits::NONE
+            .with(LimitRule::Month, 5)
+            .with(LimitRule::OwnerDay, 7),
+    );
+    for term in ["<dt>Month</dt>", "<dt>Account</dt>"] {
+        assert!(!without.contains(term) && with.contains(term), "{term}");
+    }
+    assert!(!with.contains('\\'), "{with}");
 }
 
 #[test]

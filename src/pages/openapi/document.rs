@@ -69,7 +69,7 @@ fn info(config: &PagesConfig) -> Value {
             public_paths(config)),
         "license": { "name": config.license },
     });
-    // Relative references are resolved by no tool, and are an error for some.
+    // No tool resolves relative references, and some treat them as errors.
     if let Some(terms) = absolute(config, config.links.terms()) {
         schemas::insert(&mut info, "termsOfService", terms.clone().into());
         schemas::insert(
@@ -84,7 +84,7 @@ fn info(config: &PagesConfig) -> Value {
     info
 }
 
-/// An absolute URL; `None` if it is of this service and no address is configured.
+/// An absolute URL; `None` for a path of this service if no address is configured.
 fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
     if url.starts_with('/') {
         config.root().map(|root| format!("{root}{url}"))

@@ -28,7 +28,7 @@ impl NamedResponses {
         if endpoint.stored {
             responses.insert("304".into(), self.name("304", not_modified));
         }
-        // The table is sorted by status, so equal ones are adjacent.
+        // The table is sorted by status, so equal rows are adjacent.
         let rows: Vec<&'static CodeRow> = endpoint.codes().collect();
         for same in rows.chunk_by(|a, b| a.status == b.status) {
             let Some(status) = same.first().map(|row| row.status) else {

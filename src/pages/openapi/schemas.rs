@@ -69,7 +69,7 @@ fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
     schema
 }
 
-/// An open object: of the fields that the data source sends, those that the mapping lists are described.
+/// An open object. Of the fields of the data source, only the fields that the mapping lists are described.
 fn item_of_the_source(listed: &[PublishedField]) -> Value {
     let properties: Map<_, _> = listed
         .iter()

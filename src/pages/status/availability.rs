@@ -70,7 +70,7 @@ pub(super) fn total(days: &[DayAvailability]) -> DayAvailability {
     }
 }
 
-/// `99.98 %`, rounded down: only a whole is `100 %`.
+/// `99.98 %`, rounded down, so only a complete share is `100 %`.
 pub(super) fn share(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100 %".into();

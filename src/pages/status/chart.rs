@@ -1,5 +1,5 @@
-//! A bar for each day, as SVG. The state of a day is shown by height and pattern besides its colour: solid for the good
-//! part, hatched for the rest, a flat mark without data. The numbers are in a table of the page.
+//! A bar for each day, as SVG. Height and pattern show the state of a day in addition to its colour: solid for the good
+//! part, hatched for the rest, and a flat mark for no data. The numbers are in a table of the page.
 
 use crate::pages::html::escape;
 

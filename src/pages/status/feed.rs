@@ -1,7 +1,6 @@
-//! The Atom feed of the status page (RFC 4287): an entry for each message of the operator.
-//!
-//! Messages are never changed, so neither are entries. Outages derived from stored minutes are not in it: minutes may be
-//! stored late, and an entry cannot be taken back. Ids do not depend on the address of the service.
+//! The Atom feed of the status page (RFC 4287): an entry for each message of the operator. Messages and entries are
+//! never changed. The feed does not contain outages that are derived from stored minutes, because minutes may be stored
+//! late and an entry cannot be withdrawn. Ids do not depend on the address of the service.
 
 use sha2::{Digest as _, Sha256};
 
@@ -12,7 +11,7 @@ use scoregate_store::StatusMessage;
 use super::StatusSite;
 use super::threads::{name, paragraphs};
 
-/// The feed of these messages, newest first. Without any it is as old as the history.
+/// The feed of these messages, newest first. Without messages its time is the start of the history.
 pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
     let service = xml(&site.service);
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();

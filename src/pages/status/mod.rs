@@ -1,4 +1,4 @@
-//! The status page and its Atom feed, rendered from a [`ServiceStatus`]. Pure: what is shown is collected in `status`.
+//! The status page and its Atom feed, rendered from a [`ServiceStatus`]. Pure: `status` collects the contents.
 //!
 //! Times are absolute, and nothing on the page changes with time alone: equal content has equal bytes.
 

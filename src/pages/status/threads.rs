@@ -19,7 +19,7 @@ impl IncidentThread<'_> {
     }
 }
 
-/// The incidents of messages that are listed newest first: the one with the newest message first.
+/// The incidents of messages that are listed newest first. The incident with the newest message comes first.
 pub(super) fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
     let mut threads: Vec<IncidentThread<'_>> = Vec::new();
     for message in messages {

@@ -59,8 +59,8 @@ fn availability(status: &ServiceStatus) -> String {
     state_line(is_good, words)
 }
 
-/// The open incidents in one sentence, if there are any. They are the headline: what people report comes before what
-/// was measured.
+/// The open incidents in one sentence, if there are any. They are the headline: reports of the operator have precedence
+/// over measurements.
 fn incident_line(open: &[IncidentThread<'_>]) -> String {
     match open {
         [] => String::new(),
@@ -87,7 +87,7 @@ fn state_line(is_good: bool, words: &str) -> String {
     )
 }
 
-/// Everything that this gateway found to be wrong.
+/// The problems that this gateway found.
 fn notes(status: &ServiceStatus) -> String {
     let mut notes = Vec::new();
     if !status.is_ready {

@@ -12,7 +12,7 @@ use scoregate_base::clock::{Clock, Mono};
 pub(super) struct ActivityState {
     pub(super) phase: ConnectionPhase,
     pub(super) since: Mono,
-    /// Requests that are not sent to their last byte, each with its start.
+    /// Requests whose responses are not sent completely, each with its start.
     pub(super) requests: SmallVec<[(u32, Mono); 2]>,
     pub(super) next: u32,
     /// HTTP/1.1: the response is complete; once it is sent, the request is over.
@@ -23,7 +23,7 @@ pub(super) struct ActivityState {
     pub(super) bodies: UnsentBytes,
     /// HTTP/2: requests without a response so far.
     pub(super) unanswered: usize,
-    /// HTTP/2: those of them whose body is awaited.
+    /// HTTP/2: requests among them whose body is awaited.
     pub(super) awaited_bodies: usize,
     /// HTTP/2: the maximum size of all of these bodies together.
     pub(super) awaited_bytes: usize,
@@ -48,7 +48,7 @@ pub(super) struct ActivityState {
 }
 
 impl ActivityState {
-    /// Of a connection that was opened at this time.
+    /// The state of a connection that was opened at this time.
     pub(super) fn opened(opened: Mono) -> Self {
         Self {
             phase: ConnectionPhase::Opening,
@@ -75,7 +75,7 @@ impl ActivityState {
         }
     }
 
-    /// A body of this size, if any, is read or given up.
+    /// Records that a body of this size, if any, was read or is no longer awaited.
     pub(super) const fn no_longer_awaits(&mut self, body: Option<usize>) {
         if let Some(bytes) = body {
             self.awaited_bodies -= 1;
@@ -84,7 +84,7 @@ impl ActivityState {
         }
     }
 
-    /// The client took bytes from the socket. The clock is read only if bytes waited.
+    /// Records that the client took bytes from the socket. The clock is read only if bytes waited.
     pub(super) fn wrote(&mut self, bytes: usize, clock: &Clock) {
         self.unsolicited = self.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         self.socket.taken(bytes, || clock.coarse());
@@ -93,7 +93,8 @@ impl ActivityState {
         }
     }
 
-    /// The kind of the next deadline, if it is the only thing to wait for. Its time only increases as long as its kind is the same.
+    /// The kind of the next deadline, if nothing else is awaited. Its time only increases as long as its kind is the
+    /// same.
     pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
         let others = [
             self.socket.since(),

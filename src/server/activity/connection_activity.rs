@@ -21,7 +21,7 @@ use super::activity_state::ActivityState;
 /// The activity of a connection, shared by its parts.
 pub(in crate::server) struct ConnectionActivity {
     pub(super) clock: Clock,
-    // One lock for all facts, since the timer and the displacement need them as they were at one time.
+    // All facts have one lock, since the timer and the displacement need a consistent view of them.
     state: Mutex<ActivityState>,
     /// Wakes the connection up to read changes of its state.
     pub(super) changed: Arc<Notify>,
@@ -61,7 +61,8 @@ impl ConnectionActivity {
         &self.trust
     }
 
-    /// It is a trusted proxy's, with requests of many applications: the limits of a single client do not apply.
+    /// Records that the connection belongs to a trusted proxy, with requests of many applications. The limits of a
+    /// single client do not apply.
     pub(in crate::server) fn belongs_to_no_application(&self) {
         self.state().membership = ConnectionMembership::Exempt;
         self.trust.record_trusted_proxy();
@@ -85,7 +86,7 @@ impl ConnectionActivity {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, ActivityState> {
-        // Nothing panics while holding the lock.
+        // No code panics while it holds the lock.
         self.state.lock()
     }
 
@@ -107,7 +108,7 @@ impl ConnectionActivity {
         state.unsolicited <= UNSOLICITED_BYTES + state.awaited_bytes
     }
 
-    /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
+    /// HTTP/1.1: a request head is complete. Its time is measured from its first byte, except for the first request.
     pub(in crate::server) fn request_started(&self) {
         let mut state = self.state();
         state.response_complete = false;
@@ -129,7 +130,7 @@ impl ConnectionActivity {
         state.retiring.is_some()
     }
 
-    /// The kernel has everything that was written, these bytes last.
+    /// Records that the kernel has all written bytes, these bytes last.
     pub(in crate::server) fn flushed(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
@@ -158,8 +159,9 @@ impl ConnectionActivity {
         self.trust.level() == TrustLevel::Admitted
     }
 
-    /// HTTP/2: whether one more request head may be read. One is, whatever is pending, once all others are answered: the frame
-    /// that opens a window may follow it. The bytes of an awaited body come between heads.
+    /// HTTP/2: whether one more request head may be read. Once all other requests are answered, a head is always read,
+    /// regardless of pending responses: the frame that opens a window may follow it. The bytes of an awaited body come
+    /// between heads.
     pub(in crate::server) fn may_read_head(&self) -> bool {
         let state = self.state();
         let limits = self.limits(&state);
@@ -173,7 +175,7 @@ impl ConnectionActivity {
         self.state().awaited_bodies > 0
     }
 
-    /// HTTP/2: whether no further request may reach the codec, since too many were refused.
+    /// HTTP/2: whether no further request may reach the codec, because too many were refused.
     pub(in crate::server) fn takes_no_more(&self) -> bool {
         self.state().takes_no_more
     }
@@ -225,7 +227,7 @@ impl ConnectionActivity {
         self.state().retiring.is_some()
     }
 
-    /// The connection is closed now: its slot is needed.
+    /// Closes the connection now, because its slot is needed.
     pub(in crate::server) fn cut(&self) {
         self.state().cut = true;
         self.changed.notify_one();
@@ -254,7 +256,8 @@ impl ConnectionActivity {
         })
     }
 
-    /// The kind of the next deadline, if it is the only thing to wait for: nothing else is due, and the connection is not to end.
+    /// The kind of the next deadline, if nothing else is awaited: no other event is due, and the connection is not to
+    /// end.
     pub(in crate::server) fn sole_deadline(&self) -> Option<MissedDeadline> {
         self.state().sole_deadline()
     }

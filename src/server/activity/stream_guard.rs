@@ -77,7 +77,8 @@ impl StreamGuard {
         }
     }
 
-    /// The body of the request, of at most so many bytes, is read before the response. Wakes the connection up to read it.
+    /// The body of the request, with at most this many bytes, is read before the response. Wakes the connection up to
+    /// read it.
     pub(in crate::server) fn await_body(&mut self, max_bytes: usize) {
         if self.awaited_body.is_some() {
             return;

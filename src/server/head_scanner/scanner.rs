@@ -1,5 +1,5 @@
-//! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF,
-//! and a target has no fragment. Holds back what exceeds the usual codec's limits.
+//! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF, and a target has
+//! no fragment. Holds back heads that exceed the usual codec's limits.
 //!
 //! A head whose method begins with a P may have a body. The bytes after it are held back until the codec reads on: by then its
 //! service has stated which of them are the body. Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. For a violation the codec
@@ -21,16 +21,16 @@ use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
 /// The codec rejects this anywhere in a head.
 pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
-/// A head that reaches one of these is larger than the gateway accepts, and is left to another codec.
+/// A head that reaches one of these limits is larger than the gateway accepts, and is left to another codec.
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
 // With this number the usual codec allocates nothing for the fields of a request.
 const MAX_FIELDS: usize = 100;
-/// A head in fewer bytes has no more fields than that.
+/// A head with fewer bytes does not exceed the maximum number of fields.
 // A header line has at least four bytes: a name, a colon, CR and LF.
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Bytes of a head that are compared together.
 const BLOCK: usize = 32;
-/// Bytes of a body that are read at once: fewer than the first buffer of the codec has, which grows if it is filled.
+/// Bytes of a body that are read at once. They must not fill the first buffer of the codec, which would then grow.
 const BODY_READ: u64 = 8_191;
 /// The end of a head.
 pub(super) const END: &[u8] = b"\r\n\r\n";
@@ -55,12 +55,12 @@ pub(in crate::server) struct HeadScanner<'l> {
 /// The state of a connection that its codec and its scanner share.
 #[derive(Default)]
 pub(in crate::server) struct HeadLimit {
-    /// Why the codec has to be stopped or polled again; zero for most connections.
+    /// The reason to stop the codec or to poll it again; zero for most connections.
     // The codec and the scanner run in one task, so the atomics need no ordering.
     exception: AtomicU8,
     /// Bytes of the body that the codec reads next. [`ENDLESS`] if no request follows the body.
     pub(super) body: AtomicU64,
-    /// Everything that the codec has read ends with a head that may have a body.
+    /// The bytes that the codec has read end with a head that may have a body.
     ends_with_head: AtomicBool,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::server) struct HeadLimit {
 const EXCEEDED: u8 = 1;
 /// The connection ends with the response.
 const LAST: u8 = 2;
-/// The size of a body that is the last of its connection.
+/// The size of a body after which the connection ends.
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 /// Position of the next byte in a head.
@@ -86,7 +86,7 @@ enum ScanState {
     Field,
 }
 
-/// The reason to stop a head.
+/// The reason to stop reading a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadFault {
     Invalid,
@@ -110,8 +110,8 @@ impl HeadLimit {
         self.exception.load(Ordering::Relaxed) == 0
     }
 
-    /// A request with a body was received. Returns whether a request may follow the body, which then has this size: not if the
-    /// codec has read some of it already.
+    /// Records that a request with a body was received. Returns whether a request may follow the body, which then has
+    /// this size. None may follow if the codec has already read a part of the body.
     pub(in crate::server) fn body_follows(&self, size: Option<u64>) -> bool {
         let size = size.filter(|_| self.ends_with_head.load(Ordering::Relaxed));
         self.body.store(size.unwrap_or(ENDLESS), Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl HeadLimit {
 }
 
 impl<'l> HeadScanner<'l> {
-    /// Without a limit, heads of any size are passed on.
+    /// A scanner without a limit, which passes on heads of any size.
     pub(in crate::server) fn stream<S>(
         stream: S,
         limit: Option<&'l HeadLimit>,
@@ -150,7 +150,8 @@ impl<'l> HeadScanner<'l> {
         self.held
     }
 
-    /// The position of the first fault. Most input is a complete valid head, which is recognised without a look at each byte.
+    /// The position of the first fault. Most input is a complete valid head, which is recognized without a check of
+    /// each byte.
     pub(super) fn fault(&mut self, bytes: &[u8]) -> Option<(usize, HeadFault)> {
         let is_start = self.at == ScanState::Start;
         let may_have_body = is_start && self.limit.is_some() && bytes.starts_with(b"P");
@@ -236,7 +237,7 @@ impl<'l> HeadScanner<'l> {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds back what a buffer has from here on.
+    /// Holds back the rest of a buffer.
     fn hold(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
         let rest = buffer.filled().get(from..).unwrap_or_default();
         if !rest.is_empty() {
@@ -245,7 +246,7 @@ impl<'l> HeadScanner<'l> {
         }
     }
 
-    /// Passes on a body, which ends after so many bytes.
+    /// Passes on a body, which ends after this many bytes.
     fn read_body(
         &mut self,
         left: u64,
@@ -295,7 +296,7 @@ pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     found != 0 || b"\n#".contains(first)
 }
 
-/// Without branches, so that a block compiles to a few instructions.
+/// It has no branches, so a block compiles to a few instructions.
 #[inline]
 fn faults(bytes: &[u8], before: &[u8]) -> u8 {
     bytes.iter().zip(before).fold(0, |found, (byte, before)| {

@@ -1,7 +1,7 @@
 //! The PROXY protocol: the client's address, sent by a TCP proxy before the client's first byte.
 //!
 //! Pure parsers, `text` for version 1 and `binary` for version 2, and `take`, which reads a header from a stream.
-//! Stricter than the specification where it is lenient: what is rejected here is not written by any proxy. Timeouts
+//! Stricter than the specification where it is lenient: no proxy writes the headers that are rejected here. Timeouts
 //! belong to the connection; headers inside HTTP are in `address::client`.
 
 mod binary;

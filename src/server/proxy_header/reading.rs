@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// Maximum length of a header of either version; a longer one of version 2 is rejected by its length field.
+/// Maximum length of a header of either version. A longer header of version 2 is rejected by its length field.
 pub(in crate::server) const LONGEST: usize = 536;
 
 /// The result for the bytes so far. Further bytes never change a final one.
@@ -12,10 +12,10 @@ pub enum Reading {
     Incomplete,
     /// A complete header.
     Header {
-        /// Its length. What follows is the client's.
+        /// Its length. The bytes after it are from the client.
         length: usize,
-        /// The client, IPv4 in its own form. `None` for a health check or an unknown family: then the socket's
-        /// address counts.
+        /// The client, with IPv4 addresses in the IPv4 form. `None` for a health check or an unknown family: then the
+        /// address of the socket is used.
         client: Option<SocketAddr>,
     },
     /// Not a header, regardless of what follows.

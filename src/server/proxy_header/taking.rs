@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::reading::{LONGEST, Reading};
 use super::{binary, text};
 
-/// Why no header was read.
+/// The reason why no header was read.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::server) enum NoHeader {
     /// Not a header.

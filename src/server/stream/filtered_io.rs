@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Decides what is read.
+/// The filter of the input.
 pub(in crate::server) trait ReadFilter {
     /// Reads from `stream` into `buffer`.
     fn poll_read(

@@ -1,7 +1,6 @@
-//! Writes small slices together: a hit leaves in one plain write, which costs the kernel less than a vectored one.
-//!
-//! The codec could join them too, in a buffer of each connection that keeps the size of the largest response. Here it is a
-//! buffer of the thread, and larger responses stay shared with the cache.
+//! Writes small slices together: a hit is sent by one plain write, which costs the kernel less than a vectored write.
+//! The codec could also join them, but its buffer belongs to a connection and keeps the size of the largest response.
+//! This buffer belongs to the thread, and larger responses stay shared with the cache.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -10,7 +9,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-/// Slices of together more bytes are not copied: from about 10 kB on, the copy costs more than the vectored write.
+/// Maximum total size of slices that are copied: from about 10 kB, the copy costs more than the vectored write.
 const MAX_JOINED: usize = 8 * 1_024;
 
 thread_local! {

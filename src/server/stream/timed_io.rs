@@ -55,7 +55,7 @@ impl TimedIo {
 }
 
 impl Drop for TimedIo {
-    /// Reset instead of close after a missed deadline: otherwise the kernel would keep sending unread bytes.
+    /// Resets the connection after a missed deadline. If it were closed, the kernel would keep sending unread bytes.
     fn drop(&mut self) {
         if self.activity.is_cut() && self.stream.set_zero_linger().is_err() {
             tracing::trace!("connection closed before it could be reset");
@@ -72,7 +72,8 @@ impl AsyncRead for TimedIo {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let received = buffer.filled().len() - before;
-        // Checked here and not by the timer: a client that never pauses would keep the timer from running.
+        // This is checked here and not by the timer, because a client that never pauses would prevent the timer from
+        // running.
         if received > 0 && !self.activity.received(received) {
             return Poll::Ready(Err(io::Error::other(
                 "too many bytes were received without a request",
@@ -107,7 +108,7 @@ impl AsyncWrite for TimedIo {
         true
     }
 
-    /// A socket has no buffer of its own; the layers above flush when they are empty, and when they wrote nothing.
+    /// A socket has no buffer. The layers above flush when they are empty, and when they wrote nothing.
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let written = std::mem::take(&mut self.written);
         if written > 0 {

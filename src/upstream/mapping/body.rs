@@ -86,8 +86,8 @@ impl<'b> MappedBody<'b> {
 }
 
 impl NoDataInBody {
-    /// Whether the reason is that a model was not found, or nothing about it, as in `No scores found for model 17`.
-    /// Something else that was not found is no reason to remove a document.
+    /// Whether the reason is that a model, or its data, was not found, as in `No scores found for model 17`. A document
+    /// is not removed because something else was not found.
     pub(super) fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
         let has_nothing = why.starts_with("no ") && why.contains(" found for model");
@@ -114,9 +114,9 @@ pub(super) fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text of a member, if it is a text.
+/// The text of a member, if its value is a string.
 fn words(members: &Members<'_>, name: &str) -> Option<String> {
-    // Duplicate names count too.
+    // Duplicate names also count.
     let mut called = members.0.iter().filter(|member| member.name == name);
     called
         .find_map(|member| serde_json::from_str(member.value.get()).ok())

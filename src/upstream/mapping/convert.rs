@@ -15,7 +15,7 @@ pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option
     let text = value.get();
     match kind {
         PublishedKind::Any => Some(text.into()),
-        // A null states that there is no value, and no type.
+        // A null has no value and no type.
         PublishedKind::Number | PublishedKind::Text if text == "null" => Some(text.into()),
         PublishedKind::Number => number(text),
         PublishedKind::Text => string(text),
@@ -67,7 +67,8 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
     }
 }
 
-/// Whether a value is an object whose fields of this API are valid. Within an object nothing is converted or left out.
+/// Whether a value is an object whose fields of this API are valid. Fields within an object are not converted or
+/// omitted.
 fn is_object_of(text: &str, fields: &[ItemField]) -> bool {
     let Ok(members) = Members::of(text) else {
         return false;
@@ -121,7 +122,7 @@ fn number(text: &str) -> Option<Cow<'_, str>> {
     is_json.then(|| inner.into())
 }
 
-/// A string; of a number its digits, of a boolean its word.
+/// A string: the digits of a number, or the word of a boolean.
 fn string(text: &str) -> Option<Cow<'_, str>> {
     if text.starts_with('"') {
         return Some(text.into());
@@ -133,7 +134,7 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// For comparisons only: a large number is rounded.
+/// The number, for comparisons only: a large number is rounded.
 fn float(digits: &str) -> Option<f64> {
     digits
         .parse()

@@ -19,7 +19,7 @@ use super::shape::{DataShape, Items};
 use super::template::PathTemplate;
 use crate::upstream::UpstreamResponse;
 
-/// How all endpoints are mapped to a backend.
+/// The mapping of all endpoints to a backend.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// A row for each endpoint that a backend answers.
@@ -28,20 +28,20 @@ pub struct Mapping {
     pub lists_all_models: bool,
 }
 
-/// How one endpoint is mapped.
+/// The mapping of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointMapping {
     /// The path of its documents.
     pub template: PathTemplate,
-    /// Where the data is in a body. By default at `/data` of an object; an array is the data itself.
+    /// The location of the data in a body: by default `/data` of an object; an array is the data itself.
     pub data: Option<JsonPointer>,
     /// The shape of the data.
     pub shape: DataShape,
-    /// Where the time of the data is, if the backend states it.
+    /// The location of the time of the data, if the backend states it.
     pub timestamp: JsonPointer,
-    /// How the backend reports that a model does not exist.
+    /// The ways in which the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
-    /// The ids that the backend may have, if restricted. It is never asked about others.
+    /// The ids that the backend may have, if restricted. Other ids are never requested.
     pub id: Option<IdPattern>,
     /// The fields of its items, where items have the shape of the backend. `None`: they have the fields of this API.
     pub fields: Option<ItemMapping>,
@@ -54,12 +54,12 @@ words! {
         Status = "404",
         /// An error in the body whose text contains "model" and "not found", or "no … found for model".
         Error = "error",
-        /// An empty list. It may also be a true response about an existing model.
+        /// An empty list. It may also be a correct response about an existing model.
         Empty = "empty",
     }
 }
 
-/// Facts about a response besides its body.
+/// Facts about a response other than its body.
 #[derive(Debug)]
 pub(in crate::upstream) struct ResponseInfo {
     /// The backend's validators.
@@ -73,7 +73,7 @@ pub(in crate::upstream) struct ResponseInfo {
 }
 
 impl Default for Mapping {
-    /// A backend with our own paths and shapes.
+    /// The mapping of a backend with the paths and shapes of this API.
     fn default() -> Self {
         let rows = ENDPOINTS.iter().filter(|row| row.stored);
         let endpoints = rows
@@ -119,7 +119,7 @@ impl Mapping {
 }
 
 impl EndpointMapping {
-    /// An endpoint with our own path and shape.
+    /// The mapping of an endpoint with the path and shape of this API.
     pub fn canonical(endpoint: &Endpoint) -> Self {
         let names_a_model = endpoint.route.names_a_model();
         Self {
@@ -190,7 +190,7 @@ impl EndpointMapping {
             && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
-    /// The data of a body. `None` if it reports that the model does not exist, or is about another one.
+    /// The data of a body. `None` if it reports that the model does not exist, or is about another model.
     fn content(
         &self,
         key: &DocumentKey,
@@ -218,7 +218,7 @@ impl EndpointMapping {
         if is_about_another_model(key, &body, &each)? {
             return Ok(None);
         }
-        // An invalid time is ignored, and the next best one is used.
+        // An invalid time is ignored, and the next best time is used.
         let stated_at = find(&self.timestamp, &body)?
             .and_then(instant)
             .or(head.dated);
@@ -257,7 +257,7 @@ impl EndpointMapping {
     }
 }
 
-/// Whether the items of a body are about another model than the requested one.
+/// Whether the items of a body are about a model other than the requested model.
 fn is_about_another_model<'b>(
     key: &DocumentKey,
     body: &MappedBody<'b>,

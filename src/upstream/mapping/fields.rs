@@ -1,7 +1,6 @@
-//! The fields of items: renamed, added, dropped and converted, as the mapping of an endpoint lists them.
-//!
-//! Items are mapped before a document and its Free form are built. So the field that is published as `latestScore` is
-//! removed from the Free form, regardless of its name at the backend. Values are in `convert`.
+//! The fields of items: renamed, added, dropped and converted, as the mapping of an endpoint lists them. Items are
+//! mapped before a document and its Free form are built, so the field that is published as `latestScore` is removed
+//! from the Free form, regardless of its name at the backend. `convert` converts values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ use super::convert::converted;
 pub struct ItemMapping {
     /// The listed fields, each name once.
     fields: Vec<MappedField>,
-    /// Names of the backend's fields that are left out.
+    /// Names of the backend's fields that are omitted.
     dropped: Vec<String>,
 }
 
@@ -30,11 +29,11 @@ pub struct MappedField {
     pub published: PublishedField,
     /// Its name at the backend. A constant replaces a field of the same name.
     pub from: String,
-    /// Words of the backend, and those that replace them.
+    /// Words of the backend, and their replacements.
     pub words: BTreeMap<String, String>,
 }
 
-/// Why a list of fields is invalid; the message is for the operator.
+/// The reason why a list of fields is invalid; the message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadItemMapping {
     /// The paid field under another name.
@@ -55,8 +54,8 @@ pub enum BadItemMapping {
 }
 
 impl ItemMapping {
-    /// A mapping with these fields. Reports the invalid ones by name. `has_paid_field`: whether the endpoint has the
-    /// paid field.
+    /// A mapping with these fields. Reports invalid fields by name. `has_paid_field`: whether the endpoint has the paid
+    /// field.
     pub fn new(
         fields: Vec<MappedField>,
         dropped: Vec<String>,

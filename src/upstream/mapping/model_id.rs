@@ -1,7 +1,7 @@
-//! Model ids at the backend: the ids that it is asked about, and the model that a response is about.
+//! Model ids at the backend: the ids that are requested, and the model that a response is about.
 //!
-//! A backend that parses ids leniently (`200abc` as 200) answers about another model than the requested one. Such an
-//! answer must not become a document of the requested id. The syntax of ids in general is in `routes`.
+//! A backend that parses ids leniently (`200abc` as 200) answers about a different model. Such an answer must not
+//! become a document of the requested id. The syntax of ids in general is in `routes`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use scoregate_base::routes::{ModelId, Route};
 
 use super::body::{MappedBody, identifier};
 
-/// Maximum size of a compiled expression in bytes. An id has at most 128 characters, so none needs more.
+/// Maximum size of a compiled expression in bytes. An id has at most 128 characters, so no expression needs more.
 const MAX_COMPILED: usize = 256 * 1024;
 
 /// The ids that a backend may have, as a regular expression for whole ids.
@@ -25,14 +25,14 @@ pub struct IdPattern {
     whole: Regex,
 }
 
-/// Why a text is not an expression for ids; the message is for the operator.
+/// The reason why a text is not an expression for ids; the message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadIdPattern {
     /// Its syntax is invalid, or its compiled form is too large.
     #[error("write a regular expression for whole ids, such as \"[0-9]+\": {0}")]
     Syntax(String),
     /// It matches no valid id.
-    #[error("write a regular expression for whole ids; the empty one matches no id")]
+    #[error("write a regular expression for whole ids; an empty expression matches no id")]
     Empty,
 }
 
@@ -57,7 +57,7 @@ impl IdPattern {
 }
 
 impl fmt::Debug for IdPattern {
-    /// As configured: a part of the identity of stored documents.
+    /// The configured text, which is a part of the identity of stored documents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
     }
@@ -76,8 +76,8 @@ fn compiled(text: &str) -> Result<Regex, BadIdPattern> {
     built.map_err(|error| BadIdPattern::Syntax(error.to_string()))
 }
 
-/// The field of an item that has the id of the model that the response is about. An `id` in other items than the
-/// detail's identifies the item itself.
+/// The field of an item that has the id of the model that the response is about. In items other than the detail, `id`
+/// identifies the item itself.
 fn id_field(route: Route) -> &'static str {
     if route == Route::Model {
         "id"
@@ -87,7 +87,7 @@ fn id_field(route: Route) -> &'static str {
 }
 
 /// The id that a response about `requested` states instead, if any: in an item, or next to the data. A response that
-/// states no id counts as one about the requested model.
+/// states no id counts as a response about the requested model.
 pub(super) fn other_id<'b>(
     route: Route,
     requested: &ModelId,

@@ -10,7 +10,7 @@ use crate::cache::Members;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPointer(Vec<String>);
 
-/// Why a text is not a JSON pointer; the message is for the operator.
+/// The reason why a text is not a JSON pointer; the message is for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPointer {
     /// Neither empty nor beginning with a slash.
@@ -21,7 +21,7 @@ pub enum BadPointer {
     Tilde,
 }
 
-/// Why a pointer cannot be resolved.
+/// The reason why a pointer cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PointerError {
     /// A name on the path occurs twice.

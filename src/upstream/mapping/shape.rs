@@ -20,7 +20,7 @@ pub enum DataShape {
     Object,
     /// An object whose values are items.
     Map {
-        /// The member that receives an item's key. An item that has this member already is unchanged.
+        /// The member that receives an item's key. An item that already has this member is unchanged.
         key_as: String,
     },
 }

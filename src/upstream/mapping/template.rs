@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use scoregate_base::routes::{DocumentKey, Endpoint, Param};
 
 /// A path and query below the backend's base address. It contains a placeholder for every parameter of its endpoint
-/// except those that the backend does not support, so different documents never share a target by accident.
+/// except parameters that the backend does not support, so different documents never share a target by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTemplate(Vec<TemplatePart>);
 
@@ -17,7 +17,7 @@ enum TemplatePart {
     Value(Param),
 }
 
-/// Why a path is invalid; the message is for the operator.
+/// The reason why a path is invalid; the message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     #[error("begin the path with `/`; it is relative to upstream.url")]
@@ -54,7 +54,7 @@ pub enum BadTemplate {
 }
 
 impl PathTemplate {
-    /// The endpoint's own path with all its parameters except those in `without`.
+    /// The endpoint's own path with all its parameters except the parameters in `without`.
     pub fn canonical(endpoint: &Endpoint, without: &[Param]) -> Self {
         let mut pieces = Vec::new();
         for segment in endpoint.segments {
@@ -78,7 +78,7 @@ impl PathTemplate {
         Self(pieces)
     }
 
-    /// Parses a path for an endpoint, or reports everything that is wrong with it.
+    /// Parses a path for an endpoint, or reports all its errors.
     pub fn parse(
         endpoint: &Endpoint,
         text: &str,

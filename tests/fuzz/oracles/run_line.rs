@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 use scoregate_scoring::{
-    ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteEntry, SuiteTable, Trial,
+    BadRun, ExportLine, IdentifiedRun, MAX_TRIALS, RunFailure, RunOutcome, SuiteEntry, SuiteTable,
+    Trial,
 };
 use serde_json::{Map, Value};
 
@@ -40,22 +41,16 @@ pub fn check(bytes: &[u8]) {
     };
     let now = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
     let table = SuiteTable::default();
-    let read = ExportLine::read(line, now, &table);
-    let written = match &read {
-        Ok(line) => line.write(),
-        Err(bad) => {
-            assert!(!bad.problem.is_empty(), "{line}");
-            String::new()
+    let read = accepted(line, now, &table);
+    match &read {
+        Ok(line) => {
+            let written = write(line);
+            assert!(!written.contains(['\n', '\r']), "{written}");
+            // Times are written in whole milliseconds, as they are stored.
+            let again = accepted(&written, now, &table).unwrap();
+            assert_eq!(write(&again), written);
         }
-    };
-    if read.is_ok() {
-        assert!(!written.contains(['\n', '\r']), "{line}");
-        // Times are written in whole milliseconds, as they are stored.
-        let again = match ExportLine::read(&written, now, &table) {
-            Ok(again) => again.write(),
-            Err(bad) => panic!("{bad}: {line}"),
-        };
-        assert_eq!(again, written, "{line}");
+        Err(bad) => assert!(!bad.problem.is_empty(), "{line}"),
     }
     let Ok(value) = serde_json::from_str::<Value>(line) else {
         assert!(read.is_err(), "{line}");
@@ -66,11 +61,11 @@ pub fn check(bytes: &[u8]) {
         return;
     }
     match read {
-        Ok(ExportLine::Run(record)) => {
+        Ok(AcceptedLine::Run(record)) => {
             assert_eq!(Some(of_program(&record)), literal(&value, now), "{line}");
         }
         // Weights are normalised, and axes and feeds are sorted.
-        Ok(ExportLine::Suites(table)) => {
+        Ok(AcceptedLine::Suites(table)) => {
             let rows = value["suites"]
                 .as_array()
                 .unwrap()
@@ -80,6 +75,27 @@ pub fn check(bytes: &[u8]) {
             assert!(rows.eq(names), "{line}");
         }
         Err(_) => assert_eq!(literal(&value, now), None, "{line}"),
+    }
+}
+
+/// A line that an import accepts.
+#[derive(Debug)]
+enum AcceptedLine {
+    Suites(SuiteTable),
+    Run(IdentifiedRun),
+}
+
+fn accepted(line: &str, now: Wall, table: &SuiteTable) -> Result<AcceptedLine, BadRun> {
+    match ExportLine::parse(line)? {
+        ExportLine::Suites(table) => Ok(AcceptedLine::Suites(table)),
+        ExportLine::Run(run) => run.check(now, table).map(AcceptedLine::Run),
+    }
+}
+
+fn write(line: &AcceptedLine) -> String {
+    match line {
+        AcceptedLine::Suites(table) => table.write_line(),
+        AcceptedLine::Run(record) => record.write(),
     }
 }
 
@@ -121,7 +137,7 @@ fn colons(line: &str) -> usize {
     count
 }
 
-fn of_program(record: &scoregate_scoring::IdentifiedRun) -> LiteralRun {
+fn of_program(record: &IdentifiedRun) -> LiteralRun {
     let run = &record.run;
     let model = record.run.model();
     let numbers = |trial: &Trial| {

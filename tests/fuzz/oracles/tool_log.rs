@@ -1,7 +1,7 @@
 //! A log of an evaluation tool. Text that begins with `L` is one of lm-evaluation-harness: a results file, a zero byte, and
 //! the samples of its task. Anything else is a log of Inspect AI, `.eval` or JSON.
 //!
-//! Reading a log again gives the same. Its runs are lines that an import accepts, and have together as many trials as were
+//! Reading a log again gives the same. An import accepts its runs, which have together as many trials as were
 //! counted. Of an Inspect AI log in strict JSON, each sample is a trial or was declared invalid; of samples of
 //! lm-evaluation-harness, each is a trial with the sample's score.
 
@@ -10,8 +10,7 @@ use std::path::Path;
 
 use scoregate_base::clock::Wall;
 use scoregate_scoring::{
-    EvaluationTool, ExportLine, LogMapping, MAX_TRIALS, MappedRuns, RunFailure, SuiteTable,
-    read_log,
+    EvaluationTool, LogMapping, MAX_TRIALS, MappedRuns, RunFailure, SuiteTable, read_log,
 };
 use serde_json::Value;
 
@@ -139,12 +138,10 @@ fn check_scores(mapped: &MappedRuns, samples: &[u8]) {
         .collect();
     let Some(mut expected) = expected else { return };
     let now = Wall::from_millis(u64::MAX);
-    let table = SuiteTable::read(SUITES).unwrap();
+    let table = SuiteTable::parse(SUITES).unwrap();
     let mut found = Vec::new();
-    for line in &mapped.runs {
-        let Ok(ExportLine::Run(record)) = ExportLine::read(line, now, &table) else {
-            panic!("{line}")
-        };
+    for run in &mapped.runs {
+        let record = run.clone().check(now, &table).unwrap();
         found.extend(
             record
                 .run
@@ -165,7 +162,7 @@ fn checked(tool: EvaluationTool, path: &Path, mapping: &LogMapping) -> Vec<Mappe
         format!("{results:?}"),
         format!("{:?}", read_log(tool, path, mapping))
     );
-    let table = SuiteTable::read(SUITES).unwrap();
+    let table = SuiteTable::parse(SUITES).unwrap();
     let mut ids = BTreeSet::new();
     let runs: Vec<MappedRuns> = results.into_iter().filter_map(Result::ok).collect();
     for mapped in &runs {
@@ -181,13 +178,12 @@ fn check_runs(mapped: &MappedRuns, table: &SuiteTable, ids: &mut BTreeSet<String
     let mut failed = BTreeMap::<RunFailure, u64>::new();
     let mut least = usize::MAX;
     let mut most = 0;
-    for line in &mapped.runs {
-        let record = match ExportLine::read(line, now, table) {
-            Ok(ExportLine::Run(record)) => record,
-            Ok(other) => panic!("{other:?}"),
+    for run in &mapped.runs {
+        let record = match run.clone().check(now, table) {
+            Ok(record) => record,
             // A tool does not measure negative amounts; the reader of runs rejects them.
             Err(bad) if bad.problem.contains("is not an amount") => return,
-            Err(bad) => panic!("{bad}: {line}"),
+            Err(bad) => panic!("{bad}: {}", run.write()),
         };
         let run = &record.run;
         assert_eq!(run.model().id().as_str(), mapped.model_id);

@@ -1,1 +1,1 @@
-"""The scoring method of docs/scoring.md, written from that document alone. A module is a part of the document."""
+"""The scoring method of docs/scoring.md and tests/reference/method.md, written from these documents alone."""

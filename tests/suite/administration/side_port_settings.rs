@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Connection, Response};
-use crate::program::{Keys, Program, ProgramClient, write_secret};
+use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -16,7 +16,7 @@ async fn settings(world: &World) -> Vec<Value> {
     let response = world
         .side(
             "GET",
-            "/v1/settings",
+            "/v1/settings/list",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )
@@ -90,47 +90,6 @@ async fn request_side(
 }
 
 #[tokio::test]
-async fn each_setting_shows_its_source() {
-    let directory = TempDir::new().unwrap();
-    let token = directory.path().join("token");
-    write_secret(&token, TOKEN);
-    let file = directory.path().join("scoregate.toml");
-    std::fs::write(
-        &file,
-        "guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n[tls]\n",
-    )
-    .unwrap();
-    let environment = [
-        ("SCOREGATE_UPSTREAM", "built-in"),
-        ("SCOREGATE_ADMIN_TOKEN_FILE", token.to_str().unwrap()),
-        ("SCOREGATE_CONFIG", file.to_str().unwrap()),
-    ];
-    let program = Program::serve(&directory.path().join("data"), &environment);
-    let response = request_side(program.ports().1, "GET", "/v1/settings", "").await;
-    assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
-    let settings = response.json()["settings"].as_array().unwrap().clone();
-    for (path, value, from) in [
-        ("listen", json!("127.0.0.1:0"), "flag"),
-        ("guard.per_minute", json!(7), "file"),
-        (
-            "upstream",
-            json!("built-in"),
-            "environment SCOREGATE_UPSTREAM",
-        ),
-        (
-            "admin.token",
-            json!("…"),
-            "environment SCOREGATE_ADMIN_TOKEN_FILE",
-        ),
-        ("log.level", json!("info"), "default"),
-        ("upstream.credential", Value::Null, "default"),
-    ] {
-        assert_eq!(one(&settings, path), (&value, from), "{path}");
-    }
-    program.stop().with(0);
-}
-
-#[tokio::test]
 async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let directory = TempDir::new().unwrap();
     // Nothing listens there; the resulting fetch failure is logged at a verbose level.
@@ -150,9 +109,9 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
             .await;
         assert_eq!(response.status, 503);
     };
-    let level = async |body: &str| request_side(side, "POST", "/v1/log", body).await;
+    let level = async |body: &str| request_side(side, "POST", "/v1/log/set", body).await;
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "info"})
     );
     fails("not-heard-1").await;
@@ -164,7 +123,7 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
         (r#"{"level":"info\n,warn"}"#, "write error"),
         (r#"{"level":""}"#, "write error"),
         (r#"{"level":"debug","for":"1h"}"#, "for"),
-        ("", "the input is empty"),
+        ("", "the field `level` is missing"),
     ] {
         let refused = level(body).await;
         assert_eq!(refused.status, 400, "{body}");
@@ -180,15 +139,17 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     );
     fails("heard-1234").await;
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "debug"})
     );
     assert_eq!(
-        request_side(side, "POST", "/v1/reload", "").await.status,
+        request_side(side, "POST", "/v1/settings/reload", "")
+            .await
+            .status,
         200
     );
     assert_eq!(
-        request_side(side, "GET", "/v1/log", "").await.json(),
+        request_side(side, "GET", "/v1/log/show", "").await.json(),
         json!({"level": "info"})
     );
     fails("not-heard-2").await;

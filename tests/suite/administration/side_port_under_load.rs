@@ -181,7 +181,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
             "GET /metrics",
             "GET /healthz",
             "GET /readyz",
-            "GET /v1/cache",
+            "GET /v1/cache/list",
             &application,
         ] {
             assert_fast(request, || timed_get(side, request).1);

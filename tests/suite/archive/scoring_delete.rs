@@ -77,7 +77,7 @@ fn scoring_delete_that_is_refused_names_the_id_and_deletes_nothing() {
     let unknown = scoring(path, &["delete", id(&lines[0]), "none", "--reason", "x"]).with(1);
     assert_eq!(
         unknown.err,
-        "there is no run and no incident none\nerror: nothing was deleted\n"
+        "there is no run or incident none\nerror: nothing was deleted\n"
     );
     for reason in ["", " ", "two\nlines"] {
         scoring(path, &["delete", id(&lines[0]), "--reason", reason]).with(1);

@@ -187,32 +187,6 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
 }
 
 #[test]
-fn scoring_import_accepts_a_byte_order_mark_at_the_beginning_of_each_input() {
-    let directory = TempDir::new().unwrap();
-    let text = lines(1, 2);
-    let marked = format!("\u{feff}{text}");
-    let plain = file(&directory, "plain.jsonl", &marked);
-    let gzip = file(&directory, "packed.jsonl.gz", packed(&marked));
-    let runs = text.lines().count();
-    assert_eq!(
-        import(&directory, &[&plain, &gzip]).with(0).out,
-        counted(runs, runs, 0)
-    );
-    let archive = archive(directory.path());
-    let piped = run_with_input(
-        &["scoring", "import", "-", "--archive", &archive],
-        marked.as_bytes(),
-    );
-    assert_eq!(piped.with(0).out, counted(0, runs, 0));
-    // A second one is part of the line.
-    let twice = file(&directory, "twice.jsonl", format!("\u{feff}{marked}"));
-    assert_eq!(
-        import(&directory, &[&twice]).with(1).out,
-        counted(0, runs - 1, 1)
-    );
-}
-
-#[test]
 fn scoring_import_that_cannot_read_or_write_reports_it_and_imports_nothing() {
     let directory = TempDir::new().unwrap();
     let text = lines(1, 2);
@@ -443,7 +417,7 @@ async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_on
         .await
         .json();
     assert_eq!(transparency["data"][0]["suites"][2]["name"], "mmlu");
-    let table = SuiteTable::read(&suites(&["show"]).with(0).out).unwrap();
+    let table = SuiteTable::parse(&suites(&["show"]).with(0).out).unwrap();
     assert_eq!(
         transparency["data"][0]["methodVersion"],
         table.method_version()
@@ -577,25 +551,4 @@ async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_no
         }
     }
     panic!("the import is not detected");
-}
-
-#[tokio::test]
-async fn scoring_import_counts_the_same_after_a_restart() {
-    let directory = TempDir::new().unwrap();
-    let world = world_on_archive(&directory).await;
-    let pro = world.customer("pro").await;
-    world.pass(Duration::from_mins(20));
-    imported(
-        &directory,
-        "newcomer.jsonl",
-        &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"),
-        &[],
-    )
-    .await;
-    let world = world.restarted().await;
-    let models = world.get_as(&pro, "/api/v1/models").await.json();
-    assert_eq!(
-        (&models["count"], &models["generated_at"]),
-        (&1.into(), &"2026-11-21T12:20:00Z".into())
-    );
 }

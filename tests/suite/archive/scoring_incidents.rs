@@ -109,7 +109,7 @@ async fn scoring_incidents_of_a_server_are_listed_and_deleted_at_once() {
     assert!(
         twice
             .err
-            .contains(&format!("there is no run and no incident {id}")),
+            .contains(&format!("there is no run or incident {id}")),
         "{}",
         twice.err
     );

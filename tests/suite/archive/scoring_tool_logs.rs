@@ -115,7 +115,7 @@ fn a_dry_run_shows_what_would_be_imported_and_what_is_missing_and_writes_nothing
     assert_eq!(lines[3..], [summary], "{}", shown.out);
     for expected in [
         "inspect/crashed.eval: skipped: the evaluation of arithmetic was not finished; complete it with `inspect eval",
-        "inspect/failures.eval: invalid: task arithmetic: sample 1, epoch 1: has no score \"closeness\" for axes.codeQuality",
+        "inspect/failures.eval: invalid: task arithmetic: sample 1, epoch 1: has no score \"match\" for axes.correctness",
         "inspect/stopped.eval: skipped: the evaluation of arithmetic was stopped by an error",
         "inspect/unscored.eval: missing: the mapping has no [tasks.\"judged\"]",
     ] {

@@ -123,7 +123,7 @@ fn what_cannot_be_explained_is_an_error_that_says_why() {
     for (arguments, words) in [
         (
             &["--key", "sg_live_", MODELS][..],
-            &["2 keys begin with that", &one, &two, &key[..12]][..],
+            &["2 keys begin with this text", &one, &two, &key[..12]][..],
         ),
         (&["--key", "sg_test_", MODELS], &["no stored key"]),
         (&["--key", "", MODELS], &["2 keys"]),
@@ -132,7 +132,7 @@ fn what_cannot_be_explained_is_an_error_that_says_why() {
         (&["--app", &one, "--header", "x", MODELS], &["Name: value"]),
         (
             &["--app", &one, "--header", "X-API-Key: k", MODELS],
-            &["leave out the key"],
+            &["omit the key"],
         ),
         (&[MODELS], &["--key"]),
         (&["--app", &one], &["REQUEST"]),

@@ -122,17 +122,6 @@ fn the_version_names_the_build_and_every_format_if_asked() {
 }
 
 #[test]
-fn serve_without_an_upstream_names_the_missing_setting() {
-    let refused = run(&["serve"]).with(1);
-    assert!(
-        refused.err.contains("upstream: ") && refused.err.contains("built-in"),
-        "{}",
-        refused.err
-    );
-    assert_eq!(refused.out, "");
-}
-
-#[test]
 fn check_reports_every_problem_at_once_and_prints_nothing_to_standard_output() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("bad.toml");
@@ -186,60 +175,6 @@ fn a_month_that_is_smaller_than_the_day_is_a_warning_of_the_check() {
         "{}",
         checked.err
     );
-}
-
-#[test]
-fn the_sample_configuration_can_be_appended_to() {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("sample.toml");
-    let sample = run(&["check", "--sample"]).with(0).out;
-    for more in [
-        "upstream = \"built-in\"\n",
-        "[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\"\n",
-        "upstream = \"built-in\"\n[admin]\n[cors]\n[tls]\n[mapping.models]\n[tiers.one]\nminute = 1\nday = 1\npaid = true\n",
-    ] {
-        std::fs::write(&file, format!("{sample}{more}")).unwrap();
-        let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
-        assert_eq!(
-            (checked.out, checked.err),
-            (String::new(), format!("{}: ok\n", file.display())),
-            "{more}"
-        );
-    }
-    // The printed sample lacks only the upstream.
-    std::fs::write(&file, sample).unwrap();
-    let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
-    assert!(
-        bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1,
-        "{}",
-        bare.err
-    );
-}
-
-#[test]
-fn check_reports_tables_without_settings_that_do_not_exist() {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("tables.toml");
-    let tables = [
-        "admn",
-        "tiers.gold",
-        "tls.default",
-        "mapping.modles",
-        "freshness.modles",
-        "site.more",
-    ];
-    let text: String = tables.map(|table| ["[", table, "]\n"].concat()).concat();
-    std::fs::write(&file, format!("upstream = \"built-in\"\n{text}")).unwrap();
-    let refused = run(&["check", "--config", file.to_str().unwrap()])
-        .with(1)
-        .err;
-    for table in tables {
-        assert!(
-            refused.contains(&format!("{table}: ")),
-            "{table}: {refused}"
-        );
-    }
-    assert_eq!(refused.lines().count(), tables.len(), "{refused}");
 }
 
 #[test]
@@ -357,7 +292,7 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
     assert!(
-        help.contains("`cost` (US dollars, 0 if it was free) may be left out"),
+        help.contains("`cost` (US dollars, 0 if it was free) may be omitted"),
         "{help}"
     );
 }

@@ -1,7 +1,6 @@
 //! Keys that were created elsewhere are imported by their SHA-256 and exported again: with the real program, stopped
 //! and running.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use scoregate_base::keys::{Digest, KeyForm};
@@ -348,36 +347,4 @@ fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
         output.err
     );
     assert_eq!(keys.run(&["export"]).with(0).out.lines().count(), 1_199);
-}
-
-#[test]
-fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
-    let directory = TempDir::new().unwrap();
-    let keys = Keys(directory.path());
-    let (_, key) = keys.create("pro");
-    let files = TempDir::new().unwrap();
-    let path = files.path().join("keys.jsonl");
-    let name = path.to_str().unwrap();
-    keys.run(&["export", name]).with(0);
-    let text = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        text.contains(&digest(&key)) && !text.contains(&key),
-        "{text}"
-    );
-    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(), 0o600);
-    std::fs::write(&path, "mine").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(keys.run(&["export", name]).with(1).err.contains("--force"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    keys.run(&["export", name, "--force"]).with(0);
-    assert_eq!(
-        (std::fs::read_to_string(&path).unwrap(), mode()),
-        (text, 0o600)
-    );
-    assert_eq!(
-        std::fs::read_dir(files.path()).unwrap().count(),
-        1,
-        "a temporary file was left"
-    );
 }

@@ -92,10 +92,8 @@ impl World {
     }
 
     async fn rejected(&self, secret: &str) -> u32 {
-        self.counted(&format!(
-            "scoregate_secret_files_rejected{{secret=\"{secret}\"}}"
-        ))
-        .await
+        self.counted(&format!("scoregate_files_rejected{{setting=\"{secret}\"}}"))
+            .await
     }
 }
 

@@ -25,26 +25,6 @@ async fn is_served(connection: &mut Connection) -> bool {
 }
 
 #[tokio::test]
-async fn an_address_has_its_connection_slots_and_no_more() {
-    let world = World::with("server.max_connections_per_address = 2", good).await;
-    let mut first = from(&world, 1).await;
-    let mut second = from(&world, 1).await;
-    assert!(is_served(&mut first).await && is_served(&mut second).await);
-    assert!(from(&world, 1).await.is_closed().await);
-    assert!(
-        is_served(&mut from(&world, 2).await).await,
-        "another address has its own slots"
-    );
-    assert_eq!(world.ended("address_limit").await, 1);
-    assert!(is_served(&mut first).await && is_served(&mut second).await);
-    drop(first);
-    world
-        .reaches("scoregate_connections_total{reason=\"done\"}", 2)
-        .await;
-    assert!(is_served(&mut from(&world, 1).await).await);
-}
-
-#[tokio::test]
 async fn trusted_proxies_have_no_connection_limit_per_address() {
     let settings = "server.max_connections_per_address = 1\nproxies.trusted = [\"127.0.0.1\"]";
     let world = World::with(settings, good).await;

@@ -181,21 +181,6 @@ async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the
 }
 
 #[tokio::test]
-async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout() {
-    let full = Full::new().await;
-    let mut third = full.queue_request(3).await;
-    full.world.pass(Duration::from_nanos(9_999_999));
-    full.world.backend.open();
-    let response = in_time(third.read(false)).await.unwrap();
-    assert_eq!(
-        (response.status, response.header("cache-status")),
-        (200, "scoregate; fwd=miss; stored; detail=miss")
-    );
-    assert_eq!(full.world.counted(REFUSED).await, 0);
-    full.finish().await;
-}
-
-#[tokio::test]
 async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queue_request(3).await;

@@ -10,7 +10,6 @@
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,6 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
 use crate::connections::http2::unread_responses::{AttackTarget, program};
+use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Concurrent attackers of each kind: on TCP, on TLS, and on each of them at full size.
@@ -31,11 +31,6 @@ const SMALL: [u32; 2] = [200, 50];
 const FULL: u32 = 900;
 /// Connections of each kind opened concurrently.
 const OPENING_AT_ONCE: usize = 50;
-
-/// Whether the test runs at full size.
-pub fn is_full() -> bool {
-    std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1")
-}
 
 /// The behavior of a slow client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +188,7 @@ async fn normal_client(attacked: AttackTarget, over: Arc<AtomicBool>) -> (u32, D
 }
 
 fn count(is_secure: bool) -> u32 {
-    if is_full() {
+    if is_full_size() {
         FULL
     } else {
         SMALL[usize::from(is_secure)]
@@ -339,22 +334,15 @@ pub enum Part {
 /// Writes a row to the page in `tests/results/`, at full size only.
 pub fn record(part: Part, row: String) {
     static ROWS: Mutex<Vec<(Part, String)>> = Mutex::new(Vec::new());
-    if !is_full() {
+    if !is_full_size() {
         return;
     }
     let mut rows = ROWS.lock().unwrap();
     rows.push((part, row));
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+    let cores = cores();
     let mut page = format!(
-        "# Clients that are slow on purpose, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \
-         {build} build of the program with its default deadlines, {cores} cores shared with its clients.\n"
+        "`{CARGO_TEST} --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \
+         {BUILD} build of the program with its default deadlines, {cores} cores shared with its clients.\n"
     );
     for (part, head) in [
         (
@@ -379,6 +367,5 @@ pub fn record(part: Part, row: String) {
             writeln!(page, "{row}").unwrap();
         }
     }
-    let name = format!("tests/results/{day}-slow-clients.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page("slow-clients", "Clients that are slow on purpose", &page);
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{
-    ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -212,29 +210,6 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
 }
 
 #[tokio::test]
-async fn a_tls_session_is_resumed() {
-    let authority = Authority::new();
-    authority.certify("default", &["localhost"], 2040);
-    let world = world(&authority, &["default"]).await;
-    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let client = authority.client(version, &["http/1.1"]);
-        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
-            let stream = client
-                .handshake(world.address(), "localhost")
-                .await
-                .unwrap();
-            assert_eq!(
-                stream.get_ref().1.handshake_kind(),
-                Some(kind),
-                "{version:?}"
-            );
-            // The ticket is sent with the first response.
-            assert_eq!(health(&mut Connection::over(stream)).await, 200);
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_new_certificate_is_loaded_without_closing_connections() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
@@ -293,7 +268,11 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     for (what, bad_pem, bad_key) in bad {
         std::fs::write(&pem, bad_pem).unwrap();
         std::fs::write(&key, bad_key).unwrap();
-        while world.counted("scoregate_certificates_rejected").await == 0 {
+        while world
+            .counted("scoregate_files_rejected{setting=\"tls\"}")
+            .await
+            == 0
+        {
             world.pass(CHECK_INTERVAL);
         }
         assert_eq!(
@@ -303,12 +282,20 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
         );
         std::fs::write(&pem, &valid_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
-        while world.counted("scoregate_certificates_rejected").await == 1 {
+        while world
+            .counted("scoregate_files_rejected{setting=\"tls\"}")
+            .await
+            == 1
+        {
             world.pass(CHECK_INTERVAL);
         }
     }
     std::fs::remove_file(&pem).unwrap();
-    while world.counted("scoregate_certificates_rejected").await == 0 {
+    while world
+        .counted("scoregate_files_rejected{setting=\"tls\"}")
+        .await
+        == 0
+    {
         world.pass(CHECK_INTERVAL);
     }
     assert_eq!(

@@ -105,44 +105,6 @@ async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
 }
 
 #[tokio::test]
-async fn the_encoding_with_the_highest_preference_is_sent() {
-    let world = World::with("", long).await;
-    let customer = world.free().await;
-    let plain = world.get_as(&customer, MODELS).await;
-    assert_eq!(plain.header("content-encoding"), "");
-    for (accept, encoding) in [
-        ("gzip, deflate, br", "br"),
-        ("gzip;q=1.0, br;q=0.9", "gzip"),
-        ("gzip;q=0.5, br;q=0.5", "br"),
-        ("br;q=0, gzip;q=0.001", "gzip"),
-        ("GZIP", "gzip"),
-        ("*", "br"),
-        ("*;q=0", ""),
-        ("br;q=0, *;q=0.3", "gzip"),
-        ("identity, gzip;q=0.5", ""),
-        ("identity;q=0.5, gzip", "gzip"),
-        ("zstd, snappy", ""),
-        ("gzip;q=2", ""),
-        ("", ""),
-    ] {
-        let response = encoded(&world, &customer, MODELS, accept).await;
-        assert_eq!(response.header("content-encoding"), encoding, "{accept}");
-        assert_eq!(response.decoded(), plain.body, "{accept}");
-    }
-    let two = world
-        .get(MODELS)
-        .key(&customer.key)
-        .header("Accept-Encoding", "br;q=0.1");
-    assert_eq!(
-        two.header("Accept-Encoding", "gzip")
-            .send()
-            .await
-            .header("content-encoding"),
-        "gzip"
-    );
-}
-
-#[tokio::test]
 async fn a_conditional_request_is_compared_with_the_representation_it_would_get() {
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
@@ -287,74 +249,4 @@ async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
         .await;
     assert_eq!(response.status, 200);
     assert_eq!(world.counted("scoregate_not_modified_total").await, 0);
-}
-
-#[tokio::test]
-async fn me_is_never_stored_and_never_the_same_for_two_keys() {
-    let world = World::new().await;
-    let [one, other] = [world.free().await, world.free().await];
-    let mut bodies = Vec::new();
-    for customer in [&one, &other] {
-        let response = world.get_as(customer, "/api/v1/me").await;
-        assert_eq!(response.header("cache-control"), "private, no-store");
-        for absent in ["etag", "last-modified", "cache-status", "age"] {
-            assert_eq!(response.header(absent), "", "{absent}");
-        }
-        let item = response.json()["data"][0].clone();
-        assert_eq!(item["application"]["id"], customer.id.to_string());
-        let prefix = item["key_prefix"].as_str().unwrap();
-        assert!(customer.key.starts_with(prefix) && prefix.len() < customer.key.len() / 2);
-        assert!(!String::from_utf8_lossy(&response.body).contains(&customer.key));
-        let conditional = world
-            .get("/api/v1/me")
-            .key(&customer.key)
-            .header("If-None-Match", "*")
-            .send()
-            .await;
-        assert_eq!(conditional.status, 200);
-        bodies.push(response.body);
-    }
-    assert_ne!(bodies[0], bodies[1]);
-    assert_eq!(world.documents(), 0);
-    assert!(world.backend.received().is_empty());
-}
-
-#[tokio::test]
-async fn no_response_has_an_age_header() {
-    let world = World::new().await;
-    let customer = world.free().await;
-    for wait in [0, 60, 3_600, 48 * 3_600] {
-        world.pass(Duration::from_secs(wait));
-        for target in [MODELS, "/api/v1/nothing", "/api/v1/me", "/docs"] {
-            assert_eq!(
-                world.get_as(&customer, target).await.header("age"),
-                "",
-                "{target} after {wait} s"
-            );
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_document_is_stored_once_for_all_callers() {
-    let world = World::new().await;
-    let [free, paid] = [world.free().await, world.paid().await];
-    for (customer, target) in [
-        (&free, "/api/v1/models"),
-        (&free, "/api/v1/models?period=24h"),
-        (&paid, "/api/v1/models?sortBy=combined&period=24h"),
-        (&paid, "/api/v1/models?unknown=1&period=%324h"),
-    ] {
-        assert_eq!(world.get_as(customer, target).await.status, 200);
-    }
-    assert_eq!(world.backend.received().len(), 1);
-    assert_eq!(world.get_as(&paid, "/api/v1/models").await.status, 200);
-    assert_eq!(
-        world
-            .backend
-            .count("/api/v1/models?period=latest&sortBy=combined"),
-        1
-    );
-    assert_eq!(world.documents(), 2);
-    assert_eq!(world.served("hit").await, 3);
 }

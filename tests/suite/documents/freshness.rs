@@ -303,20 +303,6 @@ async fn after_failed_refreshes_a_document_is_served_until_the_stale_window_ends
 }
 
 #[tokio::test]
-async fn after_the_stale_window_a_request_waits_for_the_refresh() {
-    let (world, customer) = counting("freshness.stale_while_revalidate = \"1h\"").await;
-    world.get_as(&customer, MODELS).await;
-    world.pass(HOUR * 2 + Duration::from_secs(1));
-    let refreshed = world.get_as(&customer, MODELS).await;
-    assert_eq!(score(&refreshed), 2);
-    assert_eq!(
-        refreshed.header("cache-status"),
-        "scoregate; fwd=stale; stored; detail=refreshed"
-    );
-    assert_eq!(world.served("refreshed").await, 1);
-}
-
-#[tokio::test]
 async fn an_unknown_model_is_a_404_and_a_deleted_one_is_removed_from_the_cache() {
     let world = World::new().await;
     let customer = world.free().await;

@@ -143,36 +143,6 @@ async fn a_purge_clears_the_negative_cache() {
 }
 
 #[tokio::test]
-async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_purged() {
-    let (world, customer) = counting().await;
-    world.get_as(&customer, MODELS).await;
-    for (body, words) in [
-        (json!({}), "documents"),
-        (json!({"documents": "models"}), "write `all`"),
-        (
-            json!({"documents": "/api/v1/models?sortby=speed"}),
-            "sortby",
-        ),
-        (json!({"documents": "all", "force": true}), "force"),
-    ] {
-        let refused = purge(&world, &body).await;
-        assert_eq!(refused.status, 400, "{body}");
-        assert!(
-            refused.json()["error"].as_str().unwrap().contains(words),
-            "{:?}",
-            refused.json()
-        );
-    }
-    assert!(
-        world
-            .get_as(&customer, MODELS)
-            .await
-            .header("cache-status")
-            .starts_with("scoregate; hit")
-    );
-}
-
-#[tokio::test]
 async fn every_document_that_the_command_line_lists_can_be_purged() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().to_str().unwrap();

@@ -340,34 +340,3 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
     );
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
-
-#[tokio::test]
-async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_is_detected() {
-    let (world, customer, backend) = numbered("").await;
-    for target in [MODELS, INDEX] {
-        world.get_as(&customer, target).await;
-    }
-    world
-        .backend
-        .set_script(|_| respond("503 Service Unavailable", &[], ""));
-    for _ in 0..24 {
-        world.pass(HOUR);
-        for target in [MODELS, INDEX] {
-            let response = world.get_as(&customer, target).await;
-            assert_eq!((response.status, score(&response)), (200, 0));
-            assert!(response.header("cache-status").ends_with("detail=stale"));
-        }
-        world.settled().await;
-    }
-    backend.refresh();
-    world
-        .backend
-        .set_script(move |received| backend.respond(received));
-    let already_received = world.backend.received().len();
-    world.pass(Duration::from_mins(1));
-    world.backend.has_received(already_received + 2).await;
-    world.settled().await;
-    for target in [MODELS, INDEX] {
-        assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");
-    }
-}

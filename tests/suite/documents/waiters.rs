@@ -4,7 +4,7 @@
 //! Disconnected leaders are in `client_disconnects`, the error of each bad response is in `faults`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,7 +12,7 @@ use scoregate::gateway::AccessLog;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
 use tokio::sync::Semaphore;
 
-use crate::backend::{Act, json};
+use crate::backend::Act;
 use crate::client::Response;
 use crate::in_process_upstream::{behind, one_model};
 use crate::world::{Customer, World, good};
@@ -190,66 +190,4 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
         "the fetch, and no request"
     );
     stop.cancel();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_run_at_a_time() {
-    let hour = Arc::new(AtomicU64::new(12));
-    let backend_hour = Arc::clone(&hour);
-    let world = World::with("", move |_| {
-        let hour = backend_hour.load(Ordering::SeqCst);
-        json(&format!(
-            r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{{"id":"atlas"}}]}}"#
-        ))
-    });
-    let world = world.await;
-    let customer = customer(&world).await;
-    let targets: Vec<String> = (1..=60)
-        .map(|limit| format!("/api/v1/incidents?limit={limit}"))
-        .collect();
-    for target in &targets {
-        assert_eq!(world.get_as(&customer, target).await.status, 200);
-    }
-    for _ in 0..3 {
-        let before = world.backend.received().len();
-        hour.fetch_add(1, Ordering::SeqCst);
-        world.pass(Duration::from_hours(1));
-        join_all((1..=8).map(|stride| {
-            let world = &world;
-            let customer = &customer;
-            let targets = &targets;
-            async move {
-                for step in 0..targets.len() * 2 {
-                    // The strides are coprime with the number of documents, and differ.
-                    let target = &targets[step * (2 * stride + 1) % targets.len()];
-                    let response = world.get_as(customer, target).await;
-                    assert_eq!(response.status, 200, "{target}");
-                    assert!(
-                        response
-                            .header("cache-status")
-                            .starts_with("scoregate; hit"),
-                        "{target}: it waited"
-                    );
-                }
-            }
-        }))
-        .await;
-        world.settled().await;
-        let response = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
-        assert!(
-            response
-                .iter()
-                .all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600")
-        );
-        assert_eq!(
-            world.backend.received().len() - before,
-            targets.len(),
-            "each document was fetched once"
-        );
-    }
-    assert!(
-        world.backend.max_concurrent() <= 2,
-        "{}",
-        world.backend.max_concurrent()
-    );
 }

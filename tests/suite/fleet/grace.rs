@@ -1,5 +1,5 @@
 //! Grace while the database is away: every gateway delivers its share to every paid application, restarts and copies of a data
-//! directory add nothing, and a refusal for lack of units or of a share of the minute is no refusal by a limit.
+//! directory add nothing, and a refusal for lack of units or of tokens of the minute is no refusal by a limit.
 //!
 //! `SCOREGATE_FULL=1` runs the outage for ten minutes and writes the figures to `tests/results/`.
 
@@ -11,6 +11,7 @@ use super::minutes::served;
 use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site};
 use super::*;
 use crate::fake_clock::FakeClock;
+use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 const GATEWAYS: usize = 3;
 const SHARE: &str = "scoregate_grace_share";
@@ -211,7 +212,7 @@ fn the_share_of_a_stopped_gateway_is_free_and_that_of_a_killed_one_is_lost() {
 }
 
 #[test]
-fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
+fn a_part_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
     needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();
@@ -445,16 +446,13 @@ fn without_the_database_a_gateway_without_a_share_is_not_ready_while_others_hold
 
 /// Writes the page to `tests/results/`.
 fn write(rows: &str) {
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
+    let cores = cores();
     let page = format!(
-        "# Grace without the database, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite fleet::grace`: three gateways, two paid applications with 600,000 requests a \
+        "`{CARGO_TEST} --test suite fleet::grace`: three gateways, two paid applications with 600,000 requests a \
          day, and a database that is stopped. Each application sends {} requests to each gateway in ten minutes, then as many as \
-         are served. Debug build on {cores} cores shared with the clients. Required: at least 99 % of the paced requests are served \
+         are served. A {BUILD} build on {cores} cores shared with the clients. Required: at least 99 % of the paced requests are served \
          at each gateway, and each application gets exactly one hundredth of its day on grace.\n\n{rows}\n",
         FULL.requests
     );
-    let name = format!("tests/results/{day}-fleet-grace.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page("fleet-grace", "Grace without the database", &page);
 }

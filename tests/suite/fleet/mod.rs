@@ -9,12 +9,10 @@ mod load_balancer;
 mod mail;
 mod midnight;
 mod minutes;
-mod missing_features;
 mod nodes;
 mod passwords;
 mod pooler;
 mod readiness;
-mod request_totals;
 mod restore;
 mod rolling;
 mod shared_fetches;
@@ -33,6 +31,7 @@ use scoregate_store::LocalFile;
 use tempfile::TempDir;
 
 use crate::fake_clock::library;
+use crate::full_runs::is_full_size;
 use crate::load_clients::{Reply, TARGET, Wire};
 use crate::postgres::{PostgresServer, new_schema, shared_server};
 use crate::program::{Keys, Program, run_with, sql_on, within_one_day};
@@ -44,11 +43,6 @@ const PROPAGATION: u64 = 5;
 #[expect(clippy::print_stdout, reason = "the output of a test that fails")]
 fn note(text: &str) {
     println!("{text}");
-}
-
-/// Whether tests run at full size.
-fn is_full_size() -> bool {
-    std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1")
 }
 
 /// The settings of gateways on one database.

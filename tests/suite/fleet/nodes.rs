@@ -135,10 +135,10 @@ fn gateways_are_listed_with_the_units_that_they_hold_and_not_once_they_stopped()
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         };
-        let live = |name| words(name)[6].clone();
+        let live = |name| words(name)[4].clone();
         assert_eq!(
             (live("two"), live("three")),
-            ("no".into(), "yes".into()),
+            ("false".into(), "true".into()),
             "{shown}"
         );
     });
@@ -165,7 +165,7 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
             gateway.program.stop().with(0);
         }
         let reader = site.gateway();
-        let usage = side(reader.data_dir.path(), "/v1/usage?fleet=true");
+        let usage = side(reader.data_dir.path(), "/v1/usage/top?fleet=true");
         assert_eq!(
             (&usage["used"], &usage["used_by"]),
             (&236.into(), &2.into()),
@@ -185,7 +185,7 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
         assert_eq!(list, [(many.0.as_str(), 201), (few.0.as_str(), 35)]);
         let yesterday = side(
             reader.data_dir.path(),
-            "/v1/usage?fleet=true&day=2026-01-01",
+            "/v1/usage/top?fleet=true&day=2026-01-01",
         );
         assert_eq!(
             (&yesterday["used"], &yesterday["day"]),
@@ -227,7 +227,7 @@ fn without_a_database_the_running_process_is_listed() {
 
         let restarted = Program::serve(data_dir.path(), &BUILT_IN);
         restarted.public();
-        let usage = side(data_dir.path(), "/v1/usage?fleet=true");
+        let usage = side(data_dir.path(), "/v1/usage/top?fleet=true");
         assert_eq!(
             (&usage["used"], &usage["applications"][0]["application"]),
             (&1.into(), &id.into())

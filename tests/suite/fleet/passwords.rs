@@ -93,11 +93,11 @@ fn a_changed_password_is_used_for_the_next_connection_without_a_restart() {
     guarded.write("");
     guarded.disconnect();
     guarded.is_connected(&gateway);
-    let rejected = "scoregate_secret_files_rejected{secret=\"store.password\"}";
+    let rejected = "scoregate_files_rejected{setting=\"store.password\"}";
     until(|| gateway.metric(rejected) == "1");
     let output = gateway.gateway.program.stop().with(0);
     assert_eq!(
-        output.err.matches("secret file rejected").count(),
+        output.err.matches("file rejected").count(),
         1,
         "{}",
         output.err

@@ -366,43 +366,6 @@ async fn a_killed_owner_of_a_claim_delays_a_document_until_its_deadline_and_no_c
     });
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
-    needs!("postgresql");
-    let backend = CountingBackend::start().await;
-    tokio::task::block_in_place(|| {
-        let site = Site::new();
-        let (_, key) = site.create("100000000");
-        let (owner, other, stored) = with_a_claim(&site, &key, &backend);
-        owner.program.signal("STOP");
-        backend.backend.open();
-        refreshes(&other, &key, stored);
-        owner.program.signal("CONT");
-        // Its late request may end with a response, which is newer than its own document, or with a timeout.
-        let newer = score(&other, &key);
-        let clock = Clock::system();
-        let start = Clock::system().mono();
-        while score(&owner, &key) < newer {
-            assert!(
-                clock.mono().since(start) < LONGEST_CLAIM,
-                "it does not take the newer document"
-            );
-        }
-        let start = clock.mono();
-        while clock.mono().since(start) < PERIOD {
-            let seen = [&owner, &other].map(|gateway| score(gateway, &key));
-            assert!(
-                seen.iter().all(|seen| *seen >= newer),
-                "{seen:?} after {newer}"
-            );
-        }
-        assert!(
-            backend.most_bodies() <= 2,
-            "one more for an owner that was stopped"
-        );
-    });
-}
-
 /// The same endpoint, with a score for everyone or for paid callers only.
 fn definition(score_is_paid: bool) -> TempDir {
     let directory = TempDir::new().unwrap();

@@ -72,7 +72,7 @@ fn after_a_lower_minute_limit_gateways_have_what_is_left_of_it() {
         assert!((0..50).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
     }
     set_limits(&site, &gateways, &id, &["--minute", "6"]);
-    // Tokens that shares still hold.
+    // Tokens that are left of the old limit.
     served_by_all(&gateways, &key);
     let clock = Clock::system();
     let start = clock.mono();

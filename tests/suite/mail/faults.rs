@@ -173,41 +173,6 @@ async fn a_slow_server_times_out_and_its_mail_is_kept_and_delivered_later() {
 }
 
 #[tokio::test]
-async fn mail_that_a_server_never_relays_is_retried_until_it_expires() {
-    needs!("smtp");
-    let mut server = server_that(&["deny_relay"; 20].join(",")).await;
-    let mut station = MailStation::plain(&server);
-    station.queue(&["one"]).await;
-    station.send().await;
-    for seconds in [5, 10, 20, 40, 80, 160, 300] {
-        server.event("deny_relay").await;
-        assert_eq!(station.queued().await, 1, "it is kept");
-        station.send_after(seconds * SECOND).await;
-    }
-    server.event("deny_relay").await;
-    station.send_after(300 * SECOND).await;
-    assert!(server.events_so_far().is_empty());
-    assert_eq!(station.queued().await, 0);
-    assert_eq!(station.results(), [0, 8, 0, 1]);
-}
-
-#[tokio::test]
-async fn an_invalid_recipient_is_refused_without_a_server() {
-    needs!("smtp");
-    let mut server = server_that("").await;
-    let mut station = MailStation::plain(&server);
-    let bad = NewMail {
-        recipient: "ann@example.org>\r\nRCPT TO:<eve@example.org".into(),
-        ..station.mail("one")
-    };
-    station.store.queue_mail(vec![bad]).await.unwrap();
-    station.send().await;
-    assert_eq!(station.queued().await, 0);
-    assert_eq!(station.results(), [0, 0, 1, 0]);
-    assert!(server.events_so_far().is_empty());
-}
-
-#[tokio::test]
 async fn a_lost_final_reply_repeats_the_mail_with_the_same_message_id() {
     needs!("smtp");
     let mut server = server_that("drop").await;

@@ -3,7 +3,6 @@
 mod endless_replies;
 mod faults;
 mod program;
-pub mod several_workers;
 pub mod smtp_server;
 mod transports;
 pub mod webhooks;

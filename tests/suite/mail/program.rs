@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::client::Connection;
-use crate::program::{
-    BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sql, write_secret,
-};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, sql, write_secret};
 
 /// Queues a mail in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {
@@ -79,57 +77,6 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     for text in [&out, &err] {
         assert!(!text.contains("canary"), "{text}");
     }
-}
-
-#[tokio::test]
-async fn a_message_of_the_operator_arrives_at_the_owner() {
-    needs!("smtp");
-    let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
-    let directory = TempDir::new().unwrap();
-    Keys(directory.path()).create("free");
-    let row = format!(
-        "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL, NULL"
-    );
-    sql(
-        directory.path(),
-        &format!("INSERT INTO owners VALUES ({row})"),
-    );
-    let text = directory.path().join("text");
-    std::fs::write(&text, "Terms change.\n").unwrap();
-    let address = format!("127.0.0.1:{}", server.port);
-    let mail = without_tls(&address);
-    let program = Program::serve(directory.path(), &mail);
-    program.public();
-    let text = text.to_str().unwrap();
-    let data_dir = directory.path().to_str().unwrap();
-    let to_all = [
-        "accounts",
-        "contact",
-        "--all",
-        "--subject",
-        "Gr\u{fc}\u{df}e",
-        "--message",
-        text,
-    ];
-    let queued = run(&[&to_all[..], &["--data-dir", data_dir]].concat()).with(0);
-    assert_eq!(
-        (queued.out.as_str(), queued.err.as_str()),
-        ("accounts: 1, queued mails: 1\n", "")
-    );
-    let received = server.event("mail").await;
-    assert_eq!(received["recipients"][0], RECIPIENT);
-    assert_eq!(header(&received, "Subject"), "=?utf-8?b?R3LDvMOfZQ==?=");
-    assert!(
-        header(&received, "Message-ID").ends_with("@example.org>"),
-        "the domain of the sender"
-    );
-    assert!(
-        received["content"]
-            .as_str()
-            .unwrap()
-            .contains("Terms change.")
-    );
-    assert_eq!(program.stop().code, Some(0));
 }
 
 #[tokio::test]
@@ -282,47 +229,4 @@ async fn an_unreachable_server_does_not_prevent_the_start() {
     program.logs("mail cannot be sent; it is kept and sent later");
     assert_eq!(program.stop().code, Some(0));
     assert_eq!(queued(&directory), "1");
-}
-
-#[test]
-fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("ca.pem");
-    let settings = directory.path().join("scoregate.toml");
-    std::fs::write(&file, "no certificate").unwrap();
-    let text = format!(
-        "upstream = \"built-in\"\n[mail]\nserver = \"mail.example.org:587\"\nfrom = \"a@example.org\"\nca_file = \"{}\"\n",
-        file.display()
-    );
-    std::fs::write(&settings, text).unwrap();
-    let data_dir = directory.path().join("data");
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--admin-listen",
-        "127.0.0.1:0",
-        "--data-dir",
-    ];
-    let serve = [
-        &arguments[..],
-        &[
-            data_dir.to_str().unwrap(),
-            "--config",
-            settings.to_str().unwrap(),
-        ],
-    ]
-    .concat();
-    for (command, code) in [
-        (&["check", "--config", settings.to_str().unwrap()][..], 1),
-        (&serve, 2),
-    ] {
-        let refused = run(command).with(code);
-        assert!(refused.err.contains("mail.ca_file"), "{}", refused.err);
-        assert!(
-            refused.err.contains("no certificate in PEM"),
-            "{}",
-            refused.err
-        );
-    }
 }

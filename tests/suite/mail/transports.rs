@@ -1,9 +1,6 @@
 //! The ways that mail takes.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use super::*;
-use crate::program::write_secret;
 
 async fn server_with(tls: &str, authority: &BackendAuthority) -> SmtpTestServer {
     SmtpTestServer::start(SmtpOptions {
@@ -150,37 +147,6 @@ async fn a_rejected_or_missing_login_keeps_the_mail() {
 }
 
 #[tokio::test]
-async fn a_changed_password_is_used_for_the_next_connection() {
-    needs!("smtp");
-    let authority = BackendAuthority::new();
-    let (mut mail_server, to) = server_with_login(&authority).await;
-    let file = authority.path("password");
-    let before = "the password before";
-    write_secret(&file, before);
-    let password = SecretSetting::in_file("mail.password", &file, 1, Secret::new(before.into()));
-    let login = SmtpLogin {
-        username: USER.into(),
-        password,
-    };
-    let mut station = MailStation::to(SmtpServer {
-        login: Some(login),
-        ..to
-    });
-    station.queue(&["one"]).await;
-    station.send().await;
-    assert_eq!(station.last_error().await, "reply 535 5.7.8 to the login");
-    mail_server.event("bad_login").await;
-    write_secret(&file, PASSWORD);
-    station.pass(Duration::from_mins(1));
-    station.send().await;
-    mail_server.event("login").await;
-    assert_eq!(
-        (station.counted("sent"), station.backlog().await.mails),
-        (1, 0)
-    );
-}
-
-#[tokio::test]
 async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
     needs!("smtp");
     let authority = BackendAuthority::new();
@@ -240,44 +206,4 @@ async fn a_server_without_starttls_gets_no_mail() {
         "the server does not support STARTTLS"
     );
     assert!(mail_server.events_so_far().is_empty());
-}
-
-#[tokio::test]
-async fn mail_to_a_directory_becomes_a_file_that_only_its_owner_can_read() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("mail");
-    let mut station = MailStation::by(MailDelivery::Directory {
-        path: path.clone(),
-        print: |_| {},
-    });
-    station.queue(&["one", "two"]).await;
-    station.send().await;
-    let mut files: Vec<_> = std::fs::read_dir(&path)
-        .unwrap()
-        .map(|file| file.unwrap())
-        .collect();
-    files.sort_by_key(std::fs::DirEntry::file_name);
-    let names: Vec<_> = files
-        .iter()
-        .map(|file| file.file_name().into_string().unwrap())
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "2026-11-21T120000Z-one@example.org.eml",
-            "2026-11-21T120000Z-two@example.org.eml"
-        ]
-    );
-    for file in &files {
-        let text = std::fs::read_to_string(file.path()).unwrap();
-        assert!(
-            text.contains(&format!("To: {RECIPIENT}\r\n")) && text.contains(TEXT),
-            "{text}"
-        );
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    assert_eq!(
-        (station.backlog().await.mails, station.counted("sent")),
-        (0, 2)
-    );
 }

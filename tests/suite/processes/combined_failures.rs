@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json, respond};
 use crate::failing_disk::{Disk, Order};
+use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
 use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::processes::unread_logs::UnreadProgram;
 use crate::program::within_one_day;
@@ -281,7 +281,7 @@ impl Scenario {
 
 #[test]
 fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upstream_failing() {
-    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let is_full = is_full_size();
     within_one_day(|| {
         let duration = if is_full { FULL } else { SMALL };
         let scenario = Scenario::run(duration);
@@ -295,16 +295,9 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
 
 /// Writes the figures to `tests/results/`.
 fn record(scenario: &Scenario, duration: Duration) {
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+    let cores = cores();
     let mut page = format!(
-        "# Everything fails together, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite combined_failures::`: the {build} build of the program for {} s, {cores} cores \
+        "`{CARGO_TEST} --test suite combined_failures::`: the {BUILD} build of the program for {} s, {cores} cores \
          shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
          process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
          | Caller | Answers | Slowest |\n|---|---|---:|\n",
@@ -347,6 +340,5 @@ fn record(scenario: &Scenario, duration: Duration) {
         scenario.stop.as_millis()
     )
     .unwrap();
-    let name = format!("tests/results/{day}-all-at-once.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page("all-at-once", "Everything fails together", &page);
 }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
 use crate::load_clients::{LoadClient, prepare};
 use crate::program::Program;
 
@@ -214,35 +215,27 @@ fn run(scale: &Scale) -> String {
         connections > CALLERS,
         "all callers reconnected to another process"
     );
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
     format!(
-        "# The process and its settings change under load\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite handover::` on 2 cores shared with the callers, {build} build: {CALLERS} callers ask {} times a second in all; \
+        "`{CARGO_TEST} --test suite handover::` on {} cores shared with the callers, {BUILD} build: {CALLERS} callers ask {} times a second in all; \
          meanwhile the settings are read again and a new process takes over by the socket, by turns, {} times.\n\n\
          {answered} requests answered, {failed} refused, cut off or answered with anything but 200, over {connections} \
          connections.\n",
-        scale.rate, scale.changes
+        cores(),
+        scale.rate,
+        scale.changes
     )
 }
 
 #[test]
 fn a_process_takes_over_from_another_under_load_and_no_request_is_refused_or_cut_off() {
-    if std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1") {
+    if is_full_size() {
         let seen = run(&Scale {
             requests: 60_000,
             rate: 2_000,
             changes: 6,
         });
-        let today = Clock::system().now().wall.day();
-        let file = format!(
-            "{}/tests/results/{today}-handover.md",
-            env!("CARGO_MANIFEST_DIR")
-        );
-        std::fs::write(file, seen).unwrap();
+        let title = "The process and its settings change under load";
+        write_page("handover", title, &seen);
     } else {
         run(&Scale {
             requests: 5_000,

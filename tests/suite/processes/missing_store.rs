@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scoregate::registry::NewApplication;
-use scoregate_store::{Embedded, LocalFile, Mirror};
+use scoregate_store::Embedded;
 use tempfile::TempDir;
 
 use crate::balances::own;
@@ -72,36 +72,6 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     assert_eq!(
         Keys(path).json(&["list"])["applications"],
         serde_json::json!([])
-    );
-}
-
-#[test]
-fn a_store_removed_with_all_its_files_fails_the_start() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path();
-    Keys(path).create("pro");
-    let running = Program::serve(path, &BUILT_IN);
-    running.public();
-    running.stop().with(0);
-    for entry in fs::read_dir(path).unwrap().map(Result::unwrap) {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(Embedded::FILE_NAME)
-        {
-            fs::remove_file(entry.path()).unwrap();
-        }
-    }
-    for name in [Mirror::NAME, LocalFile::NAME] {
-        fs::remove_file(path.join(name)).unwrap();
-    }
-    let failing_start = failing_start(path);
-    assert!(
-        failing_start
-            .err
-            .contains("`scoregate.lock` shows that there was one"),
-        "{}",
-        failing_start.err
     );
 }
 

@@ -187,45 +187,6 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
 }
 
 #[test]
-fn a_damaged_backup_is_reported_and_not_restored() {
-    let directory = TempDir::new().unwrap();
-    let new = TempDir::new().unwrap();
-    prepare(directory.path(), &[("pro", 10)]);
-    let backup = directory.path().join("backup.db");
-    store(directory.path(), &["backup", text(&backup)]).with(0);
-    let mut bytes = fs::read(&backup).unwrap();
-    bytes[4096..4196].fill(0xA5);
-    fs::write(&backup, bytes).unwrap();
-    let verified = run(&["store", "verify-backup", text(&backup)]).with(1);
-    assert!(verified.err.contains("damaged"), "{}", verified.err);
-    store(
-        new.path(),
-        &["restore", text(&backup), "--accept-lost-revocations"],
-    )
-    .with(1);
-    assert!(!new.path().join("scoregate.db").exists());
-    run(&["store", "verify-backup", text(&new.path().join("nothing"))]).with(2);
-    let archive = directory.path().join("archive.db");
-    store(directory.path(), &["backup", text(&archive)]).with(0);
-    sql_on(&archive, "PRAGMA application_id = 7").unwrap();
-    for arguments in [
-        &["verify-backup"][..],
-        &["restore", "--accept-lost-revocations"],
-    ] {
-        let refused = store(new.path(), &[arguments, &[text(&archive)]].concat())
-            .with(1)
-            .err;
-        assert!(
-            refused.contains("neither a backup nor an export"),
-            "{refused}"
-        );
-    }
-    for wrong in [["backup", "--to"], ["backup", "--keep"]] {
-        store(directory.path(), &[&wrong[..], &["1"]].concat()).with(1);
-    }
-}
-
-#[test]
 fn a_backup_with_unreadable_records_is_an_error_and_removes_no_older_one() {
     let directory = TempDir::new().unwrap();
     let backups = TempDir::new().unwrap();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};
 use crate::load_clients::{LoadClient, Reply, Wire, prepare};
-use crate::program::{ChildProcess, Program, command, ports_in};
+use crate::program::{ChildProcess, command, ports_in};
 use crate::world::good;
 
 /// The smallest possible pipe.
@@ -215,51 +215,16 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     program.stop_within(STOP);
 }
 
-#[test]
-fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let directory = TempDir::new().unwrap();
-    let url = backend.url();
-    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
-    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
-    request_failing_documents(program.public(), &load_client, TIMES);
-    // Even without a later event of the kind: the shutdown reports what was dropped.
-    let err = program.stop().with(0).err;
-    let failed: Vec<&str> = err
-        .lines()
-        .filter(|line| line.contains("a fetch failed"))
-        .collect();
-    let (reports, events): (Vec<&str>, Vec<&str>) =
-        failed.iter().partition(|line| line.contains("more in"));
-    let report = |line: &&str| -> u32 {
-        let words = line.split_once("(endpoint=\"incidents\") (").unwrap().1;
-        words.split(' ').next().unwrap().parse().unwrap()
-    };
-    let dropped: u32 = reports.iter().map(report).sum();
-    let logged = u32::try_from(events.len()).unwrap();
-    assert_eq!(logged + dropped, TIMES, "{err}");
-    // There is more than one window only on a slow machine.
-    assert!(
-        dropped > 0 && events.len() <= 10 * (reports.len() + 1),
-        "{err}"
-    );
-}
-
 /// Marks a test that runs in its own process, and runs the child's part there.
 const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
 /// More than a pipe can hold.
 const PANICS: usize = 10;
 
 fn panics_often() {
-    let now = Box::new(|| Duration::from_secs(1));
-    log::start(
-        &LogConfig {
-            json: false,
-            level: "info".into(),
-        },
-        now,
-    )
+    log::start(&LogConfig {
+        json: false,
+        level: "info".into(),
+    })
     .unwrap();
     for number in 0..PANICS {
         let message = format!("panic {number} {}", "x".repeat(PIPE / 2));

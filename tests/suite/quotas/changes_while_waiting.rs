@@ -1,12 +1,8 @@
 //! Changes while a request waits: of its key, of its tier, of the responses of the backend.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use scoregate_base::clock::Wall;
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 
-use crate::backend::{json, respond};
 use crate::world::World;
 
 const DETAIL: &str = "/api/v1/models/atlas";
@@ -91,49 +87,5 @@ async fn every_request_of_a_burst_is_answered_during_a_tier_change() {
     for waiting in burst {
         let response = waiting.await.unwrap();
         assert!(matches!(response.status, 200 | 429), "{}", response.status);
-    }
-}
-
-#[tokio::test]
-async fn an_error_page_of_a_proxy_is_not_a_missing_model() {
-    let world = World::new().await;
-    let customer = world.customer("pro").await;
-    assert_eq!(
-        world.get(DETAIL).key(&customer.key).send().await.status,
-        200
-    );
-    let page = Arc::new(respond(
-        "404 Not Found",
-        &[("content-type", "text/html")],
-        "<h1>nothing here</h1>",
-    ));
-    world.backend.set_script(move |_| page.as_ref().clone());
-    world.pass(Duration::from_secs(1));
-    let response = world
-        .get("/api/v1/models/other")
-        .key(&customer.key)
-        .send()
-        .await;
-    assert_eq!(
-        (response.status, response.code()),
-        (502, "upstream_invalid".into())
-    );
-    world.pass(Duration::from_hours(30));
-    let stale = world.get(DETAIL).key(&customer.key).send().await;
-    assert!(stale.status == 200 && stale.header("cache-status").ends_with("detail=stale"));
-}
-
-#[tokio::test]
-async fn a_single_item_document_is_never_answered_with_two_items_or_none() {
-    for data in ["[]", r#"[{"id":"a"},{"id":"b"}]"#] {
-        let body = Arc::new(json(data));
-        let world = World::with("", move |_| body.as_ref().clone()).await;
-        let customer = world.customer("pro").await;
-        let response = world.get(DETAIL).key(&customer.key).send().await;
-        assert_eq!(
-            (response.status, response.code()),
-            (502, "upstream_invalid".into()),
-            "{data}"
-        );
     }
 }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use scoregate::registry::KeyDetails;
 use scoregate_base::clock::Wall;
 
 use crate::backend::json;
@@ -112,103 +111,6 @@ async fn a_unit_returned_after_midnight_adds_nothing_to_the_new_day() {
         "quota_exceeded"
     );
     assert_eq!(world.refused("upstream_invalid").await, 1);
-}
-
-#[tokio::test]
-async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
-    let world = World::new().await;
-    let [customer, idle] = [
-        world.customer_with("free", own(5, 3)).await,
-        world.customer_with("free", own(5, 3)).await,
-    ];
-    used(&world, &customer, 2).await;
-    used(&world, &idle, 1).await;
-    world.pass(Duration::from_hours(12));
-    used(&world, &customer, 3).await;
-    let yesterday = Wall::parse_rfc3339("2026-11-21T23:59:50Z").unwrap();
-    world.manual_clock.step_to(yesterday);
-    let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!(
-        (refused.status, refused.code()),
-        (429, "quota_exceeded".into())
-    );
-    let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z")
-        .unwrap()
-        .seconds();
-    assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
-    assert_eq!(world.left(&customer).minute, 2);
-    // The day that the ledger opened last also applies to applications that were not active when it began.
-    used(&world, &idle, 3).await;
-    assert_eq!(world.get_as(&idle, MODELS).await.status, 429);
-    world.pass(Duration::from_secs(10));
-    assert_eq!(
-        world.get_as(&customer, MODELS).await.code(),
-        "quota_exceeded"
-    );
-    assert_eq!(world.refused("quota_exceeded").await, 3);
-}
-
-#[tokio::test]
-async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
-    let world = World::new().await;
-    let customer = world.customer("free").await;
-    used(&world, &customer, 1).await;
-    let moves = async |tier: &str| {
-        world
-            .running
-            .registrar
-            .set_tier("test", customer.id, tier)
-            .await
-            .unwrap();
-        let left = world.left(&customer);
-        (left.minute, left.day)
-    };
-    assert_eq!(moves("pro").await, (59, 9_999));
-    used(&world, &customer, 4).await;
-    assert_eq!(moves("developer").await, (115, 24_995));
-    assert_eq!(moves("free").await, (0, 5));
-    assert_eq!(moves("pro").await.1, 9_995);
-    used(&world, &customer, 7).await;
-    assert_eq!(moves("free").await, (0, 0));
-    world.pass(Duration::from_mins(1));
-    let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!(
-        (refused.code(), refused.number("x-ratelimit-remaining")),
-        ("quota_exceeded".into(), 0)
-    );
-    assert_eq!(refused.number("x-ratelimit-limit"), 10);
-    assert_eq!(moves("pro").await, (60, 9_988));
-    used(&world, &customer, 1).await;
-}
-
-#[tokio::test]
-async fn a_rotation_keeps_the_quota() {
-    let world = World::new().await;
-    let customer = world.customer_with("free", own(1_000, 5)).await;
-    used(&world, &customer, 3).await;
-    let issued = world
-        .running
-        .registrar
-        .rotate(
-            "test",
-            customer.id,
-            Duration::from_hours(1),
-            KeyDetails::default(),
-        )
-        .await
-        .unwrap();
-    let second = Customer {
-        id: customer.id,
-        key: issued.key.expose().to_owned(),
-    };
-    used(&world, &second, 1).await;
-    used(&world, &customer, 1).await;
-    assert_eq!(
-        world.get_as(&customer, MODELS).await.code(),
-        "quota_exceeded"
-    );
-    assert_eq!(world.get_as(&second, MODELS).await.code(), "quota_exceeded");
-    assert_eq!(world.left(&second), world.left(&customer));
 }
 
 #[tokio::test]

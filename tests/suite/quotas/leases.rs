@@ -1,7 +1,6 @@
-//! The cost of the ledger: number of writes, requests that wait for it, and no stampede at midnight.
+//! The cost of the ledger: number of writes, requests that wait for it, and midnight.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,12 +10,9 @@ use scoregate_base::limits::{LimitChanges, LimitSetting};
 use crate::balances::own;
 use crate::client::Connection;
 use crate::program::sql;
-use crate::world::{Customer, World};
+use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
-const CLIENTS: usize = 40;
-/// From noon to two seconds before midnight.
-const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
 
 async fn ledger_calls(world: &World) -> u32 {
     world
@@ -75,63 +71,6 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
         "quota_exceeded"
     );
     assert_eq!(ledger_calls(&world).await, 10);
-}
-
-/// Sends this many requests of each of forty clients while time passes, and returns the number of served ones.
-async fn requests(world: &World, customers: &[Customer], each: u32, time: Duration) -> u32 {
-    let served = AtomicU32::new(0);
-    let counted = &served;
-    let clients = customers
-        .iter()
-        .cycle()
-        .take(CLIENTS)
-        .map(|customer| async move {
-            let mut connection = Connection::open(world.address()).await;
-            for _ in 0..each {
-                let response = connection.send(world.get(MODELS).key(&customer.key)).await;
-                match response.status {
-                    200 => drop(counted.fetch_add(1, Ordering::SeqCst)),
-                    _ => assert_eq!(response.code(), "quota_exceeded"),
-                }
-                world.pass(time / each / 40);
-            }
-        });
-    join_all(clients).await;
-    served.load(Ordering::SeqCst)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charged_to_one_day() {
-    let world = World::new().await;
-    let mut customers = Vec::new();
-    for _ in 0..4 {
-        customers.push(world.customer_with("pro", own(1_000_000, 300)).await);
-        customers.push(world.customer_with("free", own(1_000_000, 20)).await);
-    }
-    assert_eq!(
-        world
-            .get_as(&customers[0], "/api/v1/models?limit=1")
-            .await
-            .status,
-        200
-    );
-    world.pass(ALMOST_MIDNIGHT);
-    // Ten thousand in total; before and after midnight each customer has more requests than units.
-    let mut served = 1;
-    for (each, millis) in [(100, 1_600), (50, 800), (100, 1_600)] {
-        served += requests(&world, &customers, each, Duration::from_millis(millis)).await;
-    }
-    assert_eq!(served, 2 * 4 * (300 + 20));
-    // One call at most for each lease, and a lease is 3 of 300 at first: no stampede at midnight.
-    let calls = ledger_calls(&world).await;
-    assert!(calls <= 2 * 4 * (200 + 21), "{calls} ledger calls");
-    let directory = Arc::clone(&world.directory);
-    assert!(world.running.stop().await.all_finished);
-    let days = sql(
-        directory.path(),
-        "SELECT day, sum(granted) FROM ledger_days GROUP BY day ORDER BY day",
-    );
-    assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
 }
 
 #[tokio::test]

@@ -256,23 +256,6 @@ async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
 }
 
 #[tokio::test]
-async fn ledger_unreachable_owed_units_are_charged_without_another_request() {
-    let world = World::new().await;
-    let customer = world.customer_with("pro", own(1_000, 300)).await;
-    assert_eq!(world.served_of(&customer, 1).await.0, 1);
-    world.has_leased(&customer).await;
-    world.ledger_fails();
-    let (served, _) = world.served_of(&customer, 5).await;
-    world.ledger_works();
-    world.pass(Duration::from_secs(30));
-    world
-        .reaches("scoregate_quota_units_total{use=\"leased\"}", 1 + served)
-        .await;
-    assert!(world.granted() > served);
-    assert_eq!(world.left(&customer).day, 300 - 1 - served);
-}
-
-#[tokio::test]
 async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_granted_once() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;

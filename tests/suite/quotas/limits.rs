@@ -8,7 +8,7 @@ use scoregate_base::routes::Selection;
 use crate::backend::respond;
 use crate::balances::{own, wide};
 use crate::client::Response;
-use crate::world::{NOON, World, good};
+use crate::world::{NOON, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const NOTHING: &str = "/api/v1/nothing";
@@ -85,39 +85,6 @@ async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     );
     world.pass(Duration::from_millis(39_500));
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-}
-
-#[tokio::test]
-async fn if_minute_and_day_are_both_spent_the_day_is_named() {
-    let world = World::new().await;
-    let customer = world.customer_with("free", own(1, 1)).await;
-    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!(
-        (refused.status, refused.code()),
-        (429, "quota_exceeded".into())
-    );
-    assert_eq!(rate_limit_headers(&refused), ("day", 1, 0, noon() + 43_200));
-    assert_eq!(refused.header("retry-after"), "43200");
-    let limit = serde_json::json!({"name": "day", "quota": 1, "remaining": 0, "window_seconds": 86_400,
-        "reset_at": "2026-11-22T00:00:00Z", "retry_after": 43_200});
-    assert_eq!(refused.json()["limit"], limit);
-    let conditional = world
-        .get(MODELS)
-        .key(&customer.key)
-        .header("If-None-Match", "*")
-        .send()
-        .await;
-    assert_eq!(
-        (conditional.status, conditional.code()),
-        (429, "quota_exceeded".into())
-    );
-    assert_eq!(
-        world
-            .counted("scoregate_limited_total{rule=\"day\",tier=\"free\"}")
-            .await,
-        2
-    );
 }
 
 #[tokio::test]
@@ -230,15 +197,6 @@ async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() 
 }
 
 #[tokio::test]
-async fn the_connection_closes_with_the_guard_s_refusal() {
-    let world = World::with("guard.per_minute = 1", good).await;
-    let mut connection = crate::client::Connection::open(world.address()).await;
-    assert_eq!(connection.send(world.get(MODELS)).await.status, 401);
-    assert_eq!(connection.send(world.get(MODELS)).await.status, 429);
-    assert!(connection.is_closed().await);
-}
-
-#[tokio::test]
 async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_valid_request_is() {
     let world = World::new().await;
     let customer = world.free().await;
@@ -319,31 +277,6 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
             (status, "guard")
         );
     }
-}
-
-#[tokio::test]
-async fn every_authenticated_response_has_both_rules_and_their_remaining_allowance() {
-    let world = World::new().await;
-    let customer = world.customer("pro").await;
-    let response = world.get_as(&customer, MODELS).await;
-    assert_eq!(
-        response.header("ratelimit-policy"),
-        "\"minute\";q=60;w=60, \"day\";q=10000;w=86400"
-    );
-    assert_eq!(
-        response.header("ratelimit"),
-        "\"minute\";r=59;t=1, \"day\";r=9999;t=43200"
-    );
-    assert_eq!(
-        rate_limit_headers(&response),
-        ("day", 10_000, 9_999, noon() + 43_200)
-    );
-    world.pass(Duration::from_millis(1_250));
-    let refused = world.get_as(&customer, NOTHING).await;
-    assert_eq!(
-        refused.header("ratelimit"),
-        "\"minute\";r=60;t=0, \"day\";r=9999;t=43199"
-    );
 }
 
 #[tokio::test]

@@ -109,24 +109,6 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
 }
 
 #[tokio::test]
-async fn limits_that_are_set_without_an_end_stay() {
-    let world = world().await;
-    let customer = world.customer("pro").await;
-    let end = world.clock.now().wall.plus(HOUR).rfc3339();
-    set(
-        &world,
-        &customer,
-        &json!({"limits": {"minute": 2}, "until": end}),
-    )
-    .await;
-    set(&world, &customer, &json!({"limits": {"minute": 3}})).await;
-    assert_eq!(shown(&world, &customer).await, (json!(3), Value::Null));
-    world.pass(2 * HOUR);
-    world.running.registrar.restore_limits().await;
-    assert_eq!(shown(&world, &customer).await, (json!(3), Value::Null));
-}
-
-#[tokio::test]
 async fn an_end_must_be_in_the_future_and_within_a_year() {
     let world = world().await;
     let customer = world.customer("pro").await;

@@ -1,17 +1,14 @@
 //! The calendar month of a tier: its end, its headers, and the units that are returned to it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const DAY: Duration = Duration::from_hours(24);
 const SMALL: &str = "[tiers.pro]\nminute = 1000\nday = 5\nmonth = 8\npaid = true\n";
-const LARGE: &str = "[tiers.pro]\nminute = 10000\nday = 1000\nmonth = 20000\npaid = true\n";
 
 async fn used(world: &World, customer: &Customer, requests: u32) {
     for _ in 0..requests {
@@ -99,44 +96,4 @@ async fn the_month_of_an_application_is_known_after_a_restart() {
             "reset_at": "2026-12-01T00:00:00Z",
         })
     );
-}
-
-#[tokio::test]
-async fn a_month_that_is_limited_later_counts_the_days_before() {
-    let world = World::with(&SMALL.replace("month = 8\n", ""), good).await;
-    let customer = world.customer("pro").await;
-    used(&world, &customer, 5).await;
-    world.pass(DAY);
-    let world = world.restarted_as(SMALL).await;
-    used(&world, &customer, 3).await;
-    let spent = world.get_as(&customer, MODELS).await;
-    assert_eq!(spent.header("x-ratelimit-resource"), "month");
-}
-
-#[tokio::test]
-async fn units_that_were_not_spent_before_midnight_are_returned_to_the_month() {
-    let world = World::with(LARGE, good).await;
-    let customer = world.customer("pro").await;
-    used(&world, &customer, 50).await;
-    world.pass(DAY);
-    used(&world, &customer, 1).await;
-    let directory = Arc::clone(&world.directory);
-    assert!(world.running.stop().await.all_finished);
-    let month = sql(
-        directory.path(),
-        "SELECT kind, starts, ends, granted FROM ledger_windows",
-    );
-    assert_eq!(month, "month|2026-11-01|2026-12-01|51\n");
-}
-
-#[tokio::test]
-async fn months_begin_on_the_anchor_of_the_tier() {
-    let settings = SMALL.replace("month = 8", "month = 3\nmonth_anchor = 23");
-    let world = World::with(&settings, good).await;
-    let customer = world.customer("pro").await;
-    used(&world, &customer, 3).await;
-    let spent = world.get_as(&customer, MODELS).await;
-    assert_eq!(spent.json()["limit"]["reset_at"], "2026-11-23T00:00:00Z");
-    world.pass(DAY + DAY / 2);
-    used(&world, &customer, 3).await;
 }

@@ -161,25 +161,6 @@ async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
 }
 
 #[tokio::test]
-async fn two_origin_headers_are_ignored() {
-    for settings in [LISTED, ANY] {
-        let world = World::with(settings, good).await;
-        for (status, request) in kinds(&world).await {
-            let response = request
-                .header("Origin", ORIGIN)
-                .header("Origin", ORIGIN)
-                .send()
-                .await;
-            assert_eq!(
-                (response.status, cors_headers(&response)),
-                (status, vec![]),
-                "{settings}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
 async fn without_configuration_an_origin_header_changes_no_byte() {
     let world = World::new().await;
     for request in [

@@ -1,7 +1,5 @@
 //! Files that programs read without a key: `security.txt`, the API catalog, `robots.txt`.
 
-use std::time::Duration;
-
 use crate::client::Response;
 use crate::world::{World, good};
 
@@ -15,16 +13,30 @@ fn text(response: &Response) -> &str {
 }
 
 #[tokio::test]
-async fn discovery_files_are_unknown_paths_unless_they_are_configured() {
+async fn pages_that_are_not_configured_are_unknown_paths_and_not_linked() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
-    for path in [SECURITY_TXT, API_CATALOG] {
+    for path in [
+        SECURITY_TXT,
+        API_CATALOG,
+        "/account",
+        "/account/sign-in",
+        "/account/confirm",
+        "/status",
+        "/status.atom",
+    ] {
         assert_eq!(
             world.get(path).send().await.code(),
             "api_key_required",
             "{path}"
         );
         assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
+    }
+    for path in ["/", "/docs"] {
+        let response = world.get(path).send().await;
+        for link in ["href=\"/status\"", "/account"] {
+            assert!(!text(&response).contains(link), "{path} {link}");
+        }
     }
 }
 
@@ -105,40 +117,6 @@ async fn discovery_catalog_links_to_pages_that_exist() {
             "{href}"
         );
     }
-}
-
-#[tokio::test]
-async fn discovery_security_txt_is_valid_for_180_days_and_changes_at_midnight() {
-    let world = World::with(ON, good).await;
-    let today = world.get(SECURITY_TXT).send().await;
-    let expires = |response: &Response| {
-        let line = text(response)
-            .lines()
-            .find_map(|line| line.strip_prefix("Expires: "));
-        scoregate_base::clock::Wall::parse_rfc3339(line.unwrap()).unwrap()
-    };
-    let days = |count: u64| Duration::from_hours(24 * count);
-    let now = world.clock.now().wall;
-    assert!(
-        (days(179)..=days(180)).contains(&expires(&today).since(now)),
-        "{}",
-        text(&today)
-    );
-    assert!(text(&today).contains("Contact: mailto:security@example.org\n"));
-    assert!(text(&today).contains("Canonical: https://api.example/.well-known/security.txt\n"));
-    let last_second = now.day().end().minus(Duration::from_secs(1));
-    world.pass(last_second.since(now));
-    assert_eq!(world.get(SECURITY_TXT).send().await.body, today.body);
-    world.pass(Duration::from_secs(1));
-    let changed = world
-        .get(SECURITY_TXT)
-        .header("If-None-Match", today.header("etag"))
-        .send()
-        .await;
-    assert_eq!(
-        (changed.status, expires(&changed).since(expires(&today))),
-        (200, days(1))
-    );
 }
 
 #[tokio::test]

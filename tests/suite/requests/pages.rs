@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::client::Rules;
-use crate::optional_headers::OptionalHeaders;
 use crate::world::{World, good};
 
 const PAGES: [(&str, &str); 8] = [
@@ -16,14 +14,6 @@ const PAGES: [(&str, &str); 8] = [
     ("/robots.txt", "text/plain; charset=utf-8"),
     ("/favicon.ico", "image/x-icon"),
 ];
-
-#[tokio::test]
-async fn every_response_in_the_api_description_has_a_valid_schema() {
-    let world = World::new().await;
-    let description = world.get("/openapi.json").send().await.body;
-    let responses = Rules::of(&description, OptionalHeaders::default()).compile_all();
-    assert!(responses > 100, "{responses}");
-}
 
 #[tokio::test]
 async fn pages_need_no_key_and_cost_nothing() {
@@ -50,22 +40,6 @@ async fn pages_need_no_key_and_cost_nothing() {
         24
     );
     assert!(world.backend.received().is_empty());
-}
-
-#[tokio::test]
-async fn pages_head_has_the_headers_of_get_and_no_body() {
-    let world = World::new().await;
-    for (page, _) in PAGES {
-        let get = world.get(page).send().await;
-        let head = world.request("HEAD", page).send().await;
-        assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
-        let steady = |response: &crate::client::Response| {
-            let mut headers = response.headers.clone();
-            headers.retain(|(name, _)| name != "date" && name != "x-request-id");
-            headers
-        };
-        assert_eq!(steady(&head), steady(&get), "{page}");
-    }
 }
 
 #[tokio::test]
@@ -295,39 +269,6 @@ async fn pages_load_nothing_and_cannot_be_framed() {
 }
 
 #[tokio::test]
-async fn pages_docs_states_the_terms_of_the_settings_which_the_api_description_links_to() {
-    let mut world = World::with("site.terms = [\"Be <kind>.\", \"Cite us.\"]", good).await;
-    let docs =
-        async |world: &World| String::from_utf8(world.get("/docs").send().await.body).unwrap();
-    let page = docs(&world).await;
-    let terms = "<ol>\n<li>Be &lt;kind&gt;.</li>\n<li>Cite us.</li>\n</ol>";
-    assert!(
-        page.contains(terms) && !page.contains("competing leaderboard"),
-        "{page}"
-    );
-    let description = world.get("/openapi.json").send().await.json();
-    assert_eq!(
-        description["info"].get("termsOfService"),
-        None,
-        "a relative URL"
-    );
-    world
-        .reload("service.base_url = \"https://x.example\"")
-        .await
-        .unwrap();
-    let description = world.get("/openapi.json").send().await.json();
-    assert_eq!(
-        description["info"]["termsOfService"],
-        "https://x.example/docs#terms"
-    );
-    assert_eq!(
-        docs(&world).await.matches("competing leaderboard").count(),
-        1,
-        "the default terms"
-    );
-}
-
-#[tokio::test]
 async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = world.connect().await;
@@ -369,22 +310,6 @@ async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
             .counted("scoregate_requests_total{endpoint=\"page\",class=\"3xx\"}")
             .await,
         4
-    );
-}
-
-#[tokio::test]
-async fn pages_robots_may_read_the_docs_and_not_the_api() {
-    let world = World::new().await;
-    let response = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
-    let lines: Vec<&str> = response.lines().collect();
-    assert_eq!(
-        lines,
-        [
-            "User-agent: *",
-            "Disallow: /api/v1/",
-            "Allow: /docs",
-            "Allow: /"
-        ]
     );
 }
 
@@ -456,46 +381,6 @@ async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
         .counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}")
         .await;
     assert_eq!(counted, 14);
-}
-
-#[tokio::test]
-async fn pages_docs_is_right_about_what_is_not_available() {
-    let world = World::new().await;
-    let key = world.customer("pro").await.key;
-    let plain = world.get_by(&key, "/api/v1/models").await;
-    for ignored in ["page=2", "offset=50", "cursor=x", "format=csv"] {
-        let response = world
-            .get_by(&key, &format!("/api/v1/models?{ignored}"))
-            .await;
-        assert_eq!(
-            (response.status, &response.body),
-            (200, &plain.body),
-            "{ignored}"
-        );
-    }
-    let csv = world
-        .get("/api/v1/models")
-        .key(&key)
-        .header("Accept", "text/csv")
-        .send()
-        .await;
-    assert_eq!(
-        (csv.header("content-type"), &csv.body),
-        ("application/json", &plain.body)
-    );
-    let missing = world.get_by(&key, "/api/v1/models.csv").await;
-    assert_eq!(
-        (missing.status, missing.code().as_str()),
-        (404, "not_found")
-    );
-    let message = missing.json()["message"].clone();
-    assert!(
-        message
-            .as_str()
-            .unwrap()
-            .contains("Pagination and CSV are not available"),
-        "{message}"
-    );
 }
 
 #[tokio::test]

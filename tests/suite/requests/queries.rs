@@ -60,31 +60,3 @@ pub const BAD_SORTS: &str = "
     sortBy=name sortBy=-speed sortBy=speed; sortBy=%zz sortBy=speed%00 sortBy=7 sortBy=axis
     sortBy=speed&sortBy=speed sortBy=speed&sortBy=price sortBy=price&sort%42y=price period=24h&sortBy=x
 ";
-
-/// Valid queries of `/incidents`: the upstream limit.
-#[rustfmt::skip]
-pub const GOOD_LIMITS: [(&str, u8); 14] = [
-    ("", 50),
-    ("limit=1", 1),
-    ("limit=9", 9),
-    ("limit=10", 10),
-    ("limit=50", 50),
-    ("limit=99", 99),
-    ("limit=100", 100),
-    ("limit=%35", 5),
-    ("l%69mit=5", 5),
-    ("limit=%31%30%30", 100),
-    ("LIMIT=0", 50),
-    ("limit[]=0", 50),
-    ("sortBy=x", 50),
-    ("sortBy=x&sortBy=y&limit=7", 7),
-];
-
-/// Queries of `/incidents` that are `invalid_limit`.
-pub const BAD_LIMITS: &str = "
-    limit= limit limit=0 limit=-1 limit=-0 limit=05 limit=00 limit=007 limit=+5 limit=%2B5 limit=5.0 limit=5.
-    limit=.5 limit=101 limit=255 limit=256 limit=257 limit=65541 limit=4294967297 limit=18446744073709551617
-    limit=99999999999999999999999999 limit=1e1 limit=0x10 limit=1_0 limit=1,0 limit=5%20 limit=%205 limit=5%00
-    limit=5; limit=five limit=NaN limit=all limit=%zz limit=5% limit=%D9%A5 limit=%EF%BC%95 limit=%C2%B2
-    limit=5&limit=5 limit=5&limit=6 limit=5&l%69mit=5 limit=&limit=5
-";

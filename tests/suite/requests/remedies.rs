@@ -1,6 +1,5 @@
 //! Refusals state where to sign up and where larger plans are, if these addresses are configured, and when to try again.
 
-use crate::backend::respond;
 use crate::client::Response;
 use crate::world::{World, good};
 
@@ -122,21 +121,4 @@ async fn without_such_addresses_a_refusal_names_none() {
             }
         }
     }
-}
-
-#[tokio::test]
-async fn retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
-    let world = World::with("", |_| {
-        respond("503 Service Unavailable", &[("retry-after", "7")], "")
-    })
-    .await;
-    let wide = world.customer("pro").await;
-    let response = world.get_as(&wide, "/api/v1/models").await;
-    assert_eq!(response.number("retry-after"), 7);
-    let narrow = world.customer("free").await;
-    let response = world.get_as(&narrow, "/api/v1/models").await;
-    assert_eq!(
-        (response.code().as_str(), response.number("retry-after")),
-        ("upstream_unavailable", 60)
-    );
 }

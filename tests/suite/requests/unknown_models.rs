@@ -139,56 +139,6 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
 }
 
 #[tokio::test]
-async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others() {
-    let world = World::new().await;
-    let greedy = world.paid().await;
-    let patient = world.paid().await;
-    world.get_as(&greedy, MODELS).await;
-    world.get_as(&patient, MODELS).await;
-    world.pass(SECOND);
-    let mut number = 0;
-    let mut floods = async |times: u32| {
-        let mut served = 0;
-        for _ in 0..times {
-            number += 1;
-            let response = world
-                .get_as(&greedy, &format!("/api/v1/models/made-up-{number}"))
-                .await;
-            served += u32::from(response.status == 200);
-        }
-        served
-    };
-    assert_eq!(floods(5).await, 1, "no other caller is waiting");
-    let target = "/api/v1/models/atlas-2";
-    let first = world.get_as(&patient, target).await;
-    assert_eq!((first.status, first.header("retry-after")), (404, "1"));
-    // The constant caller is the first after each second.
-    world.pass(SECOND);
-    assert_eq!(
-        floods(5).await,
-        0,
-        "it used the last probe, and another caller waits"
-    );
-    assert_eq!(world.get_as(&patient, target).await.status, 200);
-    world.pass(SECOND);
-    assert_eq!(floods(5).await, 1, "no caller is waiting");
-    // A caller that does not return delays no other for long.
-    world.pass(SECOND);
-    assert_eq!(floods(1).await, 1);
-    assert_eq!(
-        world
-            .get_as(&patient, "/api/v1/models/atlas-3")
-            .await
-            .status,
-        404
-    );
-    world.pass(SECOND);
-    assert_eq!(floods(1).await, 0);
-    world.pass(SECOND + Duration::from_millis(1));
-    assert_eq!(floods(1).await, 1);
-}
-
-#[tokio::test]
 async fn any_number_of_known_models_is_fetched_at_once() {
     let world = World::new().await;
     let customer = world.paid().await;

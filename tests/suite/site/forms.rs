@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::browser::Browser;
-use crate::connections::http2::{self, http2_client::Http2Client};
+use crate::connections::http2::{self};
 use crate::world::World;
 
 #[tokio::test]
@@ -195,41 +195,6 @@ async fn forms_work_over_http2() {
 }
 
 #[tokio::test]
-async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
-    let world = World::with_sign_up("").await;
-    let client: Http2Client = world.http2_client().await;
-    let body: &'static [u8] = "x".repeat(8_000).leak().as_bytes();
-    let kind = [("content-type", "application/x-www-form-urlencoded")];
-    let sent = (0..8).map(|_| client.sends("POST", "/account/sign-in", &kind, body));
-    for response in futures_util::future::join_all(sent).await {
-        assert_eq!(response.unwrap().status, 403);
-    }
-    // A request of the API on the same connection is answered as well.
-    let api = client.request("GET", "/api/v1/models", &[]).await.unwrap();
-    assert_eq!(api.status, 401);
-}
-
-#[tokio::test]
-async fn size_and_syntax_are_checked_before_the_path() {
-    let world = World::with_sign_up("").await;
-    let target = format!("/account/sign-in?x={}", "x".repeat(2_048));
-    assert_eq!(world.get(&target).send().await.code(), "uri_too_long");
-    let large = world
-        .get("/account/sign-in")
-        .header("Cookie", &"x".repeat(16_384));
-    assert_eq!(large.send().await.code(), "headers_too_large");
-    assert_eq!(
-        world
-            .get("/account/sign-in")
-            .without_host()
-            .send()
-            .await
-            .code(),
-        "bad_request"
-    );
-}
-
-#[tokio::test]
 async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
     let world = World::with_sign_up("").await;
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
@@ -260,20 +225,6 @@ async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
                 assert!(connection.is_closed().await, "{head}");
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn a_page_of_an_account_is_not_requested_with_a_body() {
-    let world = World::with_sign_up("").await;
-    for method in ["GET", "HEAD", "OPTIONS"] {
-        let mut connection = world.connect().await;
-        let head = format!(
-            "{method} /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
-        );
-        connection.write(head.as_bytes()).await;
-        let refused = connection.read(method == "HEAD").await.unwrap();
-        assert_eq!((refused.status, refused.closes()), (400, true), "{method}");
     }
 }
 

@@ -19,22 +19,6 @@ impl World {
 }
 
 #[tokio::test]
-async fn paths_of_accounts_are_unknown_unless_people_can_sign_up() {
-    let world = World::new().await;
-    let key = world.customer("free").await.key;
-    for path in ["/account", "/account/sign-in", "/account/confirm"] {
-        assert_eq!(
-            world.get(path).send().await.code(),
-            "api_key_required",
-            "{path}"
-        );
-        assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
-    }
-    let landing = world.get("/").send().await.body;
-    assert!(!String::from_utf8(landing).unwrap().contains("/account"));
-}
-
-#[tokio::test]
 async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_account() {
     let world = World::with_sign_up("").await;
     let landing = String::from_utf8(world.get("/").send().await.body).unwrap();

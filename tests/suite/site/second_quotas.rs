@@ -132,30 +132,3 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
 
     ann.gets_a_quota_tomorrow(&world).await;
 }
-
-#[tokio::test]
-async fn an_unused_application_is_replaced_and_its_account_starts_over_at_once() {
-    let world = World::with_sign_up("").await;
-    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
-    let (path, _) = ann.create("One").await;
-    ann.close(&path).await;
-    ann.create("Two").await;
-    ann.delete_account().await;
-    ann.sign_in("ann@example.org").await;
-    let (_, key) = ann.create("Three").await;
-    world.use_key(&key).await;
-}
-
-#[tokio::test]
-async fn an_application_closed_after_use_takes_the_place_of_one_until_the_next_day() {
-    let world = World::with_sign_up("site.applications_per_account = 2").await;
-    let mut ann = Browser::signed_in(&world, "ann@example.org").await;
-    let (path, key) = ann.create("One").await;
-    world.use_key(&key).await;
-    ann.close(&path).await;
-    let (_, second) = ann.create("Two").await;
-    ann.is_refused_until_tomorrow().await;
-    world.use_key(&second).await;
-
-    ann.gets_a_quota_tomorrow(&world).await;
-}

@@ -1,9 +1,6 @@
 //! The access log of the real program: its fields, data that it never contains, and that it never blocks a request.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,16 +18,6 @@ fn fields(line: &str) -> BTreeMap<&str, &str> {
     line.split(' ')
         .map(|field| field.split_once('=').unwrap_or_else(|| panic!("{line}")))
         .collect()
-}
-
-/// Everything received in reply to these header lines.
-async fn raw_response(to: SocketAddr, head: &str) -> String {
-    let mut stream = TcpStream::connect(to).await.unwrap();
-    let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut response = Vec::new();
-    stream.read_to_end(&mut response).await.unwrap();
-    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[tokio::test]
@@ -121,75 +108,6 @@ async fn why_a_key_is_refused_is_logged_and_explained_but_not_answered() {
     let lines = out.lines().filter(|line| !line.contains("endpoint=page"));
     let logged: Vec<_> = lines.map(|line| fields(line)["key"]).collect();
     assert_eq!(logged, ["revoked", "unknown", "malformed"]);
-}
-
-#[tokio::test]
-async fn access_log_has_server_errors_and_no_client_errors_by_default() {
-    let directory = TempDir::new().unwrap();
-    // Nothing listens on that port.
-    let program = Program::serve(
-        directory.path(),
-        &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")],
-    );
-    let client = ProgramClient::to(program.public()).await;
-    let (_, key) = Keys(directory.path()).create("pro");
-    assert_eq!(client.get("/api/v1/nothing", &key).send().await.status, 404);
-    assert_eq!(client.get("/api/v1/index", &key).send().await.status, 503);
-    let out = program.stop().with(0).out;
-    let lines: Vec<&str> = out
-        .lines()
-        .filter(|line| !line.contains("endpoint=page"))
-        .collect();
-    let [line] = lines.as_slice() else {
-        panic!("{out}")
-    };
-    assert!(
-        line.contains(
-            " status=503 endpoint=index document=/api/v1/index code=upstream_unavailable "
-        ),
-        "{line}"
-    );
-}
-
-#[tokio::test]
-async fn access_log_without_a_reader_stops_nothing() {
-    let directory = TempDir::new().unwrap();
-    let mut command = Command::new("sh");
-    // The reader of its standard output exits immediately; its addresses are on standard error. The shell is replaced by
-    // the program, which therefore ends with the test.
-    let serve = "mkfifo \"$TMPDIR/out\" && { : < \"$TMPDIR/out\" & }
-        exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" > \"$TMPDIR/out\"";
-    command.args([
-        "-c",
-        serve,
-        env!("CARGO_BIN_EXE_scoregate"),
-        directory.path().to_str().unwrap(),
-    ]);
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .envs(ALL)
-        .stdin(Stdio::null());
-    let program = Program::spawn(command);
-    let (public, side) = program.ports();
-    let client = ProgramClient::to(public).await;
-    let (_, key) = Keys(directory.path()).create("teams");
-    for _ in 0..50 {
-        assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
-    }
-    // The log is written by a separate thread, in intervals.
-    let is_logged = async || {
-        let metrics = raw_response(side, "GET /metrics HTTP/1.1").await;
-        let lost = metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));
-        lost.unwrap().parse::<u32>().unwrap() > 0
-    };
-    tokio::time::timeout(Duration::from_secs(10), async {
-        while !is_logged().await {}
-    })
-    .await
-    .unwrap();
 }
 
 #[tokio::test]

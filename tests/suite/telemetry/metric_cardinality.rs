@@ -9,7 +9,7 @@ use scoregate_observe::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::connections::slow_clients::is_full;
+use crate::full_runs::is_full_size;
 use crate::load_clients::{LoadClient, prepare};
 use crate::program::{BUILT_IN, Program};
 
@@ -111,7 +111,7 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
 
 #[tokio::test]
 async fn random_paths_methods_agents_and_keys_add_no_series_and_use_no_memory() {
-    let requests = if is_full() { FULL } else { SMALL };
+    let requests = if is_full_size() { FULL } else { SMALL };
     let directory = TempDir::new().unwrap();
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(

@@ -11,9 +11,10 @@ use crate::world::World;
 /// The page, as Markdown.
 fn reference() -> String {
     let mut page = format!(
-        "# Metrics\n\nThe side port serves these metrics at `/metrics`; their [labels](#labels) are below. Generated from \
+        "# Metrics\n\n| Sections | [all metrics](#all-metrics), [labels](#labels) |\n|---|---|\n\n\
+         The side port serves these metrics at `/metrics`. This page is generated from \
          `crates/observe/src/telemetry/metrics/table.rs` by \
-         `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
+         `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit it.\n\n## All metrics\n\n\
          Clients cannot choose the values of any label, so there are at most {} series.\n\n\
          | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",
         max_series()

@@ -8,8 +8,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};
 use crate::client::{RequestBuilder, Response};
-use crate::program::{CommandOutput, Program, run, sql};
-use crate::quotas::ledger_unreachable::Lock;
+use crate::program::{Program, run, sql};
 use crate::world::{World, good};
 
 const ON: &str = "site.status_page = true\nfreshness.probe = true\n";
@@ -75,25 +74,6 @@ impl World {
         let token = ("Authorization", "Bearer a-token-of-the-side-port");
         self.side("POST", target, body, &[token]).await
     }
-}
-
-#[tokio::test]
-async fn status_pages_are_unknown_paths_unless_they_are_switched_on() {
-    let world = World::new().await;
-    let key = world.customer("free").await.key;
-    for path in ["/status", "/status.atom"] {
-        assert_eq!(
-            world.get(path).send().await.code(),
-            "api_key_required",
-            "{path}"
-        );
-        assert_eq!(world.get_by(&key, path).await.code(), "not_found", "{path}");
-    }
-    for path in ["/", "/docs"] {
-        let page = String::from_utf8(world.get(path).send().await.body).unwrap();
-        assert!(!page.contains("href=\"/status\""), "{path}");
-    }
-    assert_eq!(rows(&world), "0");
 }
 
 /// The response of a backend with data of this hour; with 0 it fails.
@@ -185,24 +165,6 @@ async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
 }
 
 #[tokio::test]
-async fn status_depends_on_encoding_and_origin_where_listed_origins_may_read_it() {
-    let world = World::with_status("cors.origins = [\"https://dash.example.org\"]\n", good).await;
-    for path in ["/status", "/status.atom"] {
-        let response = world
-            .get(path)
-            .header("Origin", "https://dash.example.org")
-            .send()
-            .await;
-        assert_eq!(response.header("vary"), "Accept-Encoding, Origin", "{path}");
-        assert_eq!(
-            response.header("access-control-allow-origin"),
-            "https://dash.example.org",
-            "{path}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn status_has_no_data_yet_while_the_backend_lists_no_models() {
     let has_models = Arc::new(AtomicU64::new(0));
     let script = Arc::clone(&has_models);
@@ -228,25 +190,6 @@ async fn status_has_no_data_yet_while_the_backend_lists_no_models() {
     has_models.store(1, Ordering::Relaxed);
     world.minutes(5).await;
     world.status_with("its data is current").await;
-}
-
-#[tokio::test]
-async fn status_keeps_its_bytes_while_nothing_changes() {
-    let world = World::with_status("", good).await;
-    world.minutes(4).await;
-    let before = world.status_with("Availability: 100 %").await;
-    world.minutes(9).await;
-    assert_eq!(world.status().await, before);
-}
-
-#[tokio::test]
-async fn status_is_served_without_the_store() {
-    let world = World::with_status("", good).await;
-    world.minutes(3).await;
-    let before = world.status_with("Availability: 100 %").await;
-    let lock = Lock::on(world.directory.path());
-    assert_eq!(world.status().await, before);
-    drop(lock);
 }
 
 #[tokio::test]
@@ -527,40 +470,6 @@ async fn status_messages_are_stored_also_if_the_page_is_off() {
     );
 }
 
-/// Commands that are refused once incident 1 is resolved.
-fn refused_status_commands(status: impl Fn(&[&str]) -> CommandOutput) {
-    for (arguments, words) in [
-        (
-            &["resolve", "1", "--message", "Again."][..],
-            "incident 1 is already resolved; open a new one",
-        ),
-        (
-            &["resolve", "7", "--message", "Again."],
-            "there is no incident 7",
-        ),
-        (
-            &["post", "a", "--message", "b\u{7}"],
-            "printable characters",
-        ),
-        (&["post", "--message", "b"], "required"),
-        (
-            &["post", "a", "--incident", "1", "--message", "b"],
-            "cannot be used",
-        ),
-        (
-            &["post", "a", "--message", "b", "--state", "resolved"],
-            "invalid value",
-        ),
-    ] {
-        let refused = status(arguments).with(1);
-        assert!(
-            refused.err.contains(words),
-            "{arguments:?}: {}",
-            refused.err
-        );
-    }
-}
-
 #[test]
 fn status_commands_work_on_a_stopped_and_on_a_running_server() {
     let directory = TempDir::new().unwrap();
@@ -637,6 +546,5 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
             .all(|(row, text)| row.trim_end().ends_with(text)),
         "{table}"
     );
-    refused_status_commands(status);
     program.stop().with(0);
 }

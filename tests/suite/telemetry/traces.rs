@@ -3,12 +3,9 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use scoregate_base::keys::Digest;
-
 use crate::backend::{Act, Received, respond};
 use crate::client::RequestBuilder;
-use crate::world::{World, good};
+use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
@@ -63,126 +60,6 @@ fn tagged(received: &Received) -> Act {
         &[("etag", "\"v1\""), ("content-type", "application/json")],
         r#"[{"id":"atlas"}]"#,
     )
-}
-
-#[tokio::test]
-async fn a_fetch_is_part_of_the_trace_of_the_request_that_started_it_with_its_own_parent_id() {
-    let world = World::new().await;
-    let customer = world.paid().await;
-    let mut parents = Vec::new();
-    for (number, target) in (1..).zip([MODELS, "/api/v1/index", "/api/v1/models/atlas"]) {
-        let request = traced(world.get(target).key(&customer.key), number);
-        let request = request
-            .header("tracestate", "canary=1")
-            .header("baggage", "canary=2");
-        assert_eq!(request.send().await.status, 200);
-        let received = world.backend.received().pop().unwrap();
-        parents.push(is_of(&received, number));
-        assert!(!format!("{received:?}").contains("canary"));
-        assert!(received.headers.len() <= 7, "{received:?}");
-    }
-    parents.dedup();
-    assert_eq!((parents.len(), world.backend.received().len()), (3, 3));
-}
-
-#[tokio::test]
-async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
-    let world = World::new().await;
-    let customer = world.paid().await;
-    let good = format!("00-{}-{PARENT}-01", id(1));
-    let cases: [&[&str]; 7] = [
-        &[],
-        &["canary"],
-        &[&good[1..]],
-        &[&good.to_uppercase()],
-        &[&good.replace(&id(1), &"0".repeat(32))],
-        &[&format!("{good}-more")],
-        &[&good, &good],
-    ];
-    for (number, case) in cases.into_iter().enumerate() {
-        let request = world
-            .get(&format!("/api/v1/incidents?limit={}", number + 1))
-            .key(&customer.key);
-        let request = case.iter().fold(request, |request, value| {
-            request.header("traceparent", value)
-        });
-        assert_eq!(request.send().await.status, 200);
-        assert_eq!(
-            (
-                world.backend.received().len(),
-                trace_parts(&world.backend.received()[number])
-            ),
-            (number + 1, None)
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
-    let token = "a-token-of-the-side-port";
-    let settings = format!("keys.accept_imported = true\nadmin.token = \"{token}\"");
-    let world = World::with(&settings, good).await;
-    let key = id(7);
-    let body = format!(
-        r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#,
-        Digest::of(&key)
-    );
-    let headers = [("Authorization", &*format!("Bearer {token}"))];
-    assert_eq!(
-        world
-            .side("POST", "/v1/keys/import", &body, &headers)
-            .await
-            .json()["imported"],
-        1
-    );
-    assert_eq!(
-        traced(world.get(MODELS).key(&key), 7).send().await.status,
-        200
-    );
-    assert!(!format!("{:?}", world.backend.received()).contains(&key));
-    assert_eq!(
-        traced(world.get("/api/v1/index").key(&key), 8)
-            .send()
-            .await
-            .status,
-        200
-    );
-    is_of(&world.backend.received()[1], 8);
-}
-
-#[tokio::test]
-async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace_of_the_first() {
-    let world = World::new().await;
-    let customer = world.paid().await;
-    // The list is fetched before, so that only the document is fetched.
-    assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
-    world.backend.hold();
-    let request = |number| traced(world.get(MODELS).key(&customer.key), number).send();
-    let (first, others, ()) = tokio::join!(
-        request(1),
-        async {
-            world.backend.has_received(2).await;
-            join_all((2..=10).map(request)).await
-        },
-        async {
-            world.backend.has_received(2).await;
-            world.has_waiters(10).await;
-            world.backend.open();
-        }
-    );
-    assert!(
-        others
-            .iter()
-            .chain([&first])
-            .all(|response| response.status == 200)
-    );
-    let received = world.backend.received();
-    assert_eq!(
-        (received.len(), world.backend.count("/api/v1/models")),
-        (2, 1)
-    );
-    assert_eq!(trace_parts(&received[0]), None);
-    is_of(&received[1], 1);
 }
 
 #[tokio::test]

@@ -270,29 +270,6 @@ async fn values_of_an_own_parameter_are_different_documents_and_its_default_is_t
 }
 
 #[tokio::test]
-async fn documents_of_configured_endpoints_survive_a_restart_and_can_be_purged() {
-    let world = world_with_a_token().await;
-    let customer = world.paid().await;
-    let before = world
-        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
-        .await;
-    let world = world.restarted().await;
-    let after = world
-        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
-        .await;
-    assert_eq!((after.status, after.body), (200, before.body));
-    assert_eq!(world.backend.received().len(), 1);
-
-    let body = r#"{"documents":"/api/v1/prices/:id","hard":true}"#;
-    let purged = world.side("POST", "/v1/cache/purge", body, &[TOKEN]).await;
-    assert_eq!((purged.status, &purged.json()["purged"]), (200, &json!(1)));
-    world
-        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
-        .await;
-    assert_eq!(world.backend.received().len(), 2);
-}
-
-#[tokio::test]
 async fn documents_of_other_definitions_are_not_served_after_a_restart() {
     let world = world().await;
     let customer = world.paid().await;
@@ -320,27 +297,6 @@ async fn documents_of_other_definitions_are_not_served_after_a_restart() {
         identity(&with_paid_fields()),
         "a field that became one for paid callers"
     );
-}
-
-#[tokio::test]
-async fn a_configured_endpoint_has_a_freshness_of_its_own() {
-    let world = world().await;
-    let customer = world.paid().await;
-    for (minutes, fetches) in [(0, 1), (4, 1), (2, 2)] {
-        world.pass(Duration::from_mins(minutes));
-        assert_eq!(
-            world
-                .get_as(&customer, "/api/v1/reference/regions")
-                .await
-                .status,
-            200
-        );
-        assert_eq!(
-            world.backend.received().len(),
-            fetches,
-            "after {minutes} more minutes"
-        );
-    }
 }
 
 #[tokio::test]
@@ -387,16 +343,6 @@ async fn configured_endpoints_are_described_like_compiled_ones() {
     }
 }
 
-/// A backend whose documents of prices have this value in all fields for paid callers and in an undeclared one.
-fn secretive(secret: &'static str) -> impl Fn(&Received) -> Act + Send + Sync + 'static {
-    move |_| {
-        let discounts = format!(r#"[{{"from":10,"rebate":{secret}}}]"#);
-        answer(&format!(
-            r#"{{"generated_at":"2026-11-21T13:00:00Z","row":{{"margin":{secret},"modelId":"m-1","new":{secret},"discounts":{discounts}}}}}"#
-        ))
-    }
-}
-
 fn with_paid_fields() -> String {
     let rebate = r#", { name = "rebate", type = "number", meaning = "Rebate.", paid = true }]"#;
     let margin = "[[endpoints.prices.fields]]\nname = \"margin\"\ntype = \"number\"\nmeaning = \"Margin.\"\npaid = true\n";
@@ -408,98 +354,6 @@ fn with_paid_fields() -> String {
         "[endpoints.regions]",
         &format!("{margin}[endpoints.regions]"),
     )
-}
-
-#[tokio::test]
-async fn no_byte_of_a_free_form_depends_on_fields_for_paid_callers_or_on_undeclared_ones() {
-    let mut seen = Vec::new();
-    for secret in ["1.25", "22222.125"] {
-        let world = World::with(&with_paid_fields(), secretive(secret)).await;
-        let paid = world.paid().await;
-        let full = world.get_as(&paid, "/api/v1/prices/m-1?period=7d").await;
-        assert_eq!(
-            String::from_utf8(full.body)
-                .unwrap()
-                .matches(secret)
-                .count(),
-            3
-        );
-        let free = world.customer_with("free", crate::balances::wide()).await;
-        let mut responses = Vec::new();
-        for coding in ["identity", "gzip", "br", "zstd"] {
-            for method in ["GET", "HEAD"] {
-                let request = world
-                    .request(method, "/api/v1/prices/m-1?period=7d")
-                    .key(&free.key);
-                let got = request.header("Accept-Encoding", coding).send().await;
-                assert_eq!(got.status, 200, "{coding}");
-                if method == "GET" {
-                    let text = String::from_utf8(got.decoded()).unwrap();
-                    assert!(
-                        text.ends_with(r#""data":[{"modelId":"m-1","discounts":[{"from":10}]}]}"#),
-                        "{text}"
-                    );
-                }
-                let again = world.get("/api/v1/prices/m-1?period=7d").key(&free.key);
-                let again = again
-                    .header("Accept-Encoding", coding)
-                    .header("If-None-Match", got.header("etag"));
-                assert_eq!(again.send().await.status, 304);
-                responses.push((
-                    got.header("etag").to_owned(),
-                    got.number("content-length"),
-                    got.body,
-                ));
-            }
-        }
-        seen.push(responses);
-    }
-    assert_eq!(
-        seen[0], seen[1],
-        "the secrets differ in length, and nothing else"
-    );
-}
-
-#[test]
-fn a_mapping_that_would_reveal_a_field_for_paid_callers_is_rejected() {
-    for (mapping, path) in [
-        (
-            "fields = { input = \"margin\" }",
-            "mapping.prices.fields.input",
-        ),
-        (
-            "fields = { margin = \"secret\", input = \"secret\" }",
-            "mapping.prices.fields.input",
-        ),
-        ("timestamp = \"/margin/at\"", "mapping.prices.timestamp"),
-        (
-            "fields = { margin = \"secret\" }\ntimestamp = \"/secret/at\"",
-            "mapping.prices.timestamp",
-        ),
-        (
-            "fields = { input = \"discounts\" }",
-            "mapping.prices.fields.input",
-        ),
-        (
-            "fields = { margin = { constant = 1 }, input = \"margin\" }",
-            "mapping.prices.fields.input",
-        ),
-        (
-            "timestamp = \"/row/discounts/0/rebate\"",
-            "mapping.prices.timestamp",
-        ),
-    ] {
-        let settings =
-            with_paid_fields().replace("[mapping.prices]", &format!("[mapping.prices]\n{mapping}"));
-        let settings = settings.replace("{backend}", "http://127.0.0.1:4000");
-        let refused = resolve(&read_text(&settings).unwrap())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            refused.contains(path) && refused.contains("only paid callers"),
-            "{mapping}: {refused}"
-        );
-    }
 }
 
 #[tokio::test]
@@ -523,16 +377,4 @@ async fn a_time_for_paid_callers_is_not_the_time_of_the_free_form() {
         (200, Some("2026-11-21T12:00:00Z"))
     );
     assert!(!got.header("last-modified").contains("11:37"));
-}
-
-#[test]
-fn the_order_of_items_with_fields_for_paid_callers_cannot_be_requested() {
-    let settings = with_paid_fields().replace("[\"period\"]", "[\"period\", \"sortBy\"]");
-    let refused =
-        resolve(&read_text(&settings.replace("{backend}", "http://127.0.0.1:4000")).unwrap());
-    let refused = refused.unwrap_err().to_string();
-    assert!(
-        refused.contains("endpoints.prices.parameters") && refused.contains("order of the items"),
-        "{refused}"
-    );
 }

@@ -249,43 +249,6 @@ async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
 }
 
 #[tokio::test]
-async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_document() {
-    let world = world().await;
-    let customer = world.paid().await;
-    for row in &ROWS {
-        let ours = format!("/api/v1{}", all(row.ours).remove(0));
-        world.backend.set_script(|_| json(BUSY));
-        let cold = world.get_as(&customer, &ours).await;
-        assert_eq!(
-            (cold.status, cold.code().as_str()),
-            (502, "upstream_invalid"),
-            "{ours}"
-        );
-        world.backend.set_script(dashboard);
-        world.pass(Duration::from_secs(1));
-        let good = world.get_as(&customer, &ours).await;
-        assert_eq!(good.status, 200, "{ours}");
-
-        world.backend.set_script(|_| json(BUSY));
-        // Past `stale_while_revalidate`, so the request waits for its fetch.
-        world.pass(Duration::from_hours(30));
-        let stale = world.get_as(&customer, &ours).await;
-        assert!(
-            stale.header("cache-status").ends_with("detail=stale"),
-            "{ours}"
-        );
-        assert_eq!((stale.status, stale.body), (200, good.body), "{ours}");
-    }
-    assert_eq!(world.served("stale_on_error").await, 12);
-    assert_eq!(
-        world
-            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
-            .await,
-        24
-    );
-}
-
-#[tokio::test]
 async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_are_not_sent() {
     let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.drift]\npath = \"/d?id={id}\"\nnot_found = [\"error\"]\n\
                     [mapping.history]\nnot_found = []\n[mapping.incidents]\nunsupported = [\"limit\"]";

@@ -14,7 +14,6 @@ mod rights_of_tiers;
 mod rights_reloaded;
 mod unresponsive_upstream;
 mod upstream;
-mod upstream_address_faults;
 mod upstream_addresses;
 mod upstream_status;
 mod upstream_tls;

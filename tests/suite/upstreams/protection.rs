@@ -11,9 +11,6 @@ use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
-/// Longer than the retry delay of a failed document.
-const A_MOMENT: Duration = Duration::from_millis(500);
-
 fn model(number: u32) -> String {
     format!("/api/v1/models/m{number}")
 }
@@ -175,59 +172,6 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
         world.backend.received().len() - before,
         DOCUMENTS as usize,
         "each once"
-    );
-}
-
-#[tokio::test]
-async fn a_document_whose_fetch_just_failed_is_not_fetched_again_immediately() {
-    for (bad, status) in [
-        (broken("500 Internal Server Error"), 503),
-        (json("nonsense"), 502),
-    ] {
-        let world = World::new().await;
-        let customer = world.paid().await;
-        world.backend.next(bad);
-        for _ in 0..20 {
-            assert_eq!(world.get_as(&customer, MODELS).await.status, status);
-        }
-        assert_eq!(world.backend.received().len(), 1);
-        world.pass(A_MOMENT);
-        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    }
-}
-
-#[tokio::test]
-async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
-    let world = World::new().await;
-    let customer = world.paid().await;
-    for _ in 0..3 {
-        assert_eq!(
-            world
-                .get_as(&customer, "/api/v1/models/nobody")
-                .await
-                .code(),
-            "model_not_found"
-        );
-    }
-    assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
-    world.pass(Duration::from_secs(59));
-    assert_eq!(
-        world
-            .get_as(&customer, "/api/v1/models/nobody")
-            .await
-            .code(),
-        "model_not_found"
-    );
-    assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
-    world.pass(Duration::from_secs(1));
-    world.backend.set_script(|_| json(r#"[{"id":"nobody"}]"#));
-    assert_eq!(
-        world
-            .get_as(&customer, "/api/v1/models/nobody")
-            .await
-            .status,
-        200,
-        "it exists by now"
     );
 }
 

@@ -1,5 +1,5 @@
 //! A backend with several addresses: a request goes to the first one, and to the next ones while it fails. Attempts are
-//! counted at the addresses. Faults of real processes are in `upstream_address_faults`.
+//! counted at the addresses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ async fn status(world: &World) -> Value {
     let response = world
         .side(
             "GET",
-            "/v1/upstream",
+            "/v1/upstream/show",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )

@@ -19,7 +19,7 @@ async fn upstream_status_json(world: &World) -> Value {
     let response = world
         .side(
             "GET",
-            "/v1/upstream",
+            "/v1/upstream/show",
             "",
             &[("Authorization", &format!("Bearer {TOKEN}"))],
         )
@@ -153,24 +153,6 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     assert_status(
         &upstream_status_json(&world).await,
         &json!({"in_flight": 0, "queued": 0}),
-    );
-}
-
-#[tokio::test]
-async fn upstream_status_has_the_refresh_that_is_probed_for() {
-    let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
-    let customer = world.paid().await;
-    world.get_as(&customer, "/api/v1/index").await;
-    assert_status(
-        &upstream_status_json(&world).await,
-        &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 0}),
-    );
-    world.pass(Duration::from_mins(61));
-    world.backend.has_received(2).await;
-    world.settled().await;
-    assert_status(
-        &upstream_status_json(&world).await,
-        &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 60}),
     );
 }
 

@@ -233,12 +233,20 @@ async fn changed_files_are_used_within_ten_seconds_and_unusable_ones_are_reporte
     );
     let valid = std::fs::read(authority.path("gateway.key")).unwrap();
     std::fs::copy(next.path("backend.key"), authority.path("gateway.key")).unwrap();
-    while world.counted("scoregate_certificates_rejected").await == 0 {
+    while world
+        .counted("scoregate_files_rejected{setting=\"upstream\"}")
+        .await
+        == 0
+    {
         world.pass(CHECK_INTERVAL);
     }
     assert_eq!(failure(&world).await, None);
     std::fs::write(authority.path("gateway.key"), valid).unwrap();
-    while world.counted("scoregate_certificates_rejected").await == 1 {
+    while world
+        .counted("scoregate_files_rejected{setting=\"upstream\"}")
+        .await
+        == 1
+    {
         world.pass(CHECK_INTERVAL);
     }
     std::fs::copy(next.ca_file(), authority.ca_file()).unwrap();

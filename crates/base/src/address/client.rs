@@ -35,9 +35,9 @@ pub enum ClientHeader {
 impl Proxies {
     /// The client's address. For an untrusted peer no header is read.
     ///
-    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is true; the first untrusted hop
-    /// is the client. If all are trusted, the farthest is the client. If an entry cannot be parsed, the hop that
-    /// wrote it is the client.
+    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is trusted; the first untrusted
+    /// hop is the client. If all hops are trusted, the farthest hop is the client. If an entry cannot be parsed, the
+    /// hop that wrote it is the client.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut known = peer.to_canonical();
         if !self.trusted.contains(known) {
@@ -124,6 +124,15 @@ mod tests {
 
     const XFF: &str = X_FORWARDED_FOR;
 
+    /// The client behind a proxy, in these lines of `X-Forwarded-For`.
+    fn forwarded(lines: &[&str]) -> String {
+        let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
+        let [found, mapped] = ["10.0.0.1", "::ffff:10.0.0.1"]
+            .map(|peer| client(ClientHeader::XForwardedFor, peer, &lines));
+        assert_eq!(found, mapped, "{lines:?}");
+        found
+    }
+
     #[test]
     fn an_untrusted_peer_is_the_client_whatever_its_headers() {
         let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
@@ -160,14 +169,7 @@ mod tests {
             (&["10.0.0.4, 10.0.0.3", "10.0.0.2"], "10.0.0.4"),
             (&["2001:db8::1"], "2001:db8::1"),
         ] {
-            let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
-            for peer in ["10.0.0.1", "::ffff:10.0.0.1"] {
-                assert_eq!(
-                    client(ClientHeader::XForwardedFor, peer, &lines),
-                    expected,
-                    "{lines:?}"
-                );
-            }
+            assert_eq!(forwarded(lines), expected, "{lines:?}");
         }
     }
 
@@ -181,12 +183,7 @@ mod tests {
             (&["192.0.2.1,"], "10.0.0.1"),
             (&["nonsense, 192.0.2.1"], "192.0.2.1"),
         ] {
-            let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
-            assert_eq!(
-                client(ClientHeader::XForwardedFor, "10.0.0.1", &lines),
-                expected,
-                "{lines:?}"
-            );
+            assert_eq!(forwarded(lines), expected, "{lines:?}");
         }
     }
 
@@ -198,7 +195,7 @@ mod tests {
                 .map(|hop| format!("10.0.1.{hop}"))
                 .collect();
             let line = format!("192.0.2.1, {}", proxies.join(", "));
-            client(ClientHeader::XForwardedFor, "10.0.0.1", &[(XFF, &line)])
+            forwarded(&[&line])
         };
         assert_eq!(
             (through(31), through(32), through(60)),
@@ -213,18 +210,13 @@ mod tests {
             ("forwarded", "for=192.0.2.2, for=10.0.0.2"),
             ("x-real-ip", "192.0.2.3"),
         ];
-        assert_eq!(
-            client(ClientHeader::XForwardedFor, "10.0.0.1", &lines),
-            "192.0.2.1"
-        );
-        assert_eq!(
-            client(ClientHeader::Nothing, "10.0.0.1", &lines),
-            "10.0.0.1"
-        );
-        assert_eq!(
-            client(ClientHeader::XForwardedFor, "10.0.0.1", &lines[1..]),
-            "10.0.0.1"
-        );
+        for (header, lines, expected) in [
+            (ClientHeader::XForwardedFor, &lines[..], "192.0.2.1"),
+            (ClientHeader::Nothing, &lines, "10.0.0.1"),
+            (ClientHeader::XForwardedFor, &lines[1..], "10.0.0.1"),
+        ] {
+            assert_eq!(client(header, "10.0.0.1", lines), expected);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ const MAPPED_BITS: u8 = 96;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
-/// Why a text is not a valid network.
+/// The reason why a text is not a valid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNetwork {
     /// Neither an address nor a network.

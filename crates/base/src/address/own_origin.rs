@@ -1,5 +1,5 @@
-//! Whether a host or the origin of a page is one of this service. Clients choose `Host`, and DNS rebinding leads browsers
-//! here under foreign names.
+//! Tests whether a host or the origin of a page belongs to this service. Clients choose `Host`, and DNS rebinding leads
+//! browsers here under foreign names.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub fn is_own_host(host: &str, names: &[String]) -> bool {
     ip_address(name).is_some() || name.eq_ignore_ascii_case("localhost") || is_listed
 }
 
-/// Whether only this machine is reached by a host without a port.
+/// Whether a host without a port leads only to this machine.
 pub fn is_loopback(host: &str) -> bool {
     let is_own_address = ip_address(host).is_some_and(|address| address.is_loopback());
     is_own_address || host.eq_ignore_ascii_case("localhost")
@@ -58,7 +58,7 @@ impl PageOrigin {
             _ => return None,
         };
         let host = url.host()?;
-        // A browser on this machine reaches one port by several of these names.
+        // A browser on this machine can reach the same port by several of these names.
         let host = if is_loopback(host) { "localhost" } else { host };
         Some(Self {
             scheme,

@@ -1,17 +1,18 @@
-//! Addresses on the public internet: those to which this program connects in the name of others.
+//! Addresses on the public internet, to which this program may connect for others.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Networks that are not public. IPv4: private, shared, loopback, link-local, protocol assignments, documentation, the relays of
-/// 6to4, benchmarks, multicast and reserved ones. Parts of `2000::/3`: protocol assignments with Teredo, documentation, and 6to4,
-/// which contains IPv4 addresses.
+/// Networks that are not public. IPv4: private, shared, loopback, link-local, protocol assignments, documentation, the
+/// relays of 6to4, benchmarks, multicast and reserved networks. Parts of `2000::/3`: protocol assignments with Teredo,
+/// documentation, and 6to4, which contains IPv4 addresses.
 const NOT_PUBLIC: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 \
                           192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 \
                           2001:db8::/32 2002::/16 3fff::/20";
 
-/// Whether an address is public. Of IPv6 only the global unicast addresses are, so mapped addresses and those of NAT64 are not.
+/// Whether an address is public. Only the global unicast addresses of IPv6 are public, so mapped addresses and
+/// addresses of NAT64 are not.
 pub fn is_public(address: IpAddr) -> bool {
     let is_global = match address {
         IpAddr::V4(_) => true,

@@ -33,8 +33,8 @@ impl Clock {
 }
 
 impl Alarm {
-    /// Moves the deadline to `end` if that is earlier. A deadline that moves later fires at the old time all the
-    /// same: the owner then checks the time and sets it again.
+    /// Moves the deadline to `end` if that is earlier. A deadline that moves later still fires at the old time: the
+    /// owner then checks the time and sets the alarm again.
     pub fn set_by(&mut self, end: Mono) {
         if self.end.is_some_and(|set| set <= end) {
             return;

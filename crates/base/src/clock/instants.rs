@@ -22,7 +22,7 @@ pub struct Wall(pub(super) u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub(super) u64);
 
-/// Monotonic time starts ten years in, so that instants before the start can be represented.
+/// Monotonic time starts at ten years, so that times before the start can be represented.
 pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
 
 /// Nanoseconds since boot: continues during suspend, and cannot be set.
@@ -128,7 +128,11 @@ impl Wall {
 
     /// Parses an RFC 3339 instant; `None` for anything else and for times before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        let at: jiff::Timestamp = text.trim().parse().ok()?;
+        let text = text.trim();
+        if has_offset_of_days(text) {
+            return None;
+        }
+        let at: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(at.as_nanosecond()).ok().map(Self)
     }
 
@@ -235,8 +239,8 @@ impl Day {
         Self(self.0 + 1)
     }
 
-    /// The first day of the month that contains this day, and that of the next one. Months begin on the day `anchor`, or on
-    /// the last day of a shorter month.
+    /// The first day of the month that contains this day, and the first day of the next month. Months begin on the day
+    /// `anchor`, or on the last day of a shorter month.
     pub fn month(self, anchor: u8) -> [Self; 2] {
         let date = self.date();
         let begins = |month: Date| {
@@ -264,7 +268,7 @@ impl Day {
         EPOCH.checked_add(days).unwrap_or(Date::MAX)
     }
 
-    /// The day of a date; the first one for dates before it.
+    /// The day of a date; the first day for dates before it.
     fn from_date(date: Date) -> Self {
         let days = EPOCH.until(date).map_or(0, |span| span.get_days());
         Self(u32::try_from(days).unwrap_or(0))
@@ -339,6 +343,15 @@ impl Serialize for Day {
     }
 }
 
+/// Whether the hours of an offset are 24 or more, which the calendar's library accepts and RFC 3339 does not.
+fn has_offset_of_days(text: &str) -> bool {
+    let Some((_, offset)) = text.rsplit_once(['+', '-']) else {
+        return false;
+    };
+    let is_offset = offset.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    is_offset && offset.get(..2).is_some_and(|hours| hours >= "24")
+}
+
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -374,6 +387,20 @@ mod tests {
             assert_eq!(Day::parse(text), None, "{text}");
         }
         assert_eq!(Day::from_number(u32::MAX).to_string(), "9999-12-31");
+    }
+
+    #[test]
+    fn an_offset_of_a_day_or_more_is_no_timestamp() {
+        for (text, is_valid) in [
+            ("2026-11-30T12:00:00+23:59", true),
+            ("2026-11-30T12:00:00-23:59", true),
+            ("2026-11-30T12:00:00Z", true),
+            ("2026-11-30T12:00:00+24:00", false),
+            ("2026-11-30T12:00:00-25:30", false),
+            ("2026-11-30T12:00:00+2400", false),
+        ] {
+            assert_eq!(Wall::parse_rfc3339(text).is_some(), is_valid, "{text}");
+        }
     }
 
     fn month(day: &str, anchor: u8) -> [String; 2] {

@@ -28,7 +28,7 @@ pub struct HourCounts {
     pub bytes: u64,
 }
 
-/// Where a request came from, as positions of keyed hashes.
+/// The origin of a request, as positions of keyed hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Of its network: /24 or /48.
@@ -151,7 +151,7 @@ impl HourEvidence {
             .max(u8::try_from(networks).unwrap_or(u8::MAX));
     }
 
-    /// Adds what was seen by another gateway, or later, in the same hour.
+    /// Adds evidence of the same hour from another gateway, or from a later time.
     pub fn add(&mut self, other: &Self) {
         let counts = &mut self.counts;
         let more = &other.counts;
@@ -177,8 +177,8 @@ impl HourEvidence {
         self.first_minute = self.first_minute.min(other.first_minute);
     }
 
-    /// Delivered documents that were delivered before in this hour, as an estimate; those with changed content are not among
-    /// them.
+    /// Delivered documents that were delivered before in this hour, as an estimate; documents with changed content are
+    /// not counted.
     pub fn repeated(&self) -> u32 {
         let all = self.counts.delivered.saturating_sub(self.counts.changed);
         self.documents

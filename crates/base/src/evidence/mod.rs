@@ -1,5 +1,5 @@
-//! Evidence of how an application uses the service: what each gateway saw in an hour, and the record of a day that is merged
-//! from it.
+//! Evidence of the use of the service by an application: the observations of each gateway in an hour, and the record of
+//! a day that is merged from them.
 //!
 //! Pure, and bounded in memory. No address is kept: networks and user agents are positions of a keyed hash in small bit sets,
 //! whose key changes every day. Merging is idempotent for sets, so the order in which gateways report does not matter.

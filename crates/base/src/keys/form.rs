@@ -1,7 +1,7 @@
 //! The format of keys: `<prefix>_<30 base62 characters of randomness><6 base62 characters of CRC32>`.
 //!
 //! With the checksum, typing errors and random guesses are refused before any lookup. 30 characters of base62 are 178
-//! bits. Whether a key is known is not decided here.
+//! bits. This module does not decide whether a key is known.
 
 #![expect(
     clippy::indexing_slicing,
@@ -16,7 +16,7 @@ pub(super) const BASE62: &[u8; 62] =
 
 const RANDOM: usize = 30;
 const CHECK: usize = 6;
-/// Number of characters of a key that are stored and shown, so that people can tell their keys apart.
+/// Number of characters of a key that are stored and shown, so that people can distinguish their keys.
 pub const SHOWN_CHARACTERS: usize = 12;
 
 /// The key format of this installation.
@@ -48,7 +48,7 @@ impl KeyForm {
         while text.len() < end {
             let mut noise = [0u8; 64];
             getrandom::fill(&mut noise)?;
-            // Bytes from 248 on are dropped: 248 = 4 × 62, so the rest is uniform.
+            // Bytes from 248 are dropped: 248 = 4 × 62, so the remaining bytes are uniform.
             for byte in noise
                 .into_iter()
                 .filter(|byte| *byte < 248)

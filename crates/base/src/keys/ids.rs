@@ -1,4 +1,4 @@
-//! Ids of applications and of their owners: a prefix and eleven base62 characters; a number inside.
+//! Ids of applications and of their owners: a prefix and eleven base62 characters, stored as a number.
 
 use std::fmt;
 use std::str::FromStr;

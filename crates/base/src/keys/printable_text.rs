@@ -10,7 +10,7 @@ const MAX_TEXT: usize = 200;
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 4_000;
 
-/// Why a text is refused.
+/// The reason why a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFlaw {
     /// It is empty, blank or too long.
@@ -79,8 +79,8 @@ pub fn checked_message(message: &str) -> Result<String, BadText> {
     }
 }
 
-/// Whether a character can make a text look like another one: control characters, invisible ones and those that
-/// change the writing direction. Joiners and variation selectors are not among them.
+/// Whether a character can make a text look like another text: control characters, invisible characters and characters
+/// that change the writing direction. Joiners and variation selectors are not among them.
 fn is_misleading(character: char) -> bool {
     let is_unseen = matches!(
         character,
@@ -92,7 +92,7 @@ fn is_misleading(character: char) -> bool {
     character.is_control() || is_unseen
 }
 
-/// Whether it selects a variant of the character before it. Two names that differ in it only can look the same.
+/// Whether it selects a variant of the character before it. Two names that differ only in it can look the same.
 const fn is_variation_selector(character: char) -> bool {
     matches!(
         character,

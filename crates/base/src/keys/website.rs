@@ -1,9 +1,10 @@
-//! The website of an application: which addresses are stored. Pages show it as a link, so it must not run a script.
+//! The website of an application, and the rules for addresses that are stored. Pages show it as a link, so it must not
+//! run a script.
 
 /// Maximum length of an address, in bytes.
 const MAX_LENGTH: usize = 200;
 
-/// Why an address is not stored as a website.
+/// The reason why an address is not stored as a website.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWebsite {
     /// It is too long.

@@ -94,11 +94,6 @@ impl TokenBucket {
         }
     }
 
-    /// Whether less than a quarter of the tokens is left, whatever the capacity: each refills in a minute.
-    pub fn is_below_a_quarter(self, now: Mono) -> bool {
-        self.missing(now) > MINUTE / 4 * 3
-    }
-
     /// Changes the capacity: as many tokens are missing as before, up to the new capacity.
     pub fn rebase(self, from: u32, to: u32, now: Mono) -> Self {
         if from == to {
@@ -124,14 +119,6 @@ impl TokenBucket {
         Self {
             full_at: Mono::from_nanos(now.nanos().saturating_add(nanos)),
         }
-    }
-
-    /// The content in millionths of a token, fractions of tokens included.
-    pub(super) fn micro_tokens(self, capacity: u32, now: Mono) -> i64 {
-        let step = u128::from(interval(capacity));
-        let missing =
-            (u128::from(self.missing(now)) * u128::from(TOKEN.unsigned_abs())).div_ceil(step);
-        i64::from(capacity) * TOKEN - i64::try_from(missing).unwrap_or(i64::MAX)
     }
 
     /// Whether it is full and can be dropped.
@@ -194,23 +181,6 @@ mod tests {
     }
 
     #[test]
-    fn with_three_quarters_taken_a_bucket_of_any_capacity_is_not_below_a_quarter() {
-        for capacity in [4u32, 60, 400] {
-            let taken = (0..capacity / 4 * 3).fold(TokenBucket::default(), |bucket, _| {
-                bucket.take(capacity, at(0)).unwrap()
-            });
-            assert!(!taken.is_below_a_quarter(at(0)), "{capacity}");
-            assert!(
-                taken
-                    .take(capacity, at(0))
-                    .unwrap()
-                    .is_below_a_quarter(at(0)),
-                "{capacity}"
-            );
-        }
-    }
-
-    #[test]
     fn larger_tier_keeps_used_units() {
         let mut bucket = TokenBucket::default();
         for _ in 0..40 {
@@ -229,18 +199,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bucket_is_never_refilled_by_converting_it(
-            capacity in 1u32..5_000, taken in 0u32..5_000, waited in 0u64..90_000,
-        ) {
-            let mut bucket = TokenBucket::default();
-            for _ in 0..taken.min(capacity) {
-                bucket = bucket.take(capacity, at(3)).unwrap();
-            }
-            let now = at(3 + waited);
-            let converted = TokenBucket::holding(bucket.micro_tokens(capacity, now), capacity, now);
-            prop_assert!(converted.level(capacity, now).full_in >= bucket.level(capacity, now).full_in);
-            let lost = bucket.micro_tokens(capacity, now) - converted.micro_tokens(capacity, now);
-            prop_assert!((0..=1).contains(&lost), "{}", lost);
+        fn a_bucket_that_holds_tokens_grants_no_more_than_these(capacity in 1u32..5_000, tokens in 0i64..5_000) {
+            let bucket = TokenBucket::holding(tokens * TOKEN, capacity, at(3));
+            let most = u32::try_from(tokens).unwrap().min(capacity);
+            prop_assert_eq!(bucket.level(capacity, at(3)).tokens, most);
         }
 
         #[test]

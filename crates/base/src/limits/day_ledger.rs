@@ -152,31 +152,6 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_report_is_granted_once_and_a_late_one_changes_nothing() {
-        let empty = DayTotals::default();
-        let nothing = NodeTotals::default();
-        let first = asks(nothing, 4);
-        let (total, node) = empty.apply(nothing, &first);
-        assert_eq!((total.granted, node.granted), (4, 4));
-        assert_eq!(
-            total.apply(node, &first),
-            (total, node),
-            "the reply was lost and the report is repeated"
-        );
-        let returned = NodeTotals {
-            returned: 3,
-            ..node
-        };
-        let (total, node) = total.apply(node, &asks(returned, 4));
-        assert_eq!((total.granted, node.held()), (1, 1));
-        assert_eq!(
-            total.apply(node, &first),
-            (total, node),
-            "a report from before the return"
-        );
-    }
-
-    #[test]
     fn a_grant_fills_the_quota_and_a_lower_quota_takes_nothing_back() {
         let none = NodeTotals::default();
         let (total, first) = DayTotals::default().apply(none, &asks(none, 8));
@@ -214,37 +189,5 @@ mod tests {
         let node = node.apply(&asks(returned, 0), &mut windows);
         assert_eq!((node, node.held()), (returned, 1));
         assert_eq!(windows.map(|window| window.granted), [1, 97, 71]);
-    }
-
-    #[test]
-    fn with_one_window_used_up_nothing_is_granted_in_any() {
-        let nothing = NodeTotals::default();
-        let mut windows = [limited(0, 10), limited(100, 100), limited(7, 50)];
-        assert_eq!(nothing.apply(&asks(nothing, 8), &mut windows), nothing);
-        assert_eq!(windows.map(|window| window.granted), [0, 100, 7]);
-    }
-
-    #[test]
-    fn a_ledger_that_lost_commits_learns_the_totals_from_reports() {
-        let known = NodeTotals {
-            granted: 7,
-            returned: 1,
-        };
-        let forgotten = NodeTotals {
-            granted: 2,
-            ..NodeTotals::default()
-        };
-        let total = DayTotals { granted: 5 };
-        let (total, node) = total.apply(forgotten, &asks(known, 9));
-        assert_eq!(
-            (total.granted, node),
-            (
-                10,
-                NodeTotals {
-                    granted: 8,
-                    ..known
-                }
-            )
-        );
     }
 }

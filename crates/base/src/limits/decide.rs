@@ -6,7 +6,6 @@ use crate::clock::{Day, Mono, Now};
 
 use super::bucket::TokenBucket;
 use super::lease::DayBalance;
-use super::minute_share::ShareTokens;
 use super::rule::{LimitStatus, Limits};
 use super::table::LimitRule;
 
@@ -48,9 +47,9 @@ pub enum AdmissionVerdict {
     ReserveFirst,
     /// Nothing is taken: no unit, ledger unreachable, no grace left.
     NoUnits,
-    /// Nothing is taken: ledger unreachable, and this gateway's share of the minute is used up, but not the limit.
+    /// Nothing is taken: ledger unreachable, and this gateway has no token of the minute, but the limit is not used up.
     NoToken {
-        /// Time until the next token of the share.
+        /// Time until its next token.
         wait: Duration,
     },
 }
@@ -154,23 +153,6 @@ impl AccountBalance {
         }
     }
 
-    /// The minute's tokens, where gateways share the limit.
-    pub fn share_tokens(self) -> ShareTokens {
-        ShareTokens {
-            bucket: self.minute,
-            capacity: self.minute_capacity,
-        }
-    }
-
-    /// This balance with other tokens of the minute.
-    pub fn with_share_tokens(self, tokens: ShareTokens) -> Self {
-        Self {
-            minute: tokens.bucket,
-            minute_capacity: tokens.capacity,
-            ..self
-        }
-    }
-
     /// Returns the minute token of a request that was admitted and cost nothing.
     pub fn give_back_token(self) -> Self {
         Self {
@@ -260,22 +242,9 @@ impl LimitStatus {
 mod tests {
     use super::*;
     use crate::clock::Wall;
-    use crate::limits::window::CalendarLimits;
 
-    const FREE: Limits = Limits {
-        minute: 1,
-        day: 10,
-        guard: 60,
-        grace: 0,
-        calendar: CalendarLimits::NONE,
-    };
-    const PRO: Limits = Limits {
-        minute: 60,
-        day: 10_000,
-        guard: 60,
-        grace: 100,
-        calendar: CalendarLimits::NONE,
-    };
+    const FREE: Limits = Limits::FREE;
+    const PRO: Limits = Limits::PRO;
 
     fn noon() -> Now {
         Now {
@@ -296,24 +265,45 @@ mod tests {
         AccountBalance::opened(limits, noon().wall.day(), granted)
     }
 
+    const UNREACHABLE: LeaseAvailability = LeaseAvailability::Unreachable {
+        grace: 0,
+        since: Mono::from_nanos(0),
+    };
+
+    /// Admits a request at noon, with the ledger.
+    fn admitted(balance: AccountBalance, limits: &Limits) -> (AccountBalance, AdmissionVerdict) {
+        balance.admit(limits, noon(), false, LeaseAvailability::Reachable)
+    }
+
+    /// Admits a conditional request at noon, with the ledger.
+    fn looked(balance: AccountBalance, limits: &Limits) -> (AccountBalance, AdmissionVerdict) {
+        balance.admit(limits, noon(), true, LeaseAvailability::Reachable)
+    }
+
+    /// A balance with leased units.
+    fn leased(limits: &Limits, units: u32) -> AccountBalance {
+        let empty = opened(limits, 0);
+        let today = noon().wall.day();
+        AccountBalance {
+            day: empty.day.grant(today, units, 0, units.into()),
+            ..empty
+        }
+    }
+
     #[test]
     fn without_units_and_ledger_a_conditional_request_may_revalidate_and_costs_no_unit() {
         let empty = opened(&PRO, 0);
-        let unreachable = LeaseAvailability::Unreachable {
-            grace: 0,
-            since: Mono::default(),
-        };
         assert_eq!(
-            empty.admit(&PRO, noon(), false, unreachable),
+            empty.admit(&PRO, noon(), false, UNREACHABLE),
             (empty, AdmissionVerdict::NoUnits)
         );
-        let (revalidating, verdict) = empty.admit(&PRO, noon(), true, unreachable);
+        let (revalidating, verdict) = empty.admit(&PRO, noon(), true, UNREACHABLE);
         assert_eq!(verdict, AdmissionVerdict::RevalidateWithoutUnits);
         assert_eq!(revalidating.minute_status(&PRO, noon()).remaining, 59);
         assert_eq!(revalidating.day, empty.day);
         let spent = opened(&PRO, 10_000);
         assert_eq!(
-            spent.admit(&PRO, noon(), true, unreachable).1,
+            spent.admit(&PRO, noon(), true, UNREACHABLE).1,
             AdmissionVerdict::RevalidateOnly(LimitRule::Day)
         );
     }
@@ -321,14 +311,10 @@ mod tests {
     #[test]
     fn admission_takes_a_token_and_holds_a_unit_or_takes_nothing() {
         let empty = opened(&FREE, 0);
-        let (same, verdict) = empty.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
+        let (same, verdict) = admitted(empty, &FREE);
         assert_eq!((same, verdict), (empty, AdmissionVerdict::LeaseFirst));
 
-        let leased = AccountBalance {
-            day: empty.day.grant(noon().wall.day(), 1, 0, 1),
-            ..empty
-        };
-        let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
+        let (held, verdict) = admitted(leased(&FREE, 1), &FREE);
         assert_eq!(
             verdict,
             AdmissionVerdict::Admitted {
@@ -339,8 +325,7 @@ mod tests {
         assert_eq!(held.minute_status(&FREE, noon()).remaining, 0);
         assert_eq!(held.day_status(&FREE, noon()).remaining, 9);
         assert_eq!(
-            held.admit(&FREE, noon(), false, LeaseAvailability::Reachable)
-                .1,
+            admitted(held, &FREE).1,
             AdmissionVerdict::Refused(LimitRule::Minute)
         );
     }
@@ -348,27 +333,13 @@ mod tests {
     #[test]
     fn if_both_rules_are_exhausted_the_day_is_reported() {
         let spent = opened(&FREE, 10);
-        assert_eq!(
-            spent
-                .admit(&FREE, noon(), false, LeaseAvailability::Reachable)
-                .1,
-            AdmissionVerdict::Refused(LimitRule::Day)
-        );
-        let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Reachable);
-        assert_eq!(verdict, AdmissionVerdict::RevalidateOnly(LimitRule::Day));
-        assert_eq!(
-            looking
-                .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
-                .1,
-            AdmissionVerdict::Refused(LimitRule::Day)
-        );
-        assert_eq!(
-            looking
-                .give_back_token()
-                .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
-                .1,
-            AdmissionVerdict::RevalidateOnly(LimitRule::Day)
-        );
+        let refused = AdmissionVerdict::Refused(LimitRule::Day);
+        let revalidates = AdmissionVerdict::RevalidateOnly(LimitRule::Day);
+        assert_eq!(admitted(spent, &FREE).1, refused);
+        let (looking, verdict) = looked(spent, &FREE);
+        assert_eq!(verdict, revalidates);
+        assert_eq!(looked(looking, &FREE).1, refused);
+        assert_eq!(looked(looking.give_back_token(), &FREE).1, revalidates);
     }
 
     #[test]
@@ -382,75 +353,52 @@ mod tests {
                 .1,
             AdmissionVerdict::LeaseFirst
         );
-        assert_eq!(
-            spent.day_status(&FREE, noon()).reset.rfc3339(),
-            "2026-11-22T00:00:00Z"
-        );
-        assert_eq!(
-            spent.day_status(&FREE, noon()).wait,
-            Duration::from_hours(12)
-        );
+        let status = spent.day_status(&FREE, noon());
+        assert_eq!(status.reset.rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(status.wait, Duration::from_hours(12));
     }
 
     #[test]
     fn tier_change_keeps_used_units() {
-        let used = AccountBalance {
-            day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10),
-            ..opened(&FREE, 0)
-        };
-        let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
+        let (used, _) = admitted(leased(&FREE, 10), &FREE);
         assert_eq!(used.minute_status(&PRO, noon()).remaining, 59);
         assert_eq!(used.day_status(&PRO, noon()).remaining, 9_999);
     }
 
     #[test]
     fn a_temporary_change_to_a_smaller_tier_refills_nothing() {
-        let mut balance = opened(&PRO, 0);
-        balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
+        let mut balance = leased(&PRO, 100);
         for _ in 0..41 {
-            balance = balance
-                .admit(&PRO, noon(), false, LeaseAvailability::Reachable)
-                .0;
+            balance = admitted(balance, &PRO).0;
         }
-        let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
+        let (detour, verdict) = admitted(balance, &FREE);
         assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
         assert_eq!(detour.minute_status(&PRO, noon()).remaining, 19);
     }
 
     #[test]
     fn refused_request_reports_zero_remaining_after_later_returns() {
-        let nearly_spent = opened(&FREE, 9);
-        let status = nearly_spent
-            .day_status(&FREE, noon())
-            .as_hit(noon(), noon());
-        assert_eq!(
-            (status.remaining, status.wait),
-            (0, Duration::from_hours(12))
-        );
-        let full = opened(&PRO, 0)
-            .minute_status(&PRO, noon())
-            .as_hit(noon(), noon());
-        let midnight = after(noon(), 12 * 3600);
-        let status = opened(&FREE, 10)
-            .day_status(&FREE, midnight)
-            .as_hit(noon(), midnight);
-        assert_eq!(
-            (status.remaining, status.reset, status.wait),
-            (0, midnight.wall, Duration::ZERO)
-        );
-        assert!(full.remaining == 0 && full.reset > noon().wall);
-        let by = Duration::from_millis(11 * 3_600_000 + 3_599_600);
-        let last_second = Now {
-            wall: noon().wall.plus(by),
-            mono: noon().mono.plus(by),
+        let midnight = after(noon(), 12 * 3_600);
+        let begun = after(noon(), 12 * 3_600 - 1);
+        let last_moment = Now {
+            wall: begun.wall.plus(Duration::from_millis(600)),
+            mono: begun.mono.plus(Duration::from_millis(600)),
         };
-        let status = opened(&FREE, 10)
-            .day_status(&FREE, last_second)
-            .as_hit(last_second, last_second);
-        assert_eq!(
-            (status.reset, status.wait),
-            (midnight.wall, Duration::from_millis(400))
-        );
+        for (granted, refused, now, wait) in [
+            (9, noon(), noon(), Duration::from_hours(12)),
+            (10, noon(), midnight, Duration::ZERO),
+            (10, last_moment, last_moment, Duration::from_millis(400)),
+        ] {
+            let status = opened(&FREE, granted).day_status(&FREE, now);
+            let hit = status.as_hit(refused, now);
+            assert_eq!(
+                (hit.remaining, hit.reset, hit.wait),
+                (0, midnight.wall, wait)
+            );
+        }
+        let full = opened(&PRO, 0).minute_status(&PRO, noon());
+        let hit = full.as_hit(noon(), noon());
+        assert!(hit.remaining == 0 && hit.reset > noon().wall);
     }
 
     #[test]
@@ -486,38 +434,13 @@ mod tests {
         ];
         assert_eq!(status, expected);
         assert_eq!(balance.minute_status(&PRO, noon()).remaining, 57);
+        assert_eq!(admitted(balance, &PRO).1, AdmissionVerdict::LeaseFirst);
         assert_eq!(
-            balance
-                .admit(&PRO, noon(), false, LeaseAvailability::Reachable)
-                .1,
-            AdmissionVerdict::LeaseFirst
-        );
-        assert_eq!(
-            opened(&FREE, 0)
-                .admit(
-                    &FREE,
-                    noon(),
-                    false,
-                    LeaseAvailability::Unreachable {
-                        grace: 0,
-                        since: Mono::default()
-                    }
-                )
-                .1,
+            opened(&FREE, 0).admit(&FREE, noon(), false, UNREACHABLE).1,
             AdmissionVerdict::NoUnits
         );
         assert_eq!(
-            opened(&FREE, 10)
-                .admit(
-                    &FREE,
-                    noon(),
-                    false,
-                    LeaseAvailability::Unreachable {
-                        grace: 0,
-                        since: Mono::default()
-                    }
-                )
-                .1,
+            opened(&FREE, 10).admit(&FREE, noon(), false, UNREACHABLE).1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
     }

@@ -8,12 +8,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
 
 use crate::clock::Day;
 
 use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
+use super::found_bugs::is_found;
 use super::grace_share::{GraceClaim, GraceHolder, GraceShare};
 use super::lease::DayBalance;
 
@@ -36,9 +35,9 @@ enum GraceStep {
     Stop(usize),
     Kill(usize),
     Outage(bool),
-    /// The data directory of the first one is copied over that of the second.
-    Copy(usize, usize),
+    /// The data directory is copied elsewhere.
     BackUp(usize),
+    /// The newest backup, which may be of another directory, is copied over this one.
     Restore(usize),
     Quota(u32),
     Gateways(u32),
@@ -57,9 +56,8 @@ fn step() -> impl Strategy<Value = GraceStep> {
         2 => at().prop_map(GraceStep::Stop),
         2 => at().prop_map(GraceStep::Kill),
         3 => any::<bool>().prop_map(GraceStep::Outage),
-        1 => (at(), at()).prop_map(|(from, to)| GraceStep::Copy(from, to)),
-        1 => at().prop_map(GraceStep::BackUp),
-        1 => at().prop_map(GraceStep::Restore),
+        2 => at().prop_map(GraceStep::BackUp),
+        2 => at().prop_map(GraceStep::Restore),
         1 => prop_oneof![100u32..1_500, Just(QUOTA)].prop_map(GraceStep::Quota),
         1 => (1u32..5).prop_map(GraceStep::Gateways),
     ]
@@ -119,7 +117,7 @@ struct GraceFleet {
     nodes: BTreeMap<u64, NodeTotals>,
     spent: BTreeMap<u64, u32>,
     files: [ModelFile; DIRECTORIES],
-    backups: [ModelFile; DIRECTORIES],
+    backup: ModelFile,
     processes: [Option<ModelProcess>; DIRECTORIES],
     next_id: u64,
     most_owed: u64,
@@ -138,7 +136,7 @@ impl GraceFleet {
             nodes: BTreeMap::new(),
             spent: BTreeMap::new(),
             files: Default::default(),
-            backups: Default::default(),
+            backup: ModelFile::default(),
             processes: Default::default(),
             next_id: 1,
             most_owed: 0,
@@ -179,12 +177,14 @@ impl GraceFleet {
                 }
             }
             GraceStep::Outage(is_away) => self.is_away = is_away,
-            GraceStep::Copy(from, to) if from != to && self.processes[to].is_none() => {
-                self.files[to] = self.copy_of(&self.files[from]);
+            GraceStep::BackUp(at) => {
+                self.backup = ModelFile {
+                    is_copy: self.rules != GraceRules::CopiesContinue,
+                    ..self.files[at].clone()
+                };
             }
-            GraceStep::BackUp(at) => self.backups[at] = self.files[at].clone(),
             GraceStep::Restore(at) if self.processes[at].is_none() => {
-                self.files[at] = self.copy_of(&self.backups[at]);
+                self.files[at] = self.backup.clone();
             }
             GraceStep::Quota(quota) => {
                 self.quota = quota;
@@ -195,15 +195,7 @@ impl GraceFleet {
             | GraceStep::Contact(_)
             | GraceStep::Claim(_)
             | GraceStep::Load(_)
-            | GraceStep::Copy(..)
             | GraceStep::Restore(_) => {}
-        }
-    }
-
-    fn copy_of(&self, file: &ModelFile) -> ModelFile {
-        ModelFile {
-            is_copy: self.rules != GraceRules::CopiesContinue,
-            ..file.clone()
         }
     }
 
@@ -225,16 +217,12 @@ impl GraceFleet {
         file.is_copy = false;
         let carried = file.owed.values().map(|(_, owed, _)| owed).sum();
         let granted = if self.is_away { 0 } else { self.total.granted };
-        let balance = DayBalance::opened(TODAY, granted);
-        let id = self.next_id;
-        let share = file.share;
-        let has_charged = false;
         self.processes[at] = Some(ModelProcess {
-            id,
-            balance,
-            share,
+            id: self.next_id,
+            balance: DayBalance::opened(TODAY, granted),
+            share: file.share,
             carried,
-            has_charged,
+            has_charged: false,
         });
         self.next_id += 1;
     }
@@ -315,19 +303,14 @@ impl GraceFleet {
     }
 
     fn claim(&mut self, at: usize, process: &mut ModelProcess) {
-        let (held, token, life) = match process.share {
-            Some(ModelShare { share, token, life }) => (Some(share), token, life),
-            None => (None, process.id, 0),
-        };
-        let gateways = self.gateways;
-        let node = process.id;
+        let held = process.share;
         let claim = GraceClaim {
             day: TODAY,
-            gateways,
-            held,
-            token,
-            life,
-            node,
+            gateways: self.gateways,
+            held: held.map(|held| held.share),
+            token: held.map_or(process.id, |held| held.token),
+            life: held.map_or(0, |held| held.life),
+            node: process.id,
         };
         let applied = claim.applied_to(&self.holders);
         if let Some(holder) = applied {
@@ -335,22 +318,16 @@ impl GraceFleet {
                 .retain(|other| other.share.number != holder.share.number);
             self.holders.push(holder);
         }
-        process.share = applied.map(
-            |GraceHolder {
-                 share, token, life, ..
-             }| {
-                let shares = if self.rules == GraceRules::OwnNumber {
-                    gateways
-                } else {
-                    share.shares
-                };
-                ModelShare {
-                    share: GraceShare { shares, ..share },
-                    token,
-                    life,
-                }
-            },
-        );
+        process.share = applied.map(|holder| ModelShare {
+            share: holder.share,
+            token: holder.token,
+            life: holder.life,
+        });
+        if let Some(own) = &mut process.share
+            && self.rules == GraceRules::OwnNumber
+        {
+            own.share.shares = self.gateways;
+        }
         self.files[at].share = process.share;
     }
 
@@ -426,11 +403,10 @@ proptest! {
 
 /// Whether one of this many schedules shows that these rules are wrong, and the most units that were owed in one.
 fn found(rules: GraceRules, schedules: u32) -> (bool, u64) {
-    let mut runner = TestRunner::deterministic();
     let steps = prop::collection::vec(step(), 1..200);
     let mut most = 0;
-    let is_found = (0..schedules).any(|_| {
-        let done = run(rules, &steps.new_tree(&mut runner).unwrap().current());
+    let is_found = is_found(&steps, schedules, |steps| {
+        let done = run(rules, &steps);
         most = most.max(done.as_ref().map_or(0, |fleet| fleet.most_owed));
         done.is_err()
     });

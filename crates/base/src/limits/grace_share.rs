@@ -12,13 +12,15 @@
 //!
 //! Pure. An engine locks the rows of the day, applies one claim, and stores the row in the same transaction.
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Day;
 
 /// Units are reserved in blocks of this part of what an application may owe on a share.
 const BLOCKS: u32 = 8;
 
 /// One of the numbered shares of a day's grace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct GraceShare {
     /// Its number, from 0.
     pub number: u32,

@@ -1,280 +1,318 @@
-//! A model of the pool that `minute_report` describes: random reports must have the same replies from it and from an
-//! engine.
+//! The minute limit of an application that several gateways share: one bucket, from which gateways lease tokens.
+//!
+//! The pool has the tokens that no gateway holds. It refills like the bucket, but never above the limit less the tokens
+//! held. A gateway spends the tokens that it holds without a call, so it never has more than its last report and grant
+//! say. So pool and gateways together never have more tokens than one bucket would:
+//!
+//! 1. Together they refill no faster than the bucket and only below its limit, and each admission takes a token of a
+//!    gateway.
+//! 2. A lease ends after [`LIFETIME`], and tokens that were not returned by then count as spent. The gateway counts from
+//!    before its report and the pool from the decision, so that the gateway stops first.
+//! 3. Reports of a gateway are applied in their order. A gateway has one call in flight for an application, and the
+//!    engine locks the pool from its reading to the commit, so a call that was given up cannot change it later.
+//! 4. A report that is applied twice, or whose reply is lost, only loses the tokens that it was granted.
+//!
+//! `minute_lease` has the gateway's side.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::bucket::TOKEN;
-use super::minute_report::{MinuteGrant, MinuteReport};
+use serde::{Deserialize, Serialize};
 
-const MINUTE_MICROS: i64 = 60_000_000;
+use crate::limits::bucket::TOKEN;
 
-/// The pool of one application and the shares taken from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The lifetime of a lease of tokens.
+// Longer than the time until a lease in use is renewed and the time until an unused one is returned, together.
+pub(super) const LIFETIME: Duration = Duration::from_secs(100);
+/// When to ask again while other gateways hold the whole limit. They return unused tokens within half a minute.
+const ALL_HELD: Duration = Duration::from_secs(1);
+
+/// A gateway's report about its tokens of an application's minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MinuteReport {
+    /// Tokens that it holds.
+    pub held: u32,
+    /// Tokens that it returns to the pool. Negative for tokens that it may have spent without a lease.
+    pub returned: i64,
+    /// Tokens that it requests in addition to those that it holds.
+    pub wanted: u32,
+    /// Time since it used a token.
+    pub unused_for: Duration,
+    /// The limit in force.
+    pub limit: u32,
+}
+
+/// The reply to a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MinuteGrant {
+    /// Granted tokens.
+    pub tokens: u32,
+    /// Millionths of a token that are left in the pool or that other gateways hold.
+    pub elsewhere: i64,
+    /// Time until the pool has a token. Zero if it has one.
+    pub next: Duration,
+}
+
+/// The pool of one application, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinutePool {
     limit: u32,
-    /// Content of the pool at `as_of`, in millionths of a token. Negative if shares hold more than a lowered limit allows.
+    /// Content at `as_of`, in millionths of a token. Negative if gateways hold more than a lowered limit allows.
     tokens: i64,
     /// In microseconds.
     as_of: i64,
-    shares: BTreeMap<u64, GrantedShare>,
+    /// Leases by node.
+    held: BTreeMap<u64, HeldTokens>,
 }
 
-/// The share of one gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct GrantedShare {
-    round: u32,
-    capacity: u32,
+/// The tokens of one gateway, as of its last report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct HeldTokens {
+    tokens: u32,
     /// In microseconds.
     ends_at: i64,
-    is_recalled: bool,
 }
 
 impl MinutePool {
-    /// A full pool without shares.
+    /// A full pool.
     pub fn new(limit: u32, now: i64) -> Self {
         Self {
             limit,
             tokens: i64::from(limit) * TOKEN,
             as_of: now,
-            shares: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
+    }
+
+    /// The limit of the last report.
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// When it was last used, in microseconds.
+    pub const fn as_of(&self) -> i64 {
+        self.as_of
     }
 
     /// Applies a report of a node at `now`, in microseconds.
     pub fn apply(&mut self, node: u64, report: &MinuteReport, now: i64) -> MinuteGrant {
-        let own = self
-            .shares
-            .get(&node)
-            .copied()
-            .filter(|share| share.ends_at > now);
-        if let Some(newer) = own.filter(|share| share.round >= report.round) {
-            return MinuteGrant {
-                round: newer.round,
-                ..MinuteGrant::default()
-            };
-        }
-        let mut tokens = self.refilled(now);
-        self.shares.retain(|_, share| share.ends_at > now);
-        let held = own.map_or(0, |share| share.capacity);
-        let kept = report.kept.min(held);
-        let returned = report.returned.min(i64::from(held - kept) * TOKEN);
-        let elsewhere = self.capacity_of_shares() - i64::from(held);
-        // After the limit was lowered, the pool owes at most what shares can hold.
-        let [least_before, least] =
-            [elsewhere + i64::from(held), elsewhere].map(|shares| -shares * TOKEN);
-        let raised = i64::from(report.limit) - i64::from(self.limit);
-        tokens = tokens.saturating_add(raised * TOKEN).max(least_before);
-        let free = (i64::from(report.limit) - elsewhere - i64::from(kept)).max(0);
-        tokens = tokens.saturating_add(returned).clamp(least, free * TOKEN);
-
-        let more = i64::from(report.wanted.saturating_sub(kept)).min(free);
-        let granted = tokens.clamp(0, more * TOKEN);
-        let pool_capacity = free - more;
-        tokens = (tokens - granted).min(pool_capacity * TOKEN);
-        let capacity = kept.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
-
-        if report.recalls && granted < TOKEN {
-            self.shares
-                .values_mut()
-                .for_each(|share| share.is_recalled |= share.capacity > 0);
-        }
-        let ends_at = now.saturating_add(report.lifetime.into());
-        let share = GrantedShare {
-            round: report.round,
-            capacity,
-            ends_at,
-            is_recalled: false,
+        self.count_used(node, report, now);
+        self.refill(now);
+        self.change_limit(report.limit);
+        self.held.remove(&node);
+        let elsewhere = self.held();
+        let held = elsewhere + i64::from(report.held);
+        let content = self.tokens.saturating_add(report.returned * TOKEN);
+        self.tokens = content.clamp(-held * TOKEN, (i64::from(self.limit) - held) * TOKEN);
+        let whole = u32::try_from(self.tokens / TOKEN).unwrap_or(0);
+        let granted = report.wanted.min(whole);
+        self.tokens -= i64::from(granted) * TOKEN;
+        let lease = HeldTokens {
+            tokens: report.held.saturating_add(granted),
+            ends_at: now.saturating_add(micros(LIFETIME)),
         };
-        self.shares.insert(node, share);
-        (self.limit, self.tokens, self.as_of) = (report.limit, tokens, self.as_of.max(now));
+        if lease.tokens > 0 {
+            self.held.insert(node, lease);
+        }
         MinuteGrant {
-            round: report.round,
-            is_kept: own.is_some(),
-            capacity,
             tokens: granted,
-            pool_capacity: u32::try_from(pool_capacity).unwrap_or(u32::MAX),
-            pool_tokens: tokens,
+            elsewhere: self.tokens + elsewhere * TOKEN,
+            next: self.until_token(),
         }
     }
 
-    /// Whether the share of a node was requested by another one.
-    pub fn is_recalled(&self, node: u64, now: i64) -> bool {
-        self.shares
-            .get(&node)
-            .is_some_and(|share| share.is_recalled && share.ends_at > now)
+    /// Counts tokens of a node as used when it used the last one, so that their room refills from then on.
+    fn count_used(&mut self, node: u64, report: &MinuteReport, now: i64) {
+        self.refill(now.saturating_sub(micros(report.unused_for)));
+        let returned = u32::try_from(report.returned).unwrap_or(0);
+        if let Some(lease) = self.held.get_mut(&node) {
+            lease.tokens = lease.tokens.min(report.held.saturating_add(returned));
+        }
     }
 
-    /// Content of the pool at `now`, with what shares gained that ended since.
-    fn refilled(&self, now: i64) -> i64 {
-        let gained = |capacity: i64, since: i64| {
-            let micros = now.saturating_sub(since).clamp(0, MINUTE_MICROS);
-            // Millionths of a token per microsecond: a sixtieth.
-            capacity.saturating_mul(micros) / 60
-        };
-        let capacity = (i64::from(self.limit) - self.capacity_of_shares()).max(0);
-        let pool = (self.tokens + gained(capacity, self.as_of)).min(capacity * TOKEN);
-        let over = self.shares.values().filter(|share| share.ends_at <= now);
-        over.fold(pool, |tokens, share| {
-            tokens + gained(share.capacity.into(), share.ends_at)
-        })
+    /// Refills the pool until `now`. Room that a lease occupied refills from its end.
+    fn refill(&mut self, now: i64) {
+        let mut ended: Vec<(i64, u64)> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.ends_at <= now)
+            .map(|(node, held)| (held.ends_at, *node))
+            .collect();
+        ended.sort_unstable();
+        for (at, node) in ended {
+            self.refill_until(at);
+            self.held.remove(&node);
+        }
+        self.refill_until(now);
     }
 
-    fn capacity_of_shares(&self) -> i64 {
-        self.shares
-            .values()
-            .map(|share| i64::from(share.capacity))
-            .sum()
+    fn refill_until(&mut self, at: i64) {
+        // The clock may have been set back.
+        let elapsed = at.saturating_sub(self.as_of).max(0);
+        // Millionths of a token per microsecond: a sixtieth of the limit.
+        let gained = i64::from(self.limit).saturating_mul(elapsed) / 60;
+        self.tokens = self.tokens.saturating_add(gained).min(self.room());
+        self.as_of = self.as_of.max(at);
     }
+
+    /// As many tokens are used as before. After a lower limit the pool owes at most the tokens held.
+    fn change_limit(&mut self, limit: u32) {
+        let raised = i64::from(limit) - i64::from(self.limit);
+        let least = -self.held() * TOKEN;
+        self.tokens = self.tokens.saturating_add(raised * TOKEN).max(least);
+        self.limit = limit;
+    }
+
+    fn until_token(&self) -> Duration {
+        if self.room() < TOKEN {
+            return ALL_HELD;
+        }
+        let missing = u64::try_from(TOKEN - self.tokens).unwrap_or(0);
+        Duration::from_micros((missing * 60).div_ceil(u64::from(self.limit.max(1))))
+    }
+
+    /// The capacity of the pool in millionths of a token.
+    fn room(&self) -> i64 {
+        (i64::from(self.limit) - self.held()) * TOKEN
+    }
+
+    /// Tokens of all gateways.
+    fn held(&self) -> i64 {
+        self.held.values().map(|held| i64::from(held.tokens)).sum()
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::limits::minute_pool::*;
 
     const SECOND: i64 = 1_000_000;
-    const TEN_SECONDS: u32 = 10_000_000;
 
-    fn wants(round: u32, kept: u32, wanted: u32) -> MinuteReport {
+    fn wants(wanted: u32) -> MinuteReport {
         MinuteReport {
-            round,
-            kept,
             wanted,
             limit: 60,
-            lifetime: TEN_SECONDS,
             ..MinuteReport::default()
         }
     }
 
-    #[test]
-    fn shares_and_pool_hold_the_tokens_of_one_bucket() {
+    /// A pool of 60 tokens, of which two gateways hold some.
+    fn leased(first: u32, second: u32) -> MinutePool {
         let mut pool = MinutePool::new(60, 0);
-        let first = pool.apply(1, &wants(1, 0, 20), 0);
-        assert_eq!(
-            (first.capacity, first.tokens, first.pool_tokens),
-            (20, 20 * TOKEN, 40 * TOKEN)
-        );
-        let second = pool.apply(2, &wants(1, 0, 100), 0);
-        assert_eq!(
-            (second.capacity, second.tokens, second.pool_capacity),
-            (40, 40 * TOKEN, 0)
-        );
-        let third = pool.apply(3, &wants(1, 0, 20), 0);
-        assert_eq!((third.capacity, third.tokens), (0, 0));
+        assert_eq!(pool.apply(1, &wants(first), 0).tokens, first);
+        assert_eq!(pool.apply(2, &wants(second), 0).tokens, second);
+        pool
     }
 
     #[test]
-    fn a_repeated_or_late_report_changes_nothing() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(2, 0, 20), 0);
-        let before = pool.clone();
-        for round in [1, 2] {
-            assert_eq!(pool.apply(1, &wants(round, 0, 50), SECOND).round, 2);
-        }
-        assert_eq!(pool, before);
+    fn gateways_and_pool_have_the_tokens_of_one_bucket() {
+        let mut pool = leased(20, 30);
+        let rest = pool.apply(3, &wants(100), 0);
+        assert_eq!((rest.tokens, rest.elsewhere), (10, 50 * TOKEN));
+        assert_eq!(rest.next, ALL_HELD);
+        assert_eq!(pool.apply(4, &wants(1), 10 * SECOND).tokens, 0);
     }
 
     #[test]
-    fn tokens_of_a_share_that_ended_count_as_spent() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(1, 0, 60), 0);
-        let at_the_end = pool.apply(2, &wants(1, 0, 60), 10 * SECOND);
-        assert_eq!((at_the_end.capacity, at_the_end.tokens), (60, 0));
-        let late = pool.apply(1, &wants(2, 60, 60), 10 * SECOND);
-        assert_eq!((late.is_kept, late.capacity), (false, 0));
-    }
-
-    #[test]
-    fn a_share_that_ended_long_ago_is_full_again() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(1, 0, 60), 0);
-        assert_eq!(
-            pool.apply(2, &wants(1, 0, 1), 70 * SECOND).pool_tokens,
-            59 * TOKEN
-        );
-    }
-
-    #[test]
-    fn returned_tokens_are_granted_again_and_spent_ones_are_not() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(1, 0, 60), 0);
-        let returned = MinuteReport {
-            returned: 25 * TOKEN,
-            ..wants(2, 20, 20)
+    fn the_pool_refills_the_tokens_that_a_report_says_were_spent() {
+        let mut pool = leased(40, 20);
+        let report = MinuteReport {
+            held: 10,
+            ..wants(0)
         };
-        assert_eq!(pool.apply(1, &returned, 0).pool_tokens, 25 * TOKEN);
-        let debt = MinuteReport {
-            returned: -10 * TOKEN,
-            ..wants(1, 0, 0)
+        assert_eq!(pool.apply(1, &report, 0).next, Duration::from_secs(1));
+        assert_eq!(pool.apply(3, &wants(60), 12 * SECOND).tokens, 12);
+        let rest = pool.apply(
+            3,
+            &MinuteReport {
+                held: 12,
+                ..wants(60)
+            },
+            99 * SECOND,
+        );
+        assert_eq!(rest.tokens, 18, "42 of 60 tokens are held");
+    }
+
+    #[test]
+    fn room_refills_from_the_last_use_of_a_token() {
+        let mut pool = leased(60, 0);
+        let report = MinuteReport {
+            held: 20,
+            unused_for: Duration::from_secs(7),
+            ..wants(40)
         };
-        assert_eq!(pool.apply(2, &debt, 0).pool_tokens, 15 * TOKEN);
+        assert_eq!(pool.apply(1, &report, 30 * SECOND).tokens, 7);
     }
 
     #[test]
-    fn other_shares_are_recalled_only_if_the_pool_is_empty() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(1, 0, 59), 0);
-        let recalls = |round| MinuteReport {
-            recalls: true,
-            ..wants(round, 0, 1)
+    fn tokens_of_a_lease_that_ended_count_as_spent_at_its_end() {
+        let end = micros(LIFETIME);
+        assert_eq!(leased(60, 0).apply(2, &wants(60), end).tokens, 0);
+        assert_eq!(
+            leased(60, 0).apply(2, &wants(60), end + 7 * SECOND).tokens,
+            7
+        );
+        assert_eq!(
+            leased(60, 0).apply(2, &wants(60), end + 80 * SECOND).tokens,
+            60
+        );
+    }
+
+    #[test]
+    fn returned_tokens_are_granted_again_and_those_spent_without_a_lease_are_not() {
+        let mut pool = leased(60, 0);
+        let back = MinuteReport {
+            returned: 25,
+            ..wants(0)
         };
-        pool.apply(2, &recalls(1), 0);
-        assert!(!pool.is_recalled(1, 0));
-        pool.apply(2, &recalls(2), 0);
-        assert!(
-            pool.is_recalled(1, 0) && !pool.is_recalled(2, 0) && !pool.is_recalled(1, 10 * SECOND)
-        );
-        pool.apply(1, &wants(2, 20, 20), 0);
-        assert!(!pool.is_recalled(1, 0));
+        assert_eq!(pool.apply(1, &back, 0).elsewhere, 25 * TOKEN);
+        let spent = MinuteReport {
+            returned: -10,
+            ..wants(0)
+        };
+        assert_eq!(pool.apply(2, &spent, 0).elsewhere, 15 * TOKEN);
+    }
+
+    fn changed(limit: u32) -> MinuteReport {
+        MinuteReport { limit, ..wants(0) }
     }
 
     #[test]
-    fn a_changed_limit_keeps_what_was_used() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(
-            1,
-            &MinuteReport {
-                returned: -40 * TOKEN,
-                ..wants(1, 0, 0)
-            },
-            0,
-        );
-        let raised = pool.apply(
-            1,
-            &MinuteReport {
-                limit: 120,
-                ..wants(2, 0, 0)
-            },
-            0,
-        );
-        assert_eq!(raised.pool_tokens, 80 * TOKEN);
-        let lowered = pool.apply(
-            1,
-            &MinuteReport {
-                limit: 30,
-                ..wants(3, 0, 0)
-            },
-            0,
-        );
-        assert_eq!((lowered.pool_tokens, lowered.pool_capacity), (0, 30));
+    fn a_changed_limit_keeps_the_tokens_that_were_used() {
+        let mut pool = leased(40, 0);
+        assert_eq!(pool.apply(1, &changed(120), 0).elsewhere, 80 * TOKEN);
+        assert_eq!(pool.apply(1, &changed(30), 0).elsewhere, 0);
     }
 
     #[test]
-    fn after_a_lower_limit_tokens_that_shares_return_pay_what_the_pool_owes() {
-        let mut pool = MinutePool::new(60, 0);
-        pool.apply(1, &wants(1, 0, 20), 0);
-        pool.apply(2, &wants(1, 0, 40), 0);
+    fn after_a_lower_limit_tokens_that_gateways_return_pay_the_tokens_that_the_pool_owes() {
+        let mut pool = leased(20, 40);
         // 15 of the tokens were used, so 15 of 30 are left; the other gateway holds all of its 40.
-        let lower = |round, returned| MinuteReport {
-            returned,
-            limit: 30,
-            ..wants(round, 0, 0)
+        let first = MinuteReport {
+            returned: 5,
+            ..changed(30)
         };
-        let first = pool.apply(1, &lower(2, 5 * TOKEN), 0);
-        assert_eq!(
-            (first.tokens, first.pool_tokens, first.pool_capacity),
-            (0, -25 * TOKEN, 0)
-        );
-        let second = pool.apply(2, &lower(2, 40 * TOKEN), 0);
-        assert_eq!((second.pool_tokens, second.pool_capacity), (15 * TOKEN, 30));
+        assert_eq!(pool.apply(1, &first, 0).elsewhere, 15 * TOKEN);
+        let more = MinuteReport {
+            wanted: 9,
+            ..changed(30)
+        };
+        assert_eq!(pool.apply(1, &more, 0).tokens, 0);
+        let second = MinuteReport {
+            returned: 40,
+            ..changed(30)
+        };
+        assert_eq!(pool.apply(2, &second, 0).elsewhere, 15 * TOKEN);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_refills_nothing() {
+        let mut pool = leased(60, 0);
+        assert_eq!(pool.apply(1, &wants(9), -50 * SECOND).tokens, 0);
+        assert_eq!(pool.apply(1, &wants(9), 3 * SECOND).tokens, 3);
     }
 }

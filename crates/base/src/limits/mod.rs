@@ -7,6 +7,8 @@ mod bucket;
 mod day_ledger;
 mod decide;
 #[cfg(test)]
+mod found_bugs;
+#[cfg(test)]
 mod grace_schedules;
 mod grace_share;
 mod lease;
@@ -14,35 +16,26 @@ mod lease;
 mod ledger_model;
 #[cfg(test)]
 mod ledger_schedules;
-#[cfg(any(test, feature = "lab"))]
+mod minute_lease;
 mod minute_pool;
-mod minute_report;
-#[cfg(test)]
-mod minute_schedules;
-mod minute_share;
 mod network_limit;
 mod returned_units;
 mod rule;
 #[cfg(test)]
 mod schedules;
-mod share_admission;
 mod table;
 #[cfg(test)]
 mod terms_schedules;
 mod window;
 mod window_balance;
-#[cfg(test)]
-mod window_schedules;
 
 pub use bucket::{BucketLevel, TokenBucket};
 pub use day_ledger::{DayTotals, NodeReport, NodeTotals, WindowTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 pub use grace_share::{GraceClaim, GraceHolder, GraceShare};
 pub use lease::{DayBalance, largest_lease};
-#[cfg(any(test, feature = "lab"))]
-pub use minute_pool::MinutePool;
-pub use minute_report::{MinuteGrant, MinuteReport};
-pub use minute_share::{MinuteShare, ShareTokens};
+pub use minute_lease::MinuteLease;
+pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
 pub use network_limit::{NetworkBlock, NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;
 pub use rule::{BadLimit, LimitChanges, LimitStatus, Limits, OwnLimits};

@@ -58,7 +58,7 @@ impl NetworkBlocks {
 pub struct NetworkBlock {
     length: u32,
     first: IpAddr,
-    /// How many times the limit it may use.
+    /// The multiple of the limit that it may use.
     pub times: u32,
 }
 
@@ -262,11 +262,16 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How many of the requests that a block sends, each from another address, are allowed.
+    /// The number of allowed requests if a block sends each from another address.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
         addresses
             .filter(|client| limit.take("", *client, now(100_000)).is_ok())
             .count()
+    }
+
+    /// The number of allowed requests of one client.
+    fn allowed_of(limit: &NetworkLimit, client: IpAddr, requests: usize) -> usize {
+        allowed(limit, std::iter::repeat_n(client, requests))
     }
 
     #[test]
@@ -293,19 +298,10 @@ mod tests {
             "another /48"
         );
         let ipv4 = |bits: u32| IpAddr::V4(Ipv4Addr::from_bits(0xc000_0200 + bits));
-        assert_eq!(allowed(&limit, (0..100).map(|_| ipv4(1))), 10, "an address");
+        assert_eq!(allowed_of(&limit, ipv4(1), 100), 10, "an address");
         assert_eq!(allowed(&limit, (0..256).map(ipv4)), 30, "its /24");
-        assert_eq!(
-            allowed(
-                &limit,
-                std::iter::repeat_n(address("::ffff:192.0.3.1"), 100)
-            ),
-            10
-        );
-        assert_eq!(
-            allowed(&limit, std::iter::repeat_n(address("192.0.3.1"), 100)),
-            0
-        );
+        assert_eq!(allowed_of(&limit, address("::ffff:192.0.3.1"), 100), 10);
+        assert_eq!(allowed_of(&limit, address("192.0.3.1"), 100), 0);
     }
 
     #[test]
@@ -313,14 +309,10 @@ mod tests {
         let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
         let loud = address("2001:db8::1");
         let quiet = address("2001:db8:0:1::1");
-        assert_eq!(allowed(&limit, std::iter::repeat_n(loud, 1_000)), 10);
-        assert_eq!(
-            allowed(&limit, std::iter::repeat_n(quiet, 1_000)),
-            10,
-            "the /56 had ten left"
-        );
+        assert_eq!(allowed_of(&limit, loud, 1_000), 10);
+        assert_eq!(allowed_of(&limit, quiet, 1_000), 10, "the /56 had ten left");
         limit.give_back("", quiet);
-        assert_eq!(allowed(&limit, std::iter::repeat_n(quiet, 1_000)), 1);
+        assert_eq!(allowed_of(&limit, quiet, 1_000), 1);
         assert_eq!(
             limit.take("example.org", loud, now(100_000)),
             Ok(()),
@@ -338,7 +330,7 @@ mod tests {
             limit.take("", one, now(100_000)).unwrap();
         }
         assert_eq!((modest(one), modest(beside)), (false, true));
-        assert_eq!(allowed(&limit, std::iter::repeat_n(beside, 2)), 2);
+        assert_eq!(allowed_of(&limit, beside, 2), 2);
         assert_eq!(
             (modest(beside), modest(apart)),
             (false, true),

@@ -275,6 +275,23 @@ impl<'de> Deserialize<'de> for OwnLimits {
 }
 
 #[cfg(test)]
+impl Limits {
+    pub(super) const FREE: Self = Self::for_tests(1, 10, 0);
+    pub(super) const PRO: Self = Self::for_tests(60, 10_000, 100);
+
+    /// Limits of a minute and a day, and the units that may be owed.
+    pub(super) const fn for_tests(minute: u32, day: u32, grace: u32) -> Self {
+        Self {
+            minute,
+            day,
+            guard: 60,
+            grace,
+            calendar: CalendarLimits::NONE,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Day;

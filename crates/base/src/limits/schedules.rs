@@ -144,13 +144,7 @@ impl ScheduleWorld {
             wall: START,
             mono: Mono::from_nanos(1_000_000_000),
         };
-        let limits = Limits {
-            minute: MINUTE,
-            day: 300,
-            guard: 60,
-            grace: 3,
-            calendar: CalendarLimits::NONE,
-        };
+        let limits = Limits::for_tests(MINUTE, 300, 3);
         let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
             now,

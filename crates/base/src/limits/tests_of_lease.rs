@@ -148,45 +148,6 @@ fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
 }
 
 #[test]
-fn a_lease_of_yesterday_is_worthless() {
-    let yesterday = leased(10_000, 100).hold(10_000).unwrap();
-    let today = yesterday.on(TOMORROW);
-    assert_eq!(
-        (today.available(10_000), today.remaining(10_000)),
-        (0, 10_000)
-    );
-    assert_eq!(today.settle(TODAY, false), today);
-    assert_eq!(today.grant(TODAY, 50, 0, 150), today);
-    assert_eq!(today.on(TODAY).day(), TOMORROW);
-}
-
-#[test]
-fn a_lower_quota_limits_units_leased_before() {
-    let balance = spent(leased(10_000, 100), 10_000, 8);
-    assert_eq!((balance.remaining(10), balance.available(10)), (2, 2));
-    assert_eq!(balance.remaining(5), 0);
-}
-
-#[test]
-fn a_drain_returns_what_is_neither_spent_nor_held() {
-    let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
-    let busy = balance
-        .hold(100)
-        .unwrap()
-        .hold(100)
-        .unwrap()
-        .settle(TODAY, true);
-    let (rest, returned) = busy.release();
-    let known = NodeTotals {
-        granted: 10,
-        returned: 8,
-    };
-    assert_eq!(returned.map(|report| report.known), Some(known));
-    assert!(!rest.settle(TODAY, true).can_be_dropped() && rest.on(TOMORROW).can_be_dropped());
-    assert_eq!(rest.remaining(100), 100 - 7 - 2);
-}
-
-#[test]
 fn a_reply_older_than_a_return_does_not_count_the_returned_units_as_used() {
     let leased = DayBalance::opened(TODAY, 0)
         .grant(TODAY, 4, 0, 4)
@@ -248,14 +209,6 @@ fn grace_is_reserved_owed_until_leased_and_within_the_quota() {
         "what was leased since is not part of the reserve"
     );
     assert_eq!(back.to_reserve(2), (5, 1));
-}
-
-#[test]
-fn units_beyond_a_lowered_quota_are_returned() {
-    let balance = spent(leased(200, 20), 200, 5);
-    assert_eq!(balance.without_excess(200), balance);
-    assert_eq!(balance.without_excess(8).leased(), 8);
-    assert_eq!(balance.without_excess(3).leased(), 5);
 }
 
 #[test]

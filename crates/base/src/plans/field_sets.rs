@@ -23,7 +23,7 @@ impl FieldSetIndex {
     pub(super) const ALL: Self = Self(0);
     pub(super) const NONE: Self = Self(1);
 
-    /// The element of this set. A set without an element of its own has that of the empty set.
+    /// The element of this set. A set without a separate element has the element of the empty set.
     pub fn choose<T>(self, of_sets: &[T; MOST_FIELD_SETS]) -> &T {
         let [_, none, ..] = of_sets;
         of_sets.get(usize::from(self.0)).unwrap_or(none)
@@ -73,7 +73,7 @@ impl FieldSets {
         largest.map_or(FieldSetIndex::NONE, |(place, _)| FieldSetIndex(place))
     }
 
-    /// Text that differs from that of other sets; empty for the sets of the specification.
+    /// Text that is unique to the set; empty for the sets of the specification.
     pub fn fingerprint(&self) -> String {
         let digest = || format!(" {:016x}", Digest::of(&format!("{:?}", self.0)).spread());
         if self.0.len() > 1 {

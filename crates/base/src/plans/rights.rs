@@ -1,4 +1,5 @@
-//! The rights of a tier: the periods and endpoints that it may request, how far back, and the fields that it sees.
+//! The rights of a tier: the periods and endpoints that it may request, the longest period of past data, and the fields
+//! that it sees.
 //!
 //! The rights of the specification are the two rows [`Rights::FREE`] and [`Rights::PAID`]. Settings only narrow a row.
 
@@ -8,7 +9,7 @@ use crate::routes::{DocumentKey, Endpoint, Period, Route};
 
 use super::field_sets::FieldSetIndex;
 
-/// Endpoints with data of the past, for which a tier may have a longest period of their own.
+/// Endpoints with data of the past, for which a tier may have a separate longest period.
 pub const DEEP: [Route; 2] = [Route::History, Route::Incidents];
 
 /// Some periods.
@@ -105,7 +106,8 @@ impl Rights {
     pub const PAID: Self = Self(&PAID_ROW);
 
     fn of(row: RightsRow) -> Self {
-        // Held from the search to the insertion: rights are compared by address, so equal rows must be one row.
+        // The lock is held from the search to the insertion: rights are compared by address, so equal rows must be one
+        // row.
         let mut narrowed = NARROWED.lock();
         let mut known = [&FREE_ROW, &PAID_ROW]
             .into_iter()
@@ -118,7 +120,8 @@ impl Rights {
         Self(row)
     }
 
-    /// These rights, with only some of the periods. `None` if they include others, or none is left.
+    /// These rights, with only some of the periods. `None` if the given periods include others, or if no period is
+    /// left.
     pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
         let is_narrower = periods.0 & !self.0.periods.0 == 0 && periods != PeriodSet(0);
         is_narrower.then(|| Self::of(RightsRow { periods, ..*self.0 }))

@@ -22,7 +22,7 @@ pub struct Tier {
     pub name: String,
     /// Its entitlements.
     pub rights: Rights,
-    /// How many requests it may make.
+    /// Its limits of requests.
     pub limits: TierLimits,
 }
 

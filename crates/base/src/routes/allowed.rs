@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bodies::{ALLOWED, MAXIMUM, MINIMUM, PATTERN};
 
-/// The allowed values of a parameter. Each variant has members of its own in the body of an error, so that every member
+/// The allowed values of a parameter. Each variant has separate members in the body of an error, so that every member
 /// has one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedValues {

@@ -24,7 +24,7 @@ impl Endpoint {
             | ErrorCode::HeadersTooLarge
             | ErrorCode::InternalError
             | ErrorCode::Overloaded => true,
-            // An empty or dot segment in the place of an id makes another path, hence `not_found`.
+            // An empty or dot segment in the place of an id makes a different path, hence `not_found`.
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }
@@ -35,7 +35,7 @@ impl Endpoint {
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
             ErrorCode::InvalidParameter => self.takes.iter().any(|param| param.own().is_some()),
-            // Responses that are not stored need no backend, cost no quota and are those of all tiers.
+            // Responses that are not stored need no backend, cost no quota and are equal for all tiers.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded
             | ErrorCode::UpstreamInvalid

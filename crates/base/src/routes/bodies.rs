@@ -52,7 +52,7 @@ pub const ERROR: &[ItemField] = &[
         Text,
         "Version of the data API: three numbers with dots.",
     ),
-    field("status", Integer, "The HTTP status, again."),
+    field("status", Integer, "The HTTP status."),
     field(
         "code",
         Text,
@@ -61,7 +61,7 @@ pub const ERROR: &[ItemField] = &[
     field(
         "message",
         Text,
-        "A few sentences for people, which begin with what to do. Not for programs: the wording may change.",
+        "A few sentences for people, which begin with the remedy. Not for programs: the wording may change.",
     ),
     field(
         "request_id",
@@ -80,7 +80,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         "limit",
         Object(LIMIT),
-        "On 429: the exhausted limit, and when to try again.",
+        "On 429: the exhausted limit, and the time of the next attempt.",
     ),
     field(
         PARAM,
@@ -90,7 +90,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         ALLOWED,
         Texts,
-        "With `param`, if its values are words: those that this key may use.",
+        "With `param`, if its values are words: the values that this key may use.",
     ),
     field(
         MINIMUM,
@@ -147,7 +147,7 @@ pub const LIMIT: &[ItemField] = &[
     field(
         "reset_at",
         Instant,
-        "Time when the next request can be granted: of the day midnight UTC, of the month the midnight UTC at which it ends, of the others the next token.",
+        "Time when the next request can be granted: for the day the next midnight UTC, for the month the midnight UTC at which it ends, for other limits the time of the next token.",
     ),
     field(
         "retry_after",

@@ -70,7 +70,7 @@ pub static CODES: [CodeRow; 23] = [
         condition: "The limit is not a plain decimal from 1 to 100, or is given twice.",
         remedy: "Use an integer from 1 to 100 without sign or leading zero, once. Pagination is not available." },
     CodeRow { code: ErrorCode::InvalidParameter, status: StatusCode::BAD_REQUEST, word: "invalid_parameter", title: "Invalid parameter",
-        condition: "A parameter of the endpoint does not have one of its allowed values, or is given twice. The other codes for parameters are those of the four parameters that several endpoints have.",
+        condition: "A parameter of the endpoint does not have one of its allowed values, or is given twice. The four parameters of several endpoints have separate codes.",
         remedy: "Use a value in `allowed`, once." },
     CodeRow { code: ErrorCode::ApiKeyRequired, status: StatusCode::UNAUTHORIZED, word: "api_key_required", title: "API key required",
         condition: "No key was sent.",
@@ -85,7 +85,7 @@ pub static CODES: [CodeRow; 23] = [
         condition: "The key's tier may not request this endpoint, or this period of it.",
         remedy: "Use an allowed period, or move to a tier with this right: `tier` names one." },
     CodeRow { code: ErrorCode::NotFound, status: StatusCode::NOT_FOUND, word: "not_found", title: "No such endpoint",
-        condition: "The path does not exist. Paths are exact: a trailing slash or a doubled slash is another path.",
+        condition: "The path does not exist. Paths are exact: a path with a trailing or doubled slash is a different path.",
         remedy: "Check the path against the table of endpoints. Pagination and CSV are not available." },
     CodeRow { code: ErrorCode::ModelNotFound, status: StatusCode::NOT_FOUND, word: "model_not_found", title: "No such model",
         condition: "No model has this id, as far as known.",
@@ -126,7 +126,7 @@ pub static CODES: [CodeRow; 23] = [
 ];
 
 impl CodeRow {
-    /// The message of an error without more to say: the remedy, then the cause.
+    /// The message of an error without details: the remedy, then the cause.
     pub fn message(&self) -> String {
         [self.remedy, " ", self.condition].concat()
     }

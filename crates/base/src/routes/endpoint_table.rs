@@ -1,5 +1,5 @@
-//! All endpoints of a gateway: the 13 of the specification, then those of its settings; and the function that finds one by
-//! its path.
+//! All endpoints of a gateway: the 13 endpoints of the specification, then the endpoints of its settings; and the
+//! function that finds an endpoint by its path.
 
 use super::params::decode_segment;
 use super::table::{API_BASE, ENDPOINTS, Endpoint};
@@ -25,7 +25,7 @@ impl Default for EndpointTable {
 }
 
 impl EndpointTable {
-    /// These endpoints after those of the specification. The index of each is its place in the table.
+    /// The endpoints of the specification, followed by these endpoints. The index of each is its place in the table.
     #[must_use]
     pub fn with(configured: impl IntoIterator<Item = &'static Endpoint>) -> Self {
         Self(ENDPOINTS.iter().chain(configured).collect())

@@ -1,8 +1,6 @@
-//! Writes the common part of an error body: flat, because a real client prints `body.code`. The gateway adds limits
-//! and the request id.
-//!
-//! Written by hand: a refusal must not cost more than the request it refuses, and a serializer inspects every
-//! character of texts that need no escaping.
+//! Writes the common part of an error body: flat, because a real client prints `body.code`. The gateway adds limits and
+//! the request id. The JSON is written without a serializer: a refusal must not cost more than the request that it
+//! refuses, and a serializer inspects every character of texts that need no escaping.
 
 use super::codes::CodeRow;
 use super::{API_VERSION, AllowedValues, Param};
@@ -61,7 +59,7 @@ pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
 
 /// Appends text as a JSON string.
 pub fn append_string(body: &mut Vec<u8>, text: &str) {
-    // Without an early exit, so that several characters are checked in one instruction.
+    // The loop has no early exit, so that several characters are checked in one instruction.
     let is_escaped = |byte: u8| matches!(byte, 0..b' ' | b'"' | b'\\');
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         serde_json::to_writer(body, text)

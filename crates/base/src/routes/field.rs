@@ -22,10 +22,10 @@ pub struct ItemField {
 pub enum Presence {
     /// Always, with a value.
     Always,
-    /// Always; `null` means no value. Used only for bodies that the gateway writes itself.
+    /// Always present; `null` means no value. Used only for bodies that the gateway writes itself.
     Nullable,
-    /// If it has a value: otherwise it is omitted, since a client reads `null` as zero. A foreign backend may send
-    /// `null`.
+    /// Present if it has a value; otherwise it is omitted, since a client reads `null` as zero. A foreign backend may
+    /// send `null`.
     IfKnown,
     /// As [`Presence::IfKnown`], and only for some parameters.
     IfRequested,

@@ -1,4 +1,4 @@
-//! Parameters that settings give to an endpoint of theirs. Each has a list of words, one of which is the default.
+//! Parameters that the settings give to their endpoints. Each has a list of words, one of which is the default.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! The parameters: their values, their only spelling, and the error for any other.
+//! The parameters: their values in their only spelling, and the error for any other value.
 //!
 //! Exact and case-sensitive after one percent-decoding. Entitlement, which depends on the caller, is in
 //! `gateway::stages::resolve`.
@@ -131,7 +131,7 @@ impl Param {
         }
     }
 
-    /// The value if it is left out, unless that depends on the caller.
+    /// The value if it is omitted, unless that depends on the caller.
     pub fn default_value(self) -> Option<Cow<'static, str>> {
         match self {
             Self::Id | Self::Period => None,
@@ -214,8 +214,8 @@ fn hex(digit: u8) -> Option<u8> {
         .and_then(|value| u8::try_from(value).ok())
 }
 
-/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored with any value; a
-/// known one that is malformed, not allowed or repeated is an error. The first error in the order of `takes` is
+/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored with any value; a known
+/// parameter that is malformed, not allowed or repeated is an error. The first error in the order of `takes` is
 /// reported, so that the response does not depend on the order in the query.
 pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {
     let mut query = Query::default();
@@ -228,7 +228,7 @@ pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadPara
     Ok(query)
 }
 
-/// The names of a query's parameters, decoded once. Names that cannot be decoded are left out.
+/// The names of a query's parameters, decoded once. Names that cannot be decoded are omitted.
 pub fn query_names(raw: &str) -> impl Iterator<Item = Cow<'_, str>> {
     raw.split('&')
         .filter_map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name), true))

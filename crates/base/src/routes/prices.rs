@@ -1,11 +1,9 @@
-//! The table of what a request costs, by how it ends.
-//!
-//! The minute pays for work, the day pays for delivered data, and a refused request costs neither. The arithmetic is
-//! in `limits`.
+//! The table of the costs of a request, by its end. A request for data costs a token of the minute, delivered data a
+//! unit of the day, and a refused request neither. The arithmetic is in `limits`.
 
 use super::codes::ErrorCode;
 
-/// How a request can end.
+/// The possible ends of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PricedEnding {
     /// 200 with data from any source.

@@ -8,10 +8,10 @@ use super::field::{FieldShape, ItemField};
 use super::params::Param;
 use super::table::Route;
 
-/// Documented properties of a data source. They depend on the configuration alone, so they are equal on every gateway.
+/// Documented properties of a data source. They depend only on the configuration, so they are equal on every gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceDescription {
-    /// The listed fields of endpoints whose items have the shape of the data source. All others have the fields of
+    /// The listed fields of endpoints whose items have the shape of the data source. Other endpoints have the fields of
     /// their row.
     pub fields: BTreeMap<Route, Vec<PublishedField>>,
     /// Parameters of an endpoint that the data source lacks: all values get the same data.
@@ -27,7 +27,7 @@ pub struct PublishedField {
     pub kind: PublishedKind,
 }
 
-/// The type of a listed field. A value is converted to it, or left out if that is impossible.
+/// The type of a listed field. A value is converted to it, or omitted if that is impossible.
 #[derive(Clone)]
 pub enum PublishedKind {
     /// A field of this API, with its type and meaning.
@@ -43,7 +43,7 @@ pub enum PublishedKind {
 }
 
 impl PublishedKind {
-    /// A field of this API has a name of its own, so the word identifies the kind together with the name.
+    /// The names of fields of this API are unique, so the word identifies the kind together with the name.
     fn word(&self) -> &str {
         match self {
             Self::Standard(_) => "standard",

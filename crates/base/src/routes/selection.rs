@@ -1,4 +1,4 @@
-//! Selects documents: all, those of an endpoint, or those that match a request.
+//! Selects documents: all, the documents of an endpoint, or the documents that match a request.
 //!
 //! Written as a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
 //! `/api/v1/models/:id` selects the details of every model.

@@ -30,7 +30,7 @@ pub const SEVERITY: &[&str] = &["warning", "critical"];
 
 const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
 
-/// An item of `/models`: the fields of the specification, and those that `speed` and `price` sort by.
+/// An item of `/models`: the fields of the specification, and the fields by which `speed` and `price` sort.
 pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "Display name."),

@@ -1,8 +1,8 @@
 //! The table of the 13 endpoints of the specification.
 //!
-//! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation.
-//! The syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` has the rows of settings too,
-//! and finds a row by its path.
+//! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation. The
+//! syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` also has the rows of
+//! settings, and finds a row by its path.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -21,7 +21,7 @@ const STICKY: u32 = 0o1000;
 /// Another owner decides who may read: containers provide secrets as read-only files of root.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
-/// Why the file is not used.
+/// The reason why the file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSecretFile {
     /// It cannot be opened or read.
@@ -38,7 +38,8 @@ pub enum BadSecretFile {
     /// Others can write to a directory on its path.
     #[error("others can replace the file: remove their right to write to {}, with chmod go-w", .0.display())]
     Replaceable(PathBuf),
-    /// In a directory that all can write, the file or a directory on its path belongs to another user than root and this one.
+    /// In a directory that all users can write, the file or a directory on its path belongs to a user other than root
+    /// and the user of this process.
     #[error("{} belongs to another user, in a directory that others can write to", .0.display())]
     OfAnotherUser(PathBuf),
     /// It is empty, too large, not UTF-8, or has control characters.
@@ -58,7 +59,7 @@ pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
         return Err(BadSecretFile::NotAFile);
     }
     let location = fs::canonicalize(path)?;
-    // Links too: somebody who can replace one can have any file read.
+    // Links are checked too, because a user who can replace a link can have any file read.
     for entry in std::path::absolute(path)?
         .ancestors()
         .chain(location.ancestors())

@@ -1,129 +1,74 @@
-//! A secret of the settings. One in a file is read again while the program runs, so that it can be rotated without a
-//! restart. A rejected file never replaces the value in use.
+//! A secret of the settings. A secret in a file is read again while the program runs, so that it can be rotated without
+//! a restart. A rejected file never replaces the value in use.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use crate::watched_file::WatchedFile;
 
 use super::{BadSecretFile, Secret, read_secret_file};
 
 /// A secret, fixed or in a file. All clones share one value.
 #[derive(Clone, Debug)]
 pub struct SecretSetting {
-    held: Arc<Mutex<HeldSecret>>,
-    source: Option<Arc<SecretSource>>,
-}
-
-#[derive(Debug)]
-struct HeldSecret {
-    secret: Secret,
-    /// Why the file is rejected.
-    rejected: Option<String>,
-}
-
-#[derive(Debug)]
-struct SecretSource {
-    /// The path of the setting.
-    setting: String,
-    file: PathBuf,
-    min_length: usize,
-    /// Held while the file is read, so that an older content never replaces a newer one.
-    reading: Mutex<()>,
+    held: Arc<Mutex<Secret>>,
+    file: Option<Arc<WatchedFile>>,
 }
 
 impl SecretSetting {
     /// A secret that does not change.
     pub fn fixed(secret: Secret) -> Self {
         Self {
-            held: Arc::new(Mutex::new(HeldSecret {
-                secret,
-                rejected: None,
-            })),
-            source: None,
+            held: Arc::new(Mutex::new(secret)),
+            file: None,
         }
     }
 
-    /// A secret that was read from this file. A later one must have this many characters.
+    /// A secret that was read from this file. A later secret must have this many characters.
     pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
-        let setting = setting.to_owned();
-        let file = file.to_owned();
-        let reading = Mutex::default();
-        let source = Some(Arc::new(SecretSource {
-            setting,
-            file,
-            min_length,
-            reading,
-        }));
+        let fixed = Self::fixed(secret);
+        let held = Arc::clone(&fixed.held);
+        let path = file.to_owned();
+        let watched = WatchedFile::new(setting, move || {
+            let secret = read(&path, min_length);
+            let secret = secret.map_err(|error| format!("{}: {error}", path.display()))?;
+            // Locked after the file was read: a user of the secret must not wait for the disk.
+            let before = std::mem::replace(&mut *held.lock(), secret.clone());
+            Ok(before.expose() != secret.expose())
+        });
         Self {
-            source,
-            ..Self::fixed(secret)
+            file: Some(Arc::new(watched)),
+            ..fixed
         }
     }
 
     /// The secret in use.
     pub fn current(&self) -> Secret {
-        self.held.lock().secret.clone()
+        self.held.lock().clone()
     }
 
     /// The secret for a new connection: the file is read first.
     pub async fn latest(&self) -> Secret {
-        if self.source.is_some() {
-            let setting = self.clone();
-            if tokio::task::spawn_blocking(move || setting.refresh())
-                .await
-                .is_err()
-            {
-                tracing::error!("reading a secret panicked");
-            }
+        if let Some(file) = &self.file {
+            file.refresh_elsewhere().await;
         }
         self.current()
     }
 
-    /// Reads the file, if there is one. Blocks. Each reason of a rejection is logged once.
-    pub fn refresh(&self) {
-        let Some(source) = &self.source else { return };
-        let reading = source.reading.lock();
-        let read = source.read();
-        // Locked after the file was read: a user of the secret must not wait for the disk.
-        let mut held = self.held.lock();
-        let setting = &source.setting;
-        let file = source.file.display();
-        match read {
-            Ok(secret) => {
-                held.rejected = None;
-                if secret.expose() != held.secret.expose() {
-                    held.secret = secret;
-                    tracing::info!(setting, %file, "secret reloaded from its file");
-                }
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                if held.rejected.as_ref() != Some(&reason) {
-                    tracing::error!(setting, %file, reason, "secret file rejected; the previous secret stays in use");
-                    held.rejected = Some(reason);
-                }
-            }
-        }
-        drop(held);
-        drop(reading);
-    }
-
-    /// Whether the file was rejected when it was last read.
-    pub fn is_rejected(&self) -> bool {
-        self.held.lock().rejected.is_some()
+    /// Its file, if it is in one.
+    pub fn file(&self) -> Option<&Arc<WatchedFile>> {
+        self.file.as_ref()
     }
 }
 
-impl SecretSource {
-    fn read(&self) -> Result<Secret, BadSecretFile> {
-        let secret = read_secret_file(&self.file)?;
-        let is_long_enough = secret.expose().len() >= self.min_length;
-        if is_long_enough {
-            Ok(secret)
-        } else {
-            Err(BadSecretFile::TooShort(self.min_length))
-        }
+fn read(file: &Path, min_length: usize) -> Result<Secret, BadSecretFile> {
+    let secret = read_secret_file(file)?;
+    if secret.expose().len() >= min_length {
+        Ok(secret)
+    } else {
+        Err(BadSecretFile::TooShort(min_length))
     }
 }
 
@@ -150,8 +95,8 @@ mod tests {
         };
         let setting = SecretSetting::in_file("admin.token", &file, 16, Secret::new(FIRST.into()));
         let state = |setting: &SecretSetting| {
-            setting.refresh();
-            (setting.current().expose().to_owned(), setting.is_rejected())
+            let is_usable = setting.file().unwrap().refresh();
+            (setting.current().expose().to_owned(), !is_usable)
         };
         assert_eq!(state(&setting), (FIRST.into(), true), "there is no file");
         let large = "x".repeat(20_000);

@@ -102,7 +102,7 @@ fn is_plain(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use crate::telemetry::kept_bytes::KeptBytes;
 
     fn fields(word: &'static str) -> LineFields {
         vec![
@@ -112,26 +112,14 @@ mod tests {
         ]
     }
 
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn written(json: bool) -> String {
-        let kept = Kept::default();
+        let kept = KeptBytes::default();
         let lines = AccessLogWriter::start(json, Counter::noop(), kept.clone()).unwrap();
         for word in ["plain", "two words", "a\nb\u{1b}[31m"] {
             lines.write(move || fields(word));
         }
         lines.finish(Duration::from_mins(1));
-        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+        kept.text()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Writes log lines on a thread of its own, so that no caller ever waits for a disk or for the reader of a pipe.
+//! Writes log lines on a separate thread, so that no caller ever waits for a disk or for the reader of a pipe.
 //!
 //! The queue of the thread is bounded. When it is full, or when a write fails, lines are dropped and counted.
 
@@ -123,7 +123,7 @@ fn write_all(items: &Receiver<WriterItem>, lost: &LostLines, mut out: impl Write
                 break;
             }
         }
-        // After a partial write, the next line must start on a line of its own.
+        // After a partial write, the next log line must start on a new line.
         if is_torn {
             text.insert(0, b'\n');
         }

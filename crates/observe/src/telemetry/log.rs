@@ -1,8 +1,8 @@
 //! The event log: events for the operator, on standard error, as text or as JSON.
 //!
 //! Events only (start, shutdown, failures, changes); requests are in the access log. Text from clients may be logged
-//! only through `{:?}`, which escapes it; keys cannot be logged, their type does not print. Lines are formatted by
-//! the caller and written by a thread of their own, panics included: no caller waits for standard error.
+//! only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. Lines are
+//! formatted by the caller and written by a separate thread, panics included: no caller waits for standard error.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -16,7 +16,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
-pub use super::event_limits::RunningTime;
 use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, metric_label};
@@ -62,10 +61,10 @@ pub const LEVELS: &str =
 
 /// Starts writing events and panics to standard error. Called once by the program; tests have no log. Fails if its
 /// threads cannot be started.
-pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
+pub fn start(config: &LogConfig) -> std::io::Result<()> {
     let writer = LineWriter::start("event-log", QUEUE, std::io::stderr())?;
-    let (limits, has_dropped) = EventLimits::new(now);
-    limits.report_from_a_thread(has_dropped)?;
+    let limits = EventLimits::default();
+    limits.report_from_a_thread()?;
     let (filter, handle) = reload::Layer::new(filter(&config.level));
     let to = writer.clone();
     let lines = fmt::layer()
@@ -143,12 +142,12 @@ pub fn write_line(line: &str) -> bool {
 /// Writes queued lines and reports dropped events; waits for at most `timeout`. Blocks.
 pub fn finish(timeout: Duration) {
     if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
-        limits.finish();
+        limits.report();
         writer.finish(timeout);
     }
 }
 
-/// Registers the counters of lost lines; those of the event log include losses since its start.
+/// Registers the counters of lost lines; the counter of the event log includes losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
     if let Some(StartedLog { writer, .. }) = STARTED.get()
@@ -162,7 +161,7 @@ pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Cou
 /// Changes the level.
 pub fn set_level(level: &str) {
     let Some(started) = STARTED.get() else { return };
-    // Held during the change, so that `level` returns the one that was set last.
+    // The lock is held during the change, so that `level` returns the level that was set last.
     let mut now = LEVEL.lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),

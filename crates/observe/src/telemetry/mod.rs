@@ -1,10 +1,12 @@
 //! Observability: the table of metrics, the logs, and trace context.
 //!
-//! The lowest layer: it knows names and numbers, not requests. What is counted is decided in `instruments` and in
-//! background tasks.
+//! The lowest layer: it knows names and numbers, not requests. `instruments` and background tasks decide what they
+//! count.
 
 pub mod access_log_writer;
 mod event_limits;
+#[cfg(test)]
+mod kept_bytes;
 mod line_writer;
 pub mod log;
 mod memory_limit;

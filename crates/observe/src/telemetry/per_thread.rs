@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of copies. With more threads some share a copy, which is slower but still correct.
+/// Number of copies. With more threads, some threads share a copy, which is slower but still correct.
 const PARTS: usize = 16;
 
 /// One value per thread, up to a fixed number of copies.

@@ -1,6 +1,6 @@
 //! Process metrics: CPU time, memory, files, threads, read when metrics are scraped.
 //!
-//! From `/proc`, so on Linux only; elsewhere these metrics are absent.
+//! They are from `/proc`, so they exist only on Linux.
 
 use std::fs;
 

@@ -17,7 +17,7 @@ const ENTRIES: usize = 64;
 /// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
     shards: [Shard<K, T>; SHARDS],
-    // With a random key: clients must not be able to choose keys that all fall into one shard.
+    // The hash has a random key: clients must not be able to choose keys that all fall into one shard.
     hash_builder: RandomState,
 }
 
@@ -101,7 +101,8 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     {
         let mut all = Vec::new();
         for shard in &self.shards {
-            // One shard after another: the list need not show a single moment, and counting continues meanwhile.
+            // Shards are read one after another: the list need not be consistent in time, and counting continues
+            // meanwhile.
             let entries = shard.0.lock();
             if entries.era >= era {
                 all.extend((0..entries.key.len()).filter_map(|index| entries.at(index)));

@@ -1,7 +1,7 @@
 //! W3C Trace Context: read from `traceparent`, logged, and sent upstream with a new parent id.
 //!
-//! Only hexadecimal digits of fixed length, so nothing else that a client sends can pass. `tracestate` is ignored: it
-//! is free text. Spans are recorded in `traces`.
+//! It consists of hexadecimal digits of fixed length, so no other text from a client can pass. `tracestate` is ignored:
+//! it is free text. Spans are recorded in `traces`.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -132,7 +132,7 @@ impl TraceContext {
         }
     }
 
-    /// The header for an upstream request. Its parent id is that of the recorded span, or a new one without a recorded
+    /// The header for an upstream request. Its parent id is the id of the recorded span, or a new id without a recorded
     /// span. `None` if the system's random generator fails: then the request is sent without a trace.
     pub fn child(&self) -> Option<HeaderValue> {
         let parent = match self.span {

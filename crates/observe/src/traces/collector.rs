@@ -30,7 +30,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorEndpoint(Uri);
 
-/// Why a URL cannot be used.
+/// The reason why a URL cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEndpoint {
     /// It is none.
@@ -57,7 +57,7 @@ pub(super) struct Collector {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// Why spans were not accepted.
+/// The reason why spans were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExportFailure {
     /// The same request may succeed later.
@@ -133,7 +133,7 @@ impl Collector {
         let body = Limited::new(response.into_body(), MAX_REPLY).collect();
         let body = clock.until(deadline, body).await;
         if status.is_success() {
-            // Accepted spans must not be sent twice, whatever the body is, and however late.
+            // Accepted spans must not be sent twice, even if the body is late or invalid.
             let body = body.ok().and_then(Result::ok).map(Collected::to_bytes);
             return Ok(export_reply(&body.unwrap_or_default()));
         }

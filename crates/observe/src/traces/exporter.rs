@@ -20,12 +20,12 @@ use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
 
 /// Maximum number of spans in a request.
 const BATCH: usize = 512;
-/// How long a span waits for others.
+/// Time for which a span waits for others.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// Number of times that a batch is sent.
-// Bounds the time for which a batch delays the spans in the queue.
+// This limits the time for which a batch delays the spans in the queue.
 const ATTEMPTS: u32 = 4;
-/// Time before the first repetition, without a `Retry-After`; it doubles with each.
+/// Time before the first repetition, without a `Retry-After`; it doubles with each repetition.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Exports spans.
@@ -65,7 +65,7 @@ impl SpanExporter {
         )
     }
 
-    /// Exports spans until `stop`, and then those in the queue, each batch once.
+    /// Exports spans until `stop`, and then the spans in the queue, each batch once.
     pub async fn run(mut self, stop: CancellationToken) {
         while let Some(batch) = self.next_batch(&stop).await {
             self.export(&batch, &stop).await;
@@ -86,7 +86,7 @@ impl SpanExporter {
                 batch.push(span);
             }
         }
-        // What is queued already is not left for another request.
+        // Spans that are already queued are not left for another request.
         while batch.len() < BATCH
             && let Ok(span) = self.spans.try_recv()
         {

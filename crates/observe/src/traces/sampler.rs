@@ -1,7 +1,7 @@
-//! Decides which requests are sampled: those whose caller sampled them, up to a number per second, and one in N of those
-//! without a trace.
+//! Decides which requests are sampled: requests that their caller sampled, up to a number per second, and one in N of
+//! the requests without a trace.
 //!
-//! The decision about a new trace depends on its id alone, as in the ratio sampler of OpenTelemetry: programs with the
+//! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry: programs with the
 //! same ratio decide equally.
 
 use std::sync::atomic::{AtomicU64, Ordering};

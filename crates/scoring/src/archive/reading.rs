@@ -105,7 +105,7 @@ pub(super) fn has_runs(file: &Connection) -> rusqlite::Result<bool> {
 
 pub(super) fn suites(file: &Connection) -> Result<Arc<SuiteTable>, Trouble> {
     let text: String = file.query_row("SELECT suites FROM state", [], |row| row.get(0))?;
-    SuiteTable::read(&text)
+    SuiteTable::parse(&text)
         .map(Arc::new)
         .map_err(|bad| Trouble::Damage(format!("the suite table cannot be decoded: {bad}")))
 }

@@ -3,6 +3,4 @@
 mod page_hinkley;
 mod signature;
 
-#[cfg(test)]
-pub(crate) use page_hinkley::{PageHinkley, PageHinkleyParameters};
 pub(crate) use signature::{DriftResult, DriftState, watch};

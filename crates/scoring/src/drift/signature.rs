@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::page_hinkley::{PageHinkley, PageHinkleyParameters};
+use super::page_hinkley::PageHinkley;
 use crate::hour::Hour;
 use crate::levels::{LevelChange, ScoreLevels, ShiftDirection};
 use crate::method;
@@ -70,13 +70,9 @@ pub(crate) fn watch(
     let reach = method::NOISE_LIMIT * single / unit;
     let newest = levels.newest();
     let change = newest.filter(|change| is_in_force(change, rounds, length));
-    let rule = PageHinkleyParameters {
-        minimum,
-        delta: method::DRIFT_DELTA,
-        lambda: method::DRIFT_LAMBDA,
-    };
     let found_with = change.map(|change| change.found_with);
-    let (test, at_change) = tested(rule, rounds, unit, reach, found_with);
+    let test = PageHinkley::new(minimum);
+    let (test, at_change) = tested(test, rounds, unit, reach, found_with);
     let signal = change.map(|change| DriftSignal {
         direction: change.direction,
         hour: change.found_with,
@@ -109,13 +105,12 @@ fn is_in_force(change: &LevelChange, rounds: &[ScoreRound], length: RoundLength)
 
 /// The test of all rounds in this unit, and its statistic at an hour. A round counts as at most `reach` from their mean.
 fn tested(
-    rule: PageHinkleyParameters,
+    mut test: PageHinkley,
     rounds: &[ScoreRound],
     unit: f64,
     reach: f64,
     hour: Option<Hour>,
 ) -> (PageHinkley, f64) {
-    let mut test = PageHinkley::new(rule);
     let mut statistic = 0.0;
     for round in rounds {
         let sample = round.score / unit;

@@ -67,7 +67,7 @@ fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
         .with("pValue", loss.chance)
         .with("samples", samples)
         .with("baselineSamples", baseline_samples)
-        .with("since", since)
+        .with("since", loss.levels.since.start())
         .with("sharedBy", shared_by(loss, alerts))
         .with("message", message)
 }

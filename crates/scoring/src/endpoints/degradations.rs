@@ -31,7 +31,7 @@ fn item(loss: &SureLoss<'_>, period: Period) -> Item {
         .with("previousScore", points(loss.levels.before.mean))
         .with("currentScore", points(loss.levels.now.mean))
         .with("pValue", loss.chance)
-        .maybe("worstAxis", worst.map(|(axis, _)| axis.word()))
+        .maybe("worstAxis", worst.map(|(axis, _)| axis))
         .maybe("worstAxisLoss", worst.map(|(_, lost)| lost))
 }
 

@@ -33,7 +33,7 @@ pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour
         .zip(model_state.slopes);
     let axes = trends.map(|((axis, trend), line)| {
         Item::default()
-            .with("axis", axis.word())
+            .with("axis", axis)
             .with("trend", trend)
             .maybe("slopePerDay", line.map(|line| points(line.slope)))
     });
@@ -50,10 +50,7 @@ pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour
                 .score()
                 .map(|score| score.score),
         )
-        .with(
-            "lastUpdated",
-            model_state.last_updated(Period::Day).rfc3339(),
-        )
+        .with("lastUpdated", model_state.last_updated(Period::Day))
 }
 
 fn test(model_state: &ModelState) -> Item {
@@ -69,7 +66,7 @@ fn test(model_state: &ModelState) -> Item {
         .maybe("direction", drift.signal.map(|signal| signal.direction))
         .maybe(
             "signalledAt",
-            drift.signal.map(|signal| signal.hour.start().rfc3339()),
+            drift.signal.map(|signal| signal.hour.start()),
         )
         .maybe(
             "signalledStatistic",

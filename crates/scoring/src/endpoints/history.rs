@@ -9,16 +9,15 @@ use crate::model_state::{ModelState, ScorePoint};
 
 /// The points of a period, oldest first. A range without a score is a point without one, so that gaps are visible.
 pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<Item> {
-    let item = |point: &ScorePoint| {
-        let score = point.score.as_ref().map(Score::of);
-        Item::default()
-            .with("timestamp", point.start.rfc3339())
-            .maybe("score", score.map(|score| score.score))
-            .bounds("confidence", score.and_then(|score| score.bounds))
-            .with("runs", point.runs)
-    };
     of_period(period, &model_state.history)
         .iter()
         .map(item)
         .collect()
+}
+
+fn item(point: &ScorePoint) -> Item {
+    Item::default()
+        .with("timestamp", point.start)
+        .score("score", point.score.as_ref().map(Score::of))
+        .with("runs", point.runs)
 }

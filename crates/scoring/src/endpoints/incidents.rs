@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
 use super::Item;
@@ -20,35 +19,26 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
         Period::Latest => found.resolved.is_none(),
         Period::Day | Period::Week | Period::Month => found.overlaps(range),
     };
-    let of_model = |model_state| {
-        let model_state: &ModelState = model_state;
-        let counted = model_state.incidents.iter().filter(counts);
-        counted.map(move |found| {
-            (
-                Reverse(found.opened),
-                found.id(model_state.id()),
-                model_state,
-                found,
-            )
-        })
-    };
-    let mut all: Vec<_> = snapshot.model_states.iter().flat_map(of_model).collect();
-    all.sort_by(|(opened, id, ..), (other_opened, other_id, ..)| {
-        (opened, id).cmp(&(other_opened, other_id))
-    });
-    all.into_iter()
-        .map(|(_, id, model_state, found)| item(id, model_state, found))
-        .collect()
+    let mut all = Vec::new();
+    for model_state in &snapshot.model_states {
+        for found in model_state.incidents.iter().filter(counts) {
+            let id = found.id(model_state.id());
+            let item = item(&id, model_state, found);
+            all.push((Reverse(found.opened), id, item));
+        }
+    }
+    all.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    all.into_iter().map(|(.., item)| item).collect()
 }
 
-fn item(id: String, model_state: &ModelState, found: &Found) -> Item {
+fn item(id: &str, model_state: &ModelState, found: &Found) -> Item {
     Item::default()
         .with("id", id)
         .model(model_state)
-        .with("kind", found.kind.word())
+        .with("kind", found.kind)
         .with("severity", found.severity)
-        .with("openedAt", found.opened.rfc3339())
-        .maybe("resolvedAt", found.resolved.map(Wall::rfc3339))
+        .with("openedAt", found.opened)
+        .maybe("resolvedAt", found.resolved)
         .maybe("lowestScore", found.lowest.map(points))
         .maybe("baselineScore", found.baseline.map(points))
         .with("methodVersion", found.method.as_str())

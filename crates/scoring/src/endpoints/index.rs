@@ -2,7 +2,6 @@
 //!
 //! A model without a score is counted and not averaged.
 
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
 use super::Item;
@@ -45,7 +44,7 @@ pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
         )
         .maybe("bestModel", best_model)
         .objects("history", hours.map(|hour| point(snapshot, hour)))
-        .maybe("lastUpdated", last_updated.map(Wall::rfc3339))
+        .maybe("lastUpdated", last_updated)
 }
 
 /// The bounds of this index, if the uncertainty of every score is known.
@@ -90,11 +89,9 @@ fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
 fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.model_states.iter().filter_map(|model_state| {
         let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
-        let known = |estimate: &Estimate| estimate.spread.is_some();
-        Some((
-            (model_state, before.filter(known)?),
-            (model_state, now.filter(known)?),
-        ))
+        let before = before.filter(|before| before.spread.is_some())?;
+        let now = now.filter(|now| now.spread.is_some())?;
+        Some(((model_state, before), (model_state, now)))
     });
     let (before, now): (Vec<_>, Vec<_>) = both.unzip();
     match mean(&now).zip(mean(&before)) {
@@ -152,7 +149,7 @@ fn point(snapshot: &Snapshot, hour: Hour) -> Item {
     };
     let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
     Item::default()
-        .with("timestamp", hour.start().rfc3339())
+        .with("timestamp", hour.start())
         .maybe("value", scores.mean().map(points))
         .with("models", scores.count)
 }

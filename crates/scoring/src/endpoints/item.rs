@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use crate::figures::Score;
 use crate::model_state::ModelState;
 
 /// An item. Its fields are written in the order in which they are added.
@@ -32,6 +33,12 @@ impl Item {
         let (lower, upper) = bounds.unzip();
         self.maybe(&format!("{name}Lower"), lower)
             .maybe(&format!("{name}Upper"), upper)
+    }
+
+    /// Adds a score if there is one, with the bounds of its interval if they are known.
+    pub(super) fn score(self, name: &str, score: Option<Score>) -> Self {
+        self.maybe(name, score.map(|score| score.score))
+            .bounds("confidence", score.and_then(|score| score.bounds))
     }
 
     /// Adds the id, the name and the provider of a model.

@@ -2,7 +2,6 @@
 //!
 //! `latestScore` is the only field for paid keys only: it is always included here, and removed by the gateway.
 
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
 use super::Item;
@@ -49,10 +48,7 @@ pub(super) fn item(
         .maybe("latencyMs", day.latency_ms())
         .with("runs", runs)
         .with("failedRuns", failed_runs)
-        .with(
-            "lastUpdated",
-            model_state.last_updated(Period::Day).rfc3339(),
-        )
+        .with("lastUpdated", model_state.last_updated(Period::Day))
 }
 
 /// The differences from the next better model and the next worse one.
@@ -109,17 +105,16 @@ fn axes(day: &PeriodSummary) -> impl Iterator<Item = Item> {
     axes.map(|((axis, score), trials)| {
         let score = score.as_ref().map(Score::of);
         Item::default()
-            .with("axis", axis.word())
-            .maybe("score", score.map(|score| score.score))
-            .bounds("confidence", score.and_then(|score| score.bounds))
+            .with("axis", axis)
+            .score("score", score)
             .with("samples", if score.is_some() { trials } else { 0 })
     })
 }
 
 fn suite_score(suite: &SuiteEntry, count: &RunCounts) -> Item {
     Item::default()
-        .with("suite", suite.name_text())
+        .with("suite", suite.name())
         .maybe("score", count.score().map(points))
         .with("runs", count.scored)
-        .maybe("lastRun", count.last_scored.map(Wall::rfc3339))
+        .maybe("lastRun", count.last_scored)
 }

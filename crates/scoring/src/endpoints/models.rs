@@ -60,19 +60,23 @@ pub(super) fn ranked(
         .collect()
 }
 
-fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
+/// The larger merit first, then those without one.
+pub(super) fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
         (a, b) => a.is_none().cmp(&b.is_none()),
     }
 }
 
+/// The score that a ranking is by; none by price and speed.
+fn ranked_by(sort_by: SortBy) -> Option<Measure> {
+    let mut measures = Measure::ALL.into_iter();
+    measures.find(|measure| measure.sort_by() == sort_by)
+}
+
 /// The score that an item shows: for price and speed, the combined one.
 fn shown(sort_by: SortBy) -> Measure {
-    let of_key = Measure::ALL
-        .into_iter()
-        .find(|measure| measure.sort_by() == sort_by);
-    of_key.unwrap_or(Measure::Combined)
+    ranked_by(sort_by).unwrap_or(Measure::Combined)
 }
 
 /// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
@@ -91,14 +95,7 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
 
 /// The bounds of the rank of a model, in rankings by a score.
 fn rank_bounds(model_state: &ModelState, period: Period, sort_by: SortBy) -> Option<RankBounds> {
-    match sort_by {
-        SortBy::Speed | SortBy::Price => None,
-        SortBy::Combined
-        | SortBy::Coding
-        | SortBy::Reasoning
-        | SortBy::Tooling
-        | SortBy::SevenAxis => *of_period(period, shown(sort_by).of(&model_state.ranks)),
-    }
+    *of_period(period, ranked_by(sort_by)?.of(&model_state.ranks))
 }
 
 /// Whether a model and the next one may have the same rank.
@@ -139,7 +136,7 @@ fn item(model_state: &ModelState, period: Period, sort_by: SortBy) -> Item {
         .with("trend", model_state.change.trend(period, measure))
         .with("status", Status::of(score))
         .bounds("confidence", score.and_then(|score| score.bounds))
-        .with("lastUpdated", model_state.last_updated(period).rfc3339())
+        .with("lastUpdated", model_state.last_updated(period))
         .maybe("latencyMs", latency)
         .maybe("costUsd", cost)
         .maybe("rankLower", bounds.map(|bounds| bounds.lower))

@@ -34,14 +34,13 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState
 
 /// Runs of a provider's models in a period, failed ones, and the share of trials that did not fail.
 pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
-    let of = |part: fn((u32, u32)) -> u32| {
-        models
-            .iter()
-            .map(|model| part(model.over(period).runs))
-            .sum::<u32>()
-    };
-    let runs = of(|(runs, _)| runs);
-    let failed = of(|(_, failed)| failed);
+    let mut runs = 0;
+    let mut failed = 0;
+    for model in models {
+        let of_model = model.over(period).runs;
+        runs += of_model.0;
+        failed += of_model.1;
+    }
     let attempts: Attempts = models.iter().map(|model| model.over(period).attempts).sum();
     (runs, failed, attempts.availability())
 }
@@ -71,7 +70,7 @@ fn item(provider: &str, models: &[&ModelState]) -> Item {
         .with("failedRuns", failed_runs)
         .maybe("averageScore", scores.mean().map(points))
         .maybe("latencyMs", median(&latencies).map(f64::round))
-        .with("lastUpdated", last_updated.rfc3339())
+        .with("lastUpdated", last_updated)
 }
 
 fn status(availability: Option<f64>) -> &'static str {

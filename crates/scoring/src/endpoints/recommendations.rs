@@ -31,27 +31,23 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
 }
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
-    let fit = |model_state: &&ModelState| task.fits(model_state.over(period));
     let mut best = ranked(snapshot, period, |summary| task.rank(summary))
         .into_iter()
-        .filter(fit);
+        .filter(|model_state| task.fits(model_state.over(period)));
     let first = best.next()?;
     let summary = first.over(period);
     let others: Vec<&ModelState> = best.collect();
     let alternatives = others.iter().take(method::ALTERNATIVES);
-    let tied = |measure| {
-        // They may be as good, however few their rounds are.
-        let is_tied =
-            |other: &&&ModelState| !is_above(first, other, period, measure, &snapshot.quantiles);
-        others
+    // They may be as good, however few their rounds are.
+    let tied = task.measure().map(|measure| {
+        let tied = others
             .iter()
-            .filter(is_tied)
-            .map(|other| other.id())
-            .collect::<Vec<_>>()
-    };
+            .filter(|other| !is_above(first, other, period, measure, &snapshot.quantiles));
+        tied.map(|other| other.id()).collect::<Vec<_>>()
+    });
     Some(
         Item::default()
-            .with("task", task.word())
+            .with("task", task)
             .model(first)
             .with("score", task.score(summary)?.score)
             .with("reason", task.reason(summary))
@@ -59,7 +55,7 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
                 "alternatives",
                 alternatives.map(|other| other.id()).collect::<Vec<_>>(),
             )
-            .maybe("tied", task.measure().map(tied)),
+            .maybe("tied", tied),
     )
 }
 

@@ -4,6 +4,7 @@
 use scoregate_base::routes::Period;
 
 use super::Item;
+use super::models::better;
 use super::providers::{by_provider, runs};
 use crate::figures::{points, share};
 use crate::hour::hours_of;
@@ -19,8 +20,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
         .map(|(name, models)| item(snapshot, name, &models, period))
         .collect();
     // Absent values sort last; the sort is stable, so ties stay sorted by name.
-    let merit = |reliability: Option<f64>| reliability.unwrap_or(f64::NEG_INFINITY);
-    items.sort_by(|(a, _), (b, _)| merit(*b).total_cmp(&merit(*a)));
+    items.sort_by(|(a, _), (b, _)| better(*a, *b));
     items.into_iter().map(|(_, item)| item).collect()
 }
 
@@ -38,14 +38,10 @@ fn item(
         .filter_map(|m| m.over(period).deviation)
         .collect::<SampleSums>()
         .mean();
-    let opened = |model: &&ModelState| -> u32 {
-        model
-            .incidents
-            .iter()
-            .map(|incident| u32::from(incident.opened_in(range)))
-            .sum()
-    };
-    let incidents: u32 = models.iter().map(opened).sum();
+    let incidents = models.iter().flat_map(|model| &model.incidents);
+    let incidents: u32 = incidents
+        .map(|incident| u32::from(incident.opened_in(range)))
+        .sum();
     let counted: f64 = models.iter().map(|_| 1.0).sum();
     let reliability =
         availability.map(|share| points(weighed(share, deviation, f64::from(incidents) / counted)));

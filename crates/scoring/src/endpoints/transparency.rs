@@ -1,6 +1,7 @@
 //! `/analytics/transparency`: how each score was computed.
 
-use scoregate_base::clock::Wall;
+use serde::Serialize;
+
 use scoregate_base::routes::{Period, SortBy};
 
 use super::Item;
@@ -39,11 +40,11 @@ fn item(snapshot: &Snapshot, model_state: &ModelState, period: Period) -> Item {
         )
         .objects(
             "suiteWeights",
-            suite_weights.map(|(suite, weight)| weighed(suite.name_text(), *weight)),
+            suite_weights.map(|(suite, weight)| weighed(suite.name(), *weight)),
         )
         .objects(
             "axisWeights",
-            method::AXIS_WEIGHTS.map(|(axis, weight)| weighed(axis.word(), weight)),
+            method::AXIS_WEIGHTS.map(|(axis, weight)| weighed(axis, weight)),
         )
         .objects("suites", suites().map(weights))
         .objects(
@@ -58,7 +59,7 @@ fn item(snapshot: &Snapshot, model_state: &ModelState, period: Period) -> Item {
         .with("synthetic", snapshot.synthetic)
 }
 
-fn weighed(name: &str, weight: f64) -> Item {
+fn weighed(name: impl Serialize, weight: f64) -> Item {
     Item::default().with("name", name).with("weight", weight)
 }
 
@@ -68,27 +69,20 @@ fn weights(suite: &SuiteEntry) -> Item {
         .zip(suite.axis_weights())
         .zip(suite.axes().flags());
     let declared = axes.filter(|(_, is_declared)| *is_declared);
-    weighed(suite.name_text(), suite.weight())
+    weighed(suite.name(), suite.weight())
         .objects(
             "axes",
-            declared.map(|((axis, weight), _)| weighed(axis.word(), *weight)),
+            declared.map(|((axis, weight), _)| weighed(axis, *weight)),
         )
-        .with(
-            "feeds",
-            suite
-                .feeds()
-                .iter()
-                .map(|value| value.word())
-                .collect::<Vec<_>>(),
-        )
+        .with("feeds", suite.feeds())
 }
 
 fn samples(suite: &SuiteEntry, count: &RunCounts) -> Item {
     Item::default()
-        .with("suite", suite.name_text())
+        .with("suite", suite.name())
         .with("runs", count.runs)
         .with("failedRuns", count.failed)
         .with("trials", count.trials_in_score())
         .with("failedTrials", count.failed_trials)
-        .maybe("lastRun", count.last_scored.map(Wall::rfc3339))
+        .maybe("lastRun", count.last_scored)
 }

@@ -95,7 +95,9 @@ impl<'a> RankedScore<'a> {
 
 impl<'a> Ranking<'a> {
     fn of(models: &'a [ModelState], period: Period, measure: Measure) -> Self {
-        let is_listed = |model: &&ModelState| model.over(period).published(measure).is_some();
+        let listed = models
+            .iter()
+            .filter(|model| model.over(period).published(measure).is_some());
         let scores: Vec<Option<RankedScore<'a>>> = models
             .iter()
             .map(|model| RankedScore::of(model, period, measure))
@@ -113,7 +115,7 @@ impl<'a> Ranking<'a> {
         Self {
             order: known.into_iter().map(|(index, _)| index).collect(),
             scores,
-            listed: models.iter().filter(is_listed).count(),
+            listed: listed.count(),
             quantiles: tails.map(TailQuantiles::of),
             usual,
             open: Vec::new(),
@@ -171,8 +173,10 @@ impl<'a> Ranking<'a> {
                 .map(|(place, above): (usize, usize)| place - above)
                 .collect();
             let quantiles = TailQuantiles::of(joint_tail(&earlier));
-            let is_sure = |pair: &mut OpenPair| pair.errors > quantiles.with(pair.df);
-            let sure: Vec<OpenPair> = self.open.extract_if(.., is_sure).collect();
+            let sure: Vec<OpenPair> = self
+                .open
+                .extract_if(.., |pair| pair.errors > quantiles.with(pair.df))
+                .collect();
             if sure.is_empty() {
                 return;
             }

@@ -29,7 +29,7 @@ impl BadRun {
     }
 
     /// The same problem in a nested field.
-    pub(crate) fn within(self, whole: &str) -> Self {
+    pub(super) fn within(self, whole: &str) -> Self {
         Self {
             field: format!("{whole}.{}", self.field),
             ..self
@@ -38,12 +38,11 @@ impl BadRun {
 }
 
 /// Checks an amount of money or time.
-pub(super) fn amount(field: &str, number: f64) -> Result<(), BadRun> {
-    if number.is_finite() && number >= 0.0 {
+pub(super) fn check_amount(amount: f64) -> Result<(), String> {
+    if amount.is_finite() && amount >= 0.0 {
         return Ok(());
     }
-    Err(BadRun::new(
-        field,
-        format!("{number} is not an amount; write a number of at least 0"),
+    Err(format!(
+        "{amount} is not an amount; write a number of at least 0"
     ))
 }

@@ -1,8 +1,12 @@
 //! The model under test.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
 use scoregate_base::routes::ModelId;
 
-use super::{BadRun, amount};
+use super::BadRun;
+use super::bad_run::check_amount;
 
 /// Maximum length of the name of a model or a provider, in characters: it has to fit on a page.
 const LONGEST_NAME: usize = 200;
@@ -32,12 +36,25 @@ const INVISIBLE: [(char, char); 17] = [
 ];
 
 /// A model under test.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TestedModel {
     id: ModelId,
+    #[serde(deserialize_with = "read_name")]
     name: String,
+    #[serde(deserialize_with = "read_name")]
     provider: String,
+    #[serde(
+        default,
+        deserialize_with = "read_price",
+        skip_serializing_if = "Option::is_none"
+    )]
     price_input: Option<f64>,
+    #[serde(
+        default,
+        deserialize_with = "read_price",
+        skip_serializing_if = "Option::is_none"
+    )]
     price_output: Option<f64>,
 }
 
@@ -51,12 +68,12 @@ impl TestedModel {
         price_output: Option<f64>,
     ) -> Result<Self, BadRun> {
         for (field, text) in [("name", name), ("provider", provider)] {
-            without_invisible_characters(field, text)?;
+            check_name(text).map_err(|problem| BadRun::new(field, problem))?;
         }
-        visible("name", name)?;
-        visible("provider", provider)?;
-        price_input.map_or(Ok(()), |price| amount("priceInput", price))?;
-        price_output.map_or(Ok(()), |price| amount("priceOutput", price))?;
+        for (field, price) in [("priceInput", price_input), ("priceOutput", price_output)] {
+            let checked = price.map_or(Ok(()), check_amount);
+            checked.map_err(|problem| BadRun::new(field, problem))?;
+        }
         Ok(Self {
             id,
             name: name.to_owned(),
@@ -92,34 +109,43 @@ impl TestedModel {
     }
 }
 
-fn visible(field: &str, text: &str) -> Result<(), BadRun> {
-    let problem = if text.trim().is_empty() {
-        "is empty; write a display name".to_owned()
-    } else if text.chars().any(char::is_control) {
-        "has a control character; write visible text".to_owned()
-    } else if text.chars().count() > LONGEST_NAME {
-        format!("is longer than {LONGEST_NAME} characters")
-    } else {
-        return Ok(());
-    };
-    Err(BadRun::new(field, problem))
+fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    check_name(&name).map_err(D::Error::custom)?;
+    Ok(name)
 }
 
-fn without_invisible_characters(field: &str, text: &str) -> Result<(), BadRun> {
-    let is_invisible = |c: char| {
-        INVISIBLE
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&c))
-    };
-    let Some((index, found)) = text.chars().enumerate().find(|(_, c)| is_invisible(*c)) else {
-        return Ok(());
-    };
-    let problem = format!(
-        "character {} is U+{:04X}, which is invisible; remove it: different names must not look equal",
-        index + 1,
-        u32::from(found)
-    );
-    Err(BadRun::new(field, problem))
+fn read_price<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let price = Option::<f64>::deserialize(from)?;
+    price
+        .map_or(Ok(()), check_amount)
+        .map_err(D::Error::custom)?;
+    Ok(price)
+}
+
+fn check_name(text: &str) -> Result<(), String> {
+    if let Some((index, found)) = text.chars().enumerate().find(|(_, c)| is_invisible(*c)) {
+        return Err(format!(
+            "character {} is U+{:04X}, which is invisible; remove it: different names must not look equal",
+            index + 1,
+            u32::from(found)
+        ));
+    }
+    if text.trim().is_empty() {
+        Err("is empty; write a display name".to_owned())
+    } else if text.chars().any(char::is_control) {
+        Err("has a control character; write visible text".to_owned())
+    } else if text.chars().count() > LONGEST_NAME {
+        Err(format!("is longer than {LONGEST_NAME} characters"))
+    } else {
+        Ok(())
+    }
+}
+
+fn is_invisible(c: char) -> bool {
+    INVISIBLE
+        .iter()
+        .any(|(first, last)| (*first..=*last).contains(&c))
 }
 
 #[cfg(test)]

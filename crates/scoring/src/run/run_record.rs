@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::bad_run::BadRun;
-use super::model::TestedModel;
-use super::run_failure::RunFailure;
-use super::trial::Trial;
+use super::{BadRun, RunFailure, RunId, TestedModel, Trial};
 use crate::suite::Suite;
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
@@ -30,6 +27,17 @@ pub struct Run {
     at: Wall,
     outcome: RunOutcome,
     failed_trials: Vec<RunFailure>,
+}
+
+/// A run with its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdentifiedRun {
+    /// The id.
+    pub id: RunId,
+    /// The run.
+    pub run: Run,
+    /// The explanation of its failure, if it failed.
+    pub detail: Option<String>,
 }
 
 impl Run {

@@ -3,10 +3,15 @@
 //! The table of an archive is stored in it. Weights are renormalised here, once, never per run, so that two scores of
 //! one table are comparable. Its text is in `suite_text`.
 
-use crate::method;
+use std::collections::BTreeSet;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use scoregate_base::routes::SortBy;
 
 use super::BadRun;
+use crate::method;
 use crate::suite::{Axis, Suite};
 
 /// Maximum number of suites in a table.
@@ -20,20 +25,26 @@ const SUM_TOLERANCE: f64 = 1e-9;
 pub struct AxisSet([bool; 7]);
 
 /// A suite in the table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct SuiteEntry {
     name: Suite,
     weight: f64,
     axes: AxisSet,
+    #[serde(deserialize_with = "read_feeds")]
     feeds: Vec<SortBy>,
+    /// Known once it is in a table.
+    #[serde(skip)]
     axis_weights: [f64; 7],
 }
 
 /// A valid table of 1 to 8 suites, whose weights add up to 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SuiteTable {
     suites: Vec<SuiteEntry>,
+    #[serde(skip)]
     by_feed: [Vec<f64>; 7],
+    #[serde(skip)]
     by_axis: [Vec<f64>; 7],
 }
 
@@ -62,32 +73,29 @@ impl FromIterator<Axis> for AxisSet {
     }
 }
 
+impl Serialize for AxisSet {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for AxisSet {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read_distinct(from).map(Self::from_iter)
+    }
+}
+
 impl SuiteEntry {
     /// A suite. Weights are relative until it is in a table.
     pub fn new(name: Suite, weight: f64, axes: AxisSet, feeds: &[SortBy]) -> Self {
-        let weighed = method::AXIS_WEIGHTS.iter().zip(axes.flags());
-        let declared =
-            weighed.map(|((_, weight), is_declared)| if is_declared { *weight } else { 0.0 });
-        let declared: Vec<f64> = declared.collect();
-        let sum: f64 = declared.iter().sum();
-        let mut axis_weights = [0.0; 7];
-        for (normal, declared) in axis_weights.iter_mut().zip(declared) {
-            *normal = if (sum - 1.0).abs() < SUM_TOLERANCE {
-                declared
-            } else {
-                declared / sum
-            };
-        }
-        let feeds = SortBy::ALL
-            .into_iter()
-            .filter(|value| feeds.contains(value))
-            .collect();
+        let mut feeds = feeds.to_vec();
+        feeds.sort();
         Self {
             name,
             weight,
             axes,
             feeds,
-            axis_weights,
+            axis_weights: [0.0; 7],
         }
     }
 
@@ -121,19 +129,46 @@ impl SuiteEntry {
         &self.feeds
     }
 
-    fn validate(&self, index: usize) -> Result<(), BadRun> {
-        let bad = |field: &str, problem: &str| {
-            Err(BadRun::new(format!("suite[{index}].{field}"), problem))
-        };
-        if !(self.weight.is_finite() && self.weight > 0.0) {
-            bad("weight", "write a number above 0")
-        } else if self.axes == AxisSet::default() {
-            bad("axes", "a suite needs at least one axis")
-        } else if self.feeds.is_empty() {
-            bad("feeds", "a suite needs at least one `sortBy` value")
-        } else {
-            Ok(())
+    /// Shares the weight of the axes that the suite does not declare among the others.
+    fn weigh_axes(&mut self) {
+        self.axis_weights = method::AXIS_WEIGHTS.map(|(_, weight)| weight);
+        for (weight, is_declared) in self.axis_weights.iter_mut().zip(self.axes.flags()) {
+            if !is_declared {
+                *weight = 0.0;
+            }
         }
+        let sum: f64 = self.axis_weights.iter().sum();
+        if (sum - 1.0).abs() >= SUM_TOLERANCE {
+            for weight in &mut self.axis_weights {
+                *weight /= sum;
+            }
+        }
+    }
+
+    fn validate(&self, index: usize) -> Result<(), BadRun> {
+        let problems = [
+            (
+                "weight",
+                !(self.weight.is_finite() && self.weight > 0.0),
+                "write a number above 0",
+            ),
+            (
+                "axes",
+                self.axes == AxisSet::default(),
+                "a suite needs at least one axis",
+            ),
+            (
+                "feeds",
+                self.feeds.is_empty(),
+                "a suite needs at least one `sortBy` value",
+            ),
+        ];
+        for (field, is_wrong, problem) in problems {
+            if is_wrong {
+                return Err(BadRun::new(format!("suite[{index}].{field}"), problem));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -162,8 +197,10 @@ impl SuiteTable {
                 "the weights are too large to add up",
             ));
         }
-        if (sum - 1.0).abs() >= SUM_TOLERANCE {
-            for suite in &mut suites {
+        let is_normal = (sum - 1.0).abs() < SUM_TOLERANCE;
+        for suite in &mut suites {
+            suite.weigh_axes();
+            if !is_normal {
                 suite.weight /= sum;
             }
         }
@@ -230,6 +267,25 @@ impl Default for SuiteTable {
             .map(|((name, weight), own)| SuiteEntry::new(name, weight, AxisSet::ALL, &feeds(own)));
         Self::new(suites.collect()).expect("the default table is valid: a test walks it")
     }
+}
+
+fn read_feeds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SortBy>, D::Error> {
+    let mut feeds = read_distinct(from)?;
+    feeds.sort();
+    Ok(feeds)
+}
+
+fn read_distinct<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Ord + Copy,
+{
+    let list = Vec::<T>::deserialize(from)?;
+    let distinct: BTreeSet<T> = list.iter().copied().collect();
+    if distinct.len() < list.len() {
+        return Err(D::Error::custom("an entry is given twice; keep one"));
+    }
+    Ok(list)
 }
 
 /// The weights of some suites, normalised among them, and 0 for the others.

@@ -1,7 +1,7 @@
 //! The suite table as TOML and as a line of an export, and the version of the method with it.
 
 use data_encoding::HEXLOWER;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use scoregate_base::routes::SortBy;
@@ -9,78 +9,42 @@ use scoregate_base::routes::SortBy;
 use super::BadRun;
 use super::suite_table::{SuiteEntry, SuiteTable};
 use crate::method;
-use crate::suite::{Axis, Suite};
+use crate::suite::Axis;
 
 /// Bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;
 
+/// A table before it is validated. An export calls the list `suites`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenTable {
-    suite: Vec<WrittenSuite>,
-}
-
-/// The line of an export.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct SuiteTableLine {
-    suites: Vec<WrittenSuite>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenSuite {
-    name: String,
-    weight: f64,
-    axes: Vec<String>,
-    feeds: Vec<String>,
+struct ListedSuites {
+    #[serde(alias = "suites")]
+    suite: Vec<SuiteEntry>,
 }
 
 impl SuiteTable {
     /// Parses a table.
-    pub fn read(text: &str) -> Result<Self, BadRun> {
-        let written: WrittenTable =
+    pub fn parse(text: &str) -> Result<Self, BadRun> {
+        let listed: ListedSuites =
             toml::from_str(text).map_err(|error| not_a_table(text, &error))?;
-        Self::of(written.suite)
-    }
-
-    fn of(written: Vec<WrittenSuite>) -> Result<Self, BadRun> {
-        let suites = written
-            .into_iter()
-            .enumerate()
-            .map(|(index, suite)| suite.read(index));
-        Self::new(suites.collect::<Result<_, _>>()?)
+        Self::new(listed.suite)
     }
 
     /// Parses a line of an export.
-    pub(crate) fn read_line(line: &str) -> Result<Self, BadRun> {
-        Self::of(BadRun::parse::<SuiteTableLine>(line)?.suites)
+    pub(crate) fn parse_line(line: &str) -> Result<Self, BadRun> {
+        let listed: ListedSuites = BadRun::parse(line)?;
+        Self::new(listed.suite)
     }
 
     /// Writes it as a line of an export.
     pub fn write_line(&self) -> String {
-        let suites = self.suites().iter().map(WrittenSuite::of).collect();
-        serde_json::to_string(&SuiteTableLine { suites }).expect("it is text and finite numbers")
+        serde_json::to_string(self).expect("it is text and finite numbers")
     }
 
-    /// Writes it in the format that [`Self::read`] parses. Equal tables have the same text.
+    /// Writes it in the format that [`Self::parse`] reads. Equal tables have the same text.
     pub fn write(&self) -> String {
-        let text = |suite: &SuiteEntry| {
-            let WrittenSuite {
-                name,
-                weight,
-                axes,
-                feeds,
-            } = WrittenSuite::of(suite);
-            format!(
-                "[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n"
-            )
-        };
-        self.suites()
-            .iter()
-            .map(text)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let suites: Vec<String> = self.suites().iter().map(text).collect();
+        suites.join("\n")
     }
 
     /// The version of the method with this table: that of the method for the default table; otherwise with the digest
@@ -95,74 +59,12 @@ impl SuiteTable {
     }
 }
 
-impl WrittenSuite {
-    fn of(suite: &SuiteEntry) -> Self {
-        Self {
-            name: suite.name_text().to_owned(),
-            weight: suite.weight(),
-            axes: suite
-                .axes()
-                .iter()
-                .map(|axis| axis.word().to_owned())
-                .collect(),
-            feeds: suite
-                .feeds()
-                .iter()
-                .map(|value| value.word().to_owned())
-                .collect(),
-        }
-    }
-
-    fn read(self, index: usize) -> Result<SuiteEntry, BadRun> {
-        let field = |name: &str| format!("suite[{index}].{name}");
-        let rule = format!(
-            "{:?} is not a name; write 1 to 40 of a-z, 0-9 and -",
-            self.name
-        );
-        let name = Suite::new(&self.name).ok_or_else(|| BadRun::new(field("name"), rule))?;
-        let axes = words(
-            &field("axes"),
-            &self.axes,
-            Axis::ALL.map(|axis| (axis.word(), axis)),
-        )?;
-        let feeds = words(
-            &field("feeds"),
-            &self.feeds,
-            SortBy::ALL.map(|value| (value.word(), value)),
-        )?;
-        Ok(SuiteEntry::new(
-            name,
-            self.weight,
-            axes.into_iter().collect(),
-            &feeds,
-        ))
-    }
-}
-
-fn words<T: Copy + PartialEq, const N: usize>(
-    field: &str,
-    written: &[String],
-    known: [(&'static str, T); N],
-) -> Result<Vec<T>, BadRun> {
-    let mut found = Vec::with_capacity(written.len());
-    for word in written {
-        let value = known
-            .iter()
-            .find(|(name, _)| name == word)
-            .map(|(_, value)| *value);
-        let value = value.ok_or_else(|| {
-            let known = known.map(|(name, _)| name).join(", ");
-            BadRun::new(field, format!("{word:?} is unknown; write some of {known}"))
-        })?;
-        if found.contains(&value) {
-            return Err(BadRun::new(
-                field,
-                format!("{word:?} is given twice; keep one"),
-            ));
-        }
-        found.push(value);
-    }
-    Ok(found)
+fn text(suite: &SuiteEntry) -> String {
+    let name = suite.name();
+    let weight = suite.weight();
+    let axes: Vec<&str> = suite.axes().iter().map(Axis::word).collect();
+    let feeds: Vec<&str> = suite.feeds().iter().copied().map(SortBy::word).collect();
+    format!("[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n")
 }
 
 fn not_a_table(text: &str, error: &toml::de::Error) -> BadRun {
@@ -189,14 +91,14 @@ mod tests {
             .concat();
         for table in [
             SuiteTable::default(),
-            SuiteTable::read(OTHER).unwrap(),
-            SuiteTable::read(&thirds).unwrap(),
+            SuiteTable::parse(OTHER).unwrap(),
+            SuiteTable::parse(&thirds).unwrap(),
         ] {
-            assert_eq!(SuiteTable::read(&table.write()).unwrap(), table);
-            assert_eq!(SuiteTable::read_line(&table.write_line()).unwrap(), table);
+            assert_eq!(SuiteTable::parse(&table.write()).unwrap(), table);
+            assert_eq!(SuiteTable::parse_line(&table.write_line()).unwrap(), table);
         }
         assert!(
-            SuiteTable::read(OTHER)
+            SuiteTable::parse(OTHER)
                 .unwrap()
                 .write()
                 .contains("\nweight = 1\n")
@@ -209,7 +111,7 @@ mod tests {
             SuiteTable::default().method_version(),
             method::METHOD_VERSION
         );
-        let version = |text: &str| SuiteTable::read(text).unwrap().method_version();
+        let version = |text: &str| SuiteTable::parse(text).unwrap().method_version();
         let digest = version(OTHER);
         let one = version(&OTHER.replace("spec", "refusal"));
         assert!(
@@ -228,27 +130,22 @@ mod tests {
     #[test]
     fn every_error_names_its_field_and_the_remedy() {
         for (from, to, field, problem) in [
-            ("mmlu", "MMLU", "suite[0].name", "write 1 to 40 of a-z"),
+            ("mmlu", "MMLU", "line 2", "write 1 to 40 of a-z"),
             ("= 3", "= -3", "suite[0].weight", "above 0"),
             ("= 3", "= \"3\"", "line 3", "expected f64"),
             (
                 "\"spec\"",
                 "\"style\"",
-                "suite[0].axes",
-                "write some of correctness, spec",
+                "line 4",
+                "expected one of `correctness`, `spec`",
             ),
-            (
-                "\"spec\"",
-                "\"spec\", \"spec\"",
-                "suite[0].axes",
-                "given twice",
-            ),
+            ("\"spec\"", "\"spec\", \"spec\"", "line 4", "given twice"),
             ("\"spec\"", "", "suite[0].axes", "at least one axis"),
             (
                 "\"combined\"",
                 "\"quality\"",
-                "suite[0].feeds",
-                "write some of combined, reasoning",
+                "line 5",
+                "expected one of `combined`, `reasoning`",
             ),
             ("weight = 3\n", "", "line 1", "missing field `weight`"),
             ("name", "nick = 1\nname", "line 2", "unknown field `nick`"),
@@ -259,12 +156,12 @@ mod tests {
                 "write a [[suite]] for each",
             ),
         ] {
-            let bad = SuiteTable::read(&OTHER.replacen(from, to, 1)).unwrap_err();
+            let bad = SuiteTable::parse(&OTHER.replacen(from, to, 1)).unwrap_err();
             assert!(
                 bad.field == field && bad.problem.contains(problem),
                 "{to}: {bad}"
             );
         }
-        assert_eq!(SuiteTable::read("").unwrap_err().field, "line 1");
+        assert_eq!(SuiteTable::parse("").unwrap_err().field, "line 1");
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::suite::Axis;
 
-use super::{BadRun, amount};
+use super::BadRun;
+use super::bad_run::check_amount;
 
 /// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +36,10 @@ impl Trial {
                 return Err(BadRun::new(format!("scores.{}", axis.word()), problem));
             }
         }
-        latency_ms.map_or(Ok(()), |latency| amount("latencyMs", latency))?;
-        cost.map_or(Ok(()), |cost| amount("cost", cost))?;
+        for (field, amount) in [("latencyMs", latency_ms), ("cost", cost)] {
+            let checked = amount.map_or(Ok(()), check_amount);
+            checked.map_err(|problem| BadRun::new(field, problem))?;
+        }
         Ok(Self {
             scores,
             latency_ms,

@@ -73,13 +73,18 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
     let mut table = SuiteTable::default();
     if let Some(suites) = suites {
         let text = std::fs::read_to_string(Path::new(SCENARIOS).join(suites)).unwrap();
-        table = SuiteTable::read(&text).unwrap();
+        table = SuiteTable::parse(&text).unwrap();
         archive.set_suites(&table, *steps.first().unwrap()).unwrap();
     }
     let file = BufReader::new(File::open(Path::new(SCENARIOS).join(runs)).unwrap());
     let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
     let mut records: Vec<IdentifiedRun> = lines
-        .map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap())
+        .map(|line| {
+            RunLine::parse(&line.unwrap())
+                .unwrap()
+                .check(now, &table)
+                .unwrap()
+        })
         .collect();
     let mut previous = None;
     for step in steps {

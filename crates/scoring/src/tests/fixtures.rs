@@ -164,16 +164,10 @@ pub(super) fn measured() -> Vec<Run> {
         .collect()
 }
 
-/// Hours of runs of [`leveled`].
+/// Hours of runs of [`leveled_runs`].
 pub(super) const HOURS: u32 = 35 * 24;
 
-/// A backend with models that are `distance` points apart, whose rounds have this noise: of a model in an hour.
-pub(super) fn leveled(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> Scoring {
-    let (runs, end) = leveled_runs(models, distance, noise);
-    Scoring::open(RunSource::Runs(runs.into()), end).unwrap()
-}
-
-/// The runs of [`leveled`], and their end.
+/// The runs of models that are `distance` points apart, whose rounds have this noise: of a model in an hour; and their end.
 pub(super) fn leveled_runs(
     models: u32,
     distance: f64,

@@ -7,7 +7,7 @@ use scoregate_base::routes::Period;
 
 use super::incident_scan::{at, of, run, scan, series};
 use crate::drift;
-use crate::hour::{HourRange, hours_of};
+use crate::hour::{Hour, HourRange, hours_of};
 use crate::incident_scan::incident::{Incident, IncidentHistory};
 use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use crate::levels::{ScoreLevels, ShiftDirection};
@@ -111,6 +111,26 @@ fn the_end_of_a_dip_ends_its_incident_and_is_no_rise() {
         );
         assert_eq!(direction, None, "{seed}");
         assert!(lost < 2.0, "{seed}: {lost}");
+    }
+}
+
+#[test]
+fn a_change_stays_in_force_for_three_days_whatever_the_length_of_a_round_is() {
+    for length in [1, 6, 24] {
+        for level in [62.0, 76.0] {
+            let before = BEFORE / 12 * usize::try_from(24 / length).unwrap();
+            let scores = noisy(&[(before, 70.0), (100, level)], 1);
+            let (series, window) = series(&scores, length);
+            let is_in_force = |to: &Hour| {
+                let rounds = series.rounds(HourRange { to: *to, ..window });
+                let levels = ScoreLevels::of(rounds, series.round_length());
+                drift::watch(&levels, rounds, series.round_length())
+                    .signal
+                    .is_some()
+            };
+            let hours = window.hours().filter(is_in_force).count();
+            assert_eq!(hours, 72, "{length} {level}");
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
-mod coverage;
 mod dump;
 mod failures;
 mod few_rounds;

@@ -28,56 +28,6 @@ fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {
 }
 
 #[test]
-fn an_interval_contains_its_score_for_every_model_and_period() {
-    for now in instants().step_by(3) {
-        let scoring = Scoring::demo(7, now);
-        let mut held = 0;
-        for (question, fields) in every_question(&scoring) {
-            if !fields.iter().any(|field| field.name == "confidenceLower") {
-                continue;
-            }
-            for item in asked(&scoring, &question) {
-                let score = ["currentScore", "score", "value"]
-                    .into_iter()
-                    .find_map(|name| item[name].as_f64());
-                let bounds = (
-                    item["confidenceLower"].as_f64(),
-                    item["confidenceUpper"].as_f64(),
-                );
-                match (score, bounds) {
-                    (Some(score), (Some(lower), Some(upper))) => {
-                        assert!(
-                            0.0 <= lower && lower <= score && score <= upper && upper <= 100.0,
-                            "{item}"
-                        );
-                        held += 1;
-                    }
-                    (score, bounds) => assert_eq!((score, bounds), (None, (None, None)), "{item}"),
-                }
-            }
-        }
-        assert!(held > 1_000);
-    }
-}
-
-#[test]
-fn the_order_in_which_runs_come_changes_nothing() {
-    let runs = measured();
-    let mut mixed = runs.clone();
-    mixed.sort_by_key(|run| (run.at().seconds() * 7_919) % 10_007);
-    assert_ne!(runs, mixed);
-    let one = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
-    let other = Scoring::open(RunSource::Runs(mixed.into()), now()).unwrap();
-    for (question, _) in every_question(&one) {
-        assert_eq!(
-            one.answer(&question),
-            other.answer(&question),
-            "{question:?}"
-        );
-    }
-}
-
-#[test]
 fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
     let one = demo();
     let later = Scoring::demo(7, now().plus(Duration::from_mins(10)));

@@ -93,7 +93,7 @@ fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
     let before = scores(&scoring);
     assert_eq!(transparency(&scoring)["methodVersion"], METHOD_VERSION);
     let text = SuiteTable::default().write();
-    let without = SuiteTable::read(text.rsplit_once("[[suite]]").unwrap().0).unwrap();
+    let without = SuiteTable::parse(text.rsplit_once("[[suite]]").unwrap().0).unwrap();
     set(&place, &without);
     assert!(
         !archive(&place).set_suites(&without, now()).unwrap(),
@@ -125,7 +125,7 @@ fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
 #[test]
 fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
     let place = TempDir::new().unwrap();
-    set(&place, &SuiteTable::read(TABLE).unwrap());
+    set(&place, &SuiteTable::parse(TABLE).unwrap());
     import(
         &place,
         &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])],
@@ -134,13 +134,13 @@ fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
         "axes = [\"correctness\"]",
         "axes = [\"correctness\", \"spec\"]",
     );
-    set(&place, &SuiteTable::read(&more).unwrap());
+    set(&place, &SuiteTable::parse(&more).unwrap());
     let item = detail(&opened(&place));
     assert_eq!((item.get("currentScore"), &item["runs"]), (None, &1.into()));
     // Fewer axes than a run has are enough.
     set(
         &place,
-        &SuiteTable::read(&TABLE.replace(", \"spec\"", "")).unwrap(),
+        &SuiteTable::parse(&TABLE.replace(", \"spec\"", "")).unwrap(),
     );
     assert_eq!(detail(&opened(&place))["currentScore"], 80.0);
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use crate::run::{WrittenModel, WrittenRun, WrittenTrial, written_failed_trial};
-use crate::{MAX_TRIALS, RunFailure, TestedModel};
+use crate::run::{TrialLine, TrialScores};
+use crate::{Axis, MAX_TRIALS, RunFailure, RunId, RunLine, TestedModel};
 
 use super::EvaluationTool;
 use super::evaluation::{Evaluation, LogProblem, SampleOutcome, TokenUsage};
@@ -19,8 +19,6 @@ use super::score::LoggedScore;
 /// Unusable samples that a message names.
 const NAMED_SAMPLES: usize = 3;
 const TOKENS_OF_A_PRICE: f64 = 1e6;
-/// Maximum length of a run id, in bytes.
-const LONGEST_ID: usize = 128;
 
 /// The runs of an evaluation.
 #[derive(Debug, PartialEq)]
@@ -34,23 +32,22 @@ pub struct MappedRuns {
     /// The suite.
     pub suite: String,
     /// The axes that have scores.
-    pub axes: Vec<String>,
+    pub axes: Vec<&'static str>,
     /// When the evaluation was started, as in the runs.
     pub time: String,
-    /// The runs, as lines of JSON.
-    pub runs: Vec<String>,
+    /// The runs.
+    pub runs: Vec<RunLine>,
     /// Trials with scores.
     pub scored: u64,
     /// Failed trials by reason.
     pub failed: BTreeMap<RunFailure, u64>,
     /// Samples that were declared invalid, and are left out.
     pub invalidated: u64,
+    /// Trials of samples that the tool stopped at a limit. They count by their scores.
+    pub limited: u64,
     /// Measurements that the tool or the mapping does not have, for all trials.
     pub absent: Vec<&'static str>,
 }
-
-/// A trial with scores by axis, which the reader of runs checks.
-type TrialLine<'a> = WrittenTrial<'a, BTreeMap<&'a str, f64>>;
 
 /// Converts an evaluation.
 pub(super) fn convert(
@@ -64,12 +61,13 @@ pub(super) fn convert(
         model: evaluation.model.clone(),
         model_id: model.id().to_string(),
         suite: task.suite.clone(),
-        axes: task.axes.keys().cloned().collect(),
+        axes: task.axes.keys().map(|axis| axis.word()).collect(),
         time: evaluation.started.rfc3339(),
         runs: Vec::new(),
         scored: 0,
         failed: BTreeMap::new(),
         invalidated: 0,
+        limited: 0,
         absent: Vec::new(),
     };
     let trials = converted.trials(evaluation, task, model)?;
@@ -79,28 +77,21 @@ pub(super) fn convert(
     for part in 0..parts {
         // Parts differ by one trial at most, so that no trial weighs more than another.
         let length = all * (part + 1) / parts - all * part / parts;
-        let line = WrittenRun {
-            id: run_id(tool, evaluation, part + 1).into(),
-            model: WrittenModel::of(model),
-            suite: task.suite.as_str().into(),
-            time: converted.time.as_str().into(),
-            trials: Some(trials.by_ref().take(length).collect()),
-            failure: None,
-        };
-        converted
-            .runs
-            .push(serde_json::to_string(&line).expect("it is text and finite numbers"));
+        let trials = trials.by_ref().take(length).collect();
+        let id = run_id(tool, evaluation, part + 1);
+        let run = RunLine::new(id, model, &task.suite, evaluation.started, trials);
+        converted.runs.push(run);
     }
     Ok(converted)
 }
 
 impl MappedRuns {
-    fn trials<'a>(
+    fn trials(
         &mut self,
         evaluation: &Evaluation,
-        task: &'a TaskMapping,
+        task: &TaskMapping,
         model: &TestedModel,
-    ) -> Result<Vec<TrialLine<'a>>, LogProblem> {
+    ) -> Result<Vec<TrialLine>, LogProblem> {
         let mut trials = Vec::new();
         let mut problems = Vec::new();
         for sample in &evaluation.samples {
@@ -115,39 +106,28 @@ impl MappedRuns {
             match scores {
                 Ok(Ok(scores)) => {
                     self.scored += 1;
-                    let scores = Some(scores);
-                    let latency_ms = sample.latency_ms;
                     let cost = sample.usage.and_then(|usage| cost(usage, model));
-                    trials.push(TrialLine {
-                        scores,
-                        latency_ms,
-                        cost,
-                        failure: None,
-                    });
+                    trials.push(TrialLine::new(scores, sample.latency_ms, cost));
                 }
                 Ok(Err(failure)) => {
                     *self.failed.entry(failure).or_default() += 1;
-                    trials.push(written_failed_trial(failure));
+                    trials.push(TrialLine::from_failure(failure));
                 }
                 Err(problem) => problems.push(format!("{}: {problem}", sample.name)),
             }
+            self.limited += u64::from(sample.is_limited);
         }
         if !problems.is_empty() {
             return Err(invalid_samples(evaluation, &problems));
         }
         self.check_completeness(evaluation, trials.len())?;
-        self.note_absent(&trials);
-        Ok(trials)
-    }
-
-    fn note_absent(&mut self, trials: &[TrialLine<'_>]) {
-        let has = |measured: fn(&TrialLine<'_>) -> bool| trials.iter().any(measured);
-        if self.scored > 0 && !has(|trial| trial.latency_ms.is_some()) {
+        if self.scored > 0 && trials.iter().all(|trial| trial.latency_ms.is_none()) {
             self.absent.push("latency");
         }
-        if self.scored > 0 && !has(|trial| trial.cost.is_some()) {
+        if self.scored > 0 && trials.iter().all(|trial| trial.cost.is_none()) {
             self.absent.push("cost");
         }
+        Ok(trials)
     }
 
     /// Whether the trials are a fair selection of the samples.
@@ -196,23 +176,24 @@ fn cost(usage: TokenUsage, model: &TestedModel) -> Option<f64> {
 }
 
 /// The scores of the axes; an axis without a score makes the trial a failed one.
-fn axes<'a>(
-    task: &'a TaskMapping,
+fn axes(
+    task: &TaskMapping,
     scores: &BTreeMap<String, LoggedScore>,
     evaluation: &Evaluation,
-) -> Result<Result<BTreeMap<&'a str, f64>, RunFailure>, String> {
-    let mut axes = BTreeMap::new();
+) -> Result<Result<TrialScores, RunFailure>, String> {
+    let mut axes = TrialScores::default();
     let mut failure = None::<RunFailure>;
     for (axis, source) in &task.axes {
-        let (name, score) = source.find(axis, scores)?;
+        let (name, score) = source.find(*axis, scores)?;
         if evaluation.lower_is_better.contains(name) && !source.is_reversed() {
             return Err(format!(
-                "a lower {name} is better; give axes.{axis} a scale with the worst value first, such as scale = [1, 0]"
+                "a lower {name} is better; give axes.{} a scale with the worst value first, such as scale = [1, 0]",
+                axis.word()
             ));
         }
-        match source.normalized(axis, name, score)? {
+        match source.normalized(*axis, name, score)? {
             Ok(score) => {
-                axes.insert(axis.as_str(), score);
+                axes.set(*axis, score);
             }
             // One that counts against the model is not hidden by one that counts nowhere.
             Err(reason) => failure = Some(failure.map_or(reason, |other| other.min(reason))),
@@ -224,41 +205,25 @@ fn axes<'a>(
 impl ScoreSource {
     fn find<'a>(
         &self,
-        axis: &str,
+        axis: Axis,
         scores: &'a BTreeMap<String, LoggedScore>,
-    ) -> Result<(&'a str, &'a LoggedScore), String> {
-        let names = || {
-            scores
-                .keys()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+    ) -> Result<(&'a String, &'a LoggedScore), String> {
+        let axis = axis.word();
+        let names: Vec<&str> = scores.keys().map(String::as_str).collect();
+        let names = names.join(", ");
+        if self.score.is_none() && scores.len() > 1 {
+            return Err(format!("has the scores {names}; name one in axes.{axis}"));
+        }
         let found = match &self.score {
             Some(name) => scores.get_key_value(name),
-            None if scores.len() == 1 => scores.iter().next(),
-            None if scores.is_empty() => None,
-            None => {
-                return Err(format!(
-                    "has the scores {}; name one in axes.{axis}",
-                    names()
-                ));
-            }
+            None => scores.iter().next(),
         };
-        let (name, score) = found.ok_or_else(|| {
-            let wanted = self
-                .score
-                .as_ref()
-                .map(|name| format!(" {name:?}"))
-                .unwrap_or_default();
-            let has = if scores.is_empty() {
-                "none".to_owned()
-            } else {
-                names()
-            };
-            format!("has no score{wanted} for axes.{axis}; it has {has}")
-        })?;
-        Ok((name, score))
+        found.ok_or_else(|| {
+            let wanted = self.score.as_ref();
+            let wanted = wanted.map_or(String::new(), |name| format!(" {name:?}"));
+            let names = if names.is_empty() { "none" } else { &names };
+            format!("has no score{wanted} for axes.{axis}; it has {names}")
+        })
     }
 
     fn is_reversed(&self) -> bool {
@@ -268,10 +233,11 @@ impl ScoreSource {
     /// The score from 0 to 1, or why the sample has none.
     fn normalized(
         &self,
-        axis: &str,
+        axis: Axis,
         name: &str,
         score: &LoggedScore,
     ) -> Result<Result<f64, RunFailure>, String> {
+        let axis = axis.word();
         let number = match score {
             LoggedScore::Unscored(failure) => return Ok(Err(*failure)),
             LoggedScore::Number(number) => *number,
@@ -312,17 +278,15 @@ fn known_word(word: &str) -> Option<f64> {
 }
 
 /// The same in every import of the evaluation. Other tools than Inspect AI have no ids, so a hash of what identifies it is used.
-fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String {
+fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> RunId {
     let task = &evaluation.task;
-    let is_plain =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if let EvaluationTool::Inspect = tool
         && let [id] = evaluation.identity.as_slice()
+        && !id.is_empty()
+        && !task.is_empty()
+        && let Some(plain) = RunId::new(&format!("{}:{id}:{task}:{part}", tool.word()))
     {
-        let plain = format!("{}:{id}:{task}:{part}", tool.word());
-        if is_plain(id) && is_plain(task) && plain.len() <= LONGEST_ID {
-            return plain;
-        }
+        return plain;
     }
     let mut hash = Sha256::new();
     for text in evaluation.identity.iter().chain([task]) {
@@ -331,5 +295,5 @@ fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String 
         hash.update(text);
     }
     let digest = HEXLOWER.encode(hash.finalize().get(..16).unwrap_or_default());
-    format!("{}:{digest}:{part}", tool.word())
+    RunId::new(&format!("{}:{digest}:{part}", tool.word())).expect("it is short and visible")
 }

@@ -9,9 +9,6 @@ use scoregate_base::words;
 
 use super::score::LoggedScore;
 
-/// Maximum number of samples of an evaluation, so that a broken file cannot exhaust the memory.
-pub(super) const MOST_SAMPLES: usize = 1_000_000;
-
 /// The samples of one task, evaluated on one model.
 #[derive(Debug)]
 pub(super) struct Evaluation {
@@ -34,6 +31,8 @@ pub(super) struct EvaluatedSample {
     pub(super) outcome: SampleOutcome,
     pub(super) latency_ms: Option<f64>,
     pub(super) usage: Option<TokenUsage>,
+    /// Whether the tool stopped it at a limit of time, tokens or messages. It counts by its outcome.
+    pub(super) is_limited: bool,
 }
 
 /// How a sample ended.

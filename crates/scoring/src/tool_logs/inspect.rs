@@ -1,23 +1,20 @@
 //! Logs of Inspect AI: `.eval` and JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 
 use crate::RunFailure;
 use scoregate_base::clock::Wall;
 
 use super::eval_archive::EvalArchive;
-use super::evaluation::{
-    EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage,
-};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
 use super::mapping::LogMapping;
-use super::python_json::{LimitedMap, read_json};
+use super::python_json::read_json;
 use super::sample_error::LoggedException;
 use super::score::LoggedScore;
 
@@ -32,8 +29,7 @@ struct InspectLog {
     results: Option<InspectResults>,
     #[serde(default)]
     stats: InspectStats,
-    #[serde(default)]
-    samples: InspectSamples,
+    samples: Option<Vec<InspectSample>>,
 }
 
 /// The journal of an `.eval` file whose evaluation did not end.
@@ -71,13 +67,13 @@ struct InspectStats {
 struct InspectSample {
     id: InspectSampleId,
     epoch: u64,
-    scores: Option<LimitedMap<InspectScore>>,
-    model_usage: Option<LimitedMap<InspectUsage>>,
+    scores: Option<BTreeMap<String, InspectScore>>,
+    model_usage: Option<BTreeMap<String, InspectUsage>>,
     total_time: Option<f64>,
     working_time: Option<f64>,
     invalidation: Option<IgnoredAny>,
-    #[serde(default, deserialize_with = "failure")]
-    error: Option<RunFailure>,
+    limit: Option<IgnoredAny>,
+    error: Option<LoggedException>,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +82,7 @@ struct InspectScore {
     reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct InspectUsage {
     input_tokens: u64,
@@ -97,7 +93,7 @@ struct InspectUsage {
 }
 
 /// Numbers are sorted before texts.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(
     untagged,
     expecting = "the id of a sample is neither a number nor a text"
@@ -107,9 +103,6 @@ enum InspectSampleId {
     Large(u64),
     Text(String),
 }
-
-#[derive(Default)]
-struct InspectSamples(Vec<InspectSample>);
 
 /// Reads a log.
 pub(super) fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
@@ -125,7 +118,7 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogP
     if first == ZIP {
         return read_eval(&EvalArchive::open(file)?, mapping);
     }
-    let log: InspectLog = read_json(file, u64::MAX).map_err(|problem| {
+    let log: InspectLog = read_json(file).map_err(|problem| {
         LogProblem::invalid("", format!("is not a log of Inspect AI: {problem}"))
     })?;
     check(&log.status, &log.eval, mapping)?;
@@ -147,15 +140,11 @@ fn read_eval(archive: &EvalArchive, mapping: &LogMapping) -> Result<Evaluation, 
         name.strip_prefix("samples/")
             .is_some_and(|rest| rest.strip_suffix(".json").is_some())
     });
+    let mut samples = Vec::new();
     for name in names {
-        if log.samples.0.len() >= MOST_SAMPLES {
-            return Err(LogProblem::invalid(
-                "samples",
-                format!("has more than {MOST_SAMPLES} samples"),
-            ));
-        }
-        log.samples.0.extend(archive.read::<InspectSample>(name)?);
+        samples.extend(archive.read::<InspectSample>(name)?);
     }
+    log.samples = Some(samples);
     evaluation(log)
 }
 
@@ -181,25 +170,10 @@ fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), L
 }
 
 fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
-    let InspectLog {
-        eval,
-        results,
-        stats,
-        samples: InspectSamples(mut samples),
-        ..
-    } = log;
-    let started = if stats.started_at.is_empty() {
-        &eval.created
-    } else {
-        &stats.started_at
-    };
-    let started = Wall::parse_rfc3339(started).ok_or_else(|| {
-        LogProblem::invalid(
-            "stats.started_at",
-            format!("{:?} has no time zone or is no time", shortened(started)),
-        )
-    })?;
-    let expected = results.map_or(1, |results| results.completed_samples.max(1));
+    let mut samples = log.samples.unwrap_or_default();
+    let expected = log
+        .results
+        .map_or(1, |results| results.completed_samples.max(1));
     if samples.len() < expected {
         let problem = format!(
             "has {} of {expected} samples; evaluate again without `--no-log-samples`",
@@ -207,32 +181,51 @@ fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
         );
         return Err(LogProblem::invalid("samples", problem));
     }
-    samples.sort_by(|one, other| (one.epoch, &one.id).cmp(&(other.epoch, &other.id)));
-    let is_twice = |pair: &&[InspectSample]| matches!(pair, [one, other] if one.epoch == other.epoch && one.id == other.id);
-    if let Some([twice, _]) = samples.windows(2).find(is_twice) {
+    samples.sort_by(|one, other| one.key().cmp(&other.key()));
+    let mut pairs = samples.iter().zip(samples.iter().skip(1));
+    if let Some((twice, _)) = pairs.find(|(one, next)| one.key() == next.key()) {
         let problem = "is in the log twice; write the log again with Inspect AI";
         return Err(LogProblem::invalid(twice.name(), problem));
     }
-    let identity = if eval.eval_id.is_empty() {
-        vec![eval.run_id, eval.task_id, eval.created]
-    } else {
-        vec![eval.eval_id]
-    };
+    let spec = log.eval;
+    let started = started(&log.stats, &spec)?;
     let samples = samples
         .into_iter()
-        .map(|sample| sample.evaluated(&eval.model))
+        .map(|sample| sample.evaluated(&spec.model))
         .collect();
+    let identity = if spec.eval_id.is_empty() {
+        vec![spec.run_id, spec.task_id, spec.created]
+    } else {
+        vec![spec.eval_id]
+    };
     Ok(Evaluation {
         identity,
-        task: eval.task,
-        model: eval.model,
+        task: spec.task,
+        model: spec.model,
         started,
         samples,
         lower_is_better: BTreeSet::new(),
     })
 }
 
+fn started(stats: &InspectStats, spec: &InspectSpec) -> Result<Wall, LogProblem> {
+    let text = if stats.started_at.is_empty() {
+        &spec.created
+    } else {
+        &stats.started_at
+    };
+    Wall::parse_rfc3339(text).ok_or_else(|| {
+        let problem = format!("{:?} has no time zone or is no time", shortened(text));
+        LogProblem::invalid("stats.started_at", problem)
+    })
+}
+
 impl InspectSample {
+    /// Unique in an evaluation.
+    fn key(&self) -> (u64, &InspectSampleId) {
+        (self.epoch, &self.id)
+    }
+
     fn name(&self) -> String {
         let id = match &self.id {
             InspectSampleId::Number(number) => number.to_string(),
@@ -247,10 +240,10 @@ impl InspectSample {
         let outcome = match (self.invalidation, self.error) {
             (Some(_), _) => SampleOutcome::Invalidated,
             // A sample that failed may have scores too, but those are of an incomplete response.
-            (None, Some(failure)) => SampleOutcome::Failed(failure),
+            (None, Some(exception)) => SampleOutcome::Failed(exception.failure()),
             (None, None) => {
                 let mut scores = BTreeMap::new();
-                for (scorer, score) in self.scores.unwrap_or_default().0 {
+                for (scorer, score) in self.scores.unwrap_or_default() {
                     score.logged().add_as(&scorer, &mut scores);
                 }
                 SampleOutcome::Scored(scores)
@@ -259,17 +252,8 @@ impl InspectSample {
         let usage = self
             .model_usage
             .unwrap_or_default()
-            .0
             .get(model)
-            .map(|usage| TokenUsage {
-                input: usage.input_tokens,
-                output: usage.output_tokens,
-                cached: usage
-                    .input_tokens_cache_read
-                    .unwrap_or(0)
-                    .saturating_add(usage.input_tokens_cache_write.unwrap_or(0)),
-                cost: usage.total_cost,
-            });
+            .map(InspectUsage::logged);
         // Without the time that the sample waited for a rate limit or for others.
         let seconds = self.working_time.or(self.total_time);
         EvaluatedSample {
@@ -277,6 +261,20 @@ impl InspectSample {
             outcome,
             latency_ms: seconds.map(|seconds| (seconds * 1_000.0).round()),
             usage,
+            is_limited: self.limit.is_some(),
+        }
+    }
+}
+
+impl InspectUsage {
+    fn logged(&self) -> TokenUsage {
+        let read = self.input_tokens_cache_read.unwrap_or(0);
+        let written = self.input_tokens_cache_write.unwrap_or(0);
+        TokenUsage {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cached: read.saturating_add(written),
+            cost: self.total_cost,
         }
     }
 }
@@ -295,38 +293,4 @@ impl InspectScore {
 
 fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
-}
-
-fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RunFailure>, D::Error> {
-    Ok(Option::<LoggedException>::deserialize(from)?.map(|exception| exception.failure()))
-}
-
-impl<'de> Deserialize<'de> for InspectSamples {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Self::default())
-    }
-}
-
-impl<'de> Visitor<'de> for InspectSamples {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of samples")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
-        while let Some(sample) = list.next_element()? {
-            if self.0.len() >= MOST_SAMPLES {
-                return Err(serde::de::Error::custom(format!(
-                    "more than {MOST_SAMPLES} samples"
-                )));
-            }
-            self.0.push(sample);
-        }
-        Ok(self)
-    }
 }

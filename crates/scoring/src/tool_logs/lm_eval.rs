@@ -1,28 +1,21 @@
 //! Logs of lm-evaluation-harness: a results file, and beside it a samples file for each task.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{
-    EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, both,
-};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, both};
 use super::mapping::{LogMapping, TaskMapping};
-use super::python_json::{LimitedMap, json_values, read_json};
+use super::python_json::{json_values, read_json};
 use super::score::LoggedScore;
 
-/// Maximum size of a results file, in bytes: thousands of tasks have a few MiB.
-const LARGEST_RESULTS: u64 = 256 << 20;
-/// Maximum number of metrics of a sample.
-const MOST_METRICS: usize = 1_000;
 /// The filter of samples that do not name one.
 const NO_FILTER: &str = "none";
 /// Fields of a sample that are not metrics, for releases that do not list the metrics.
@@ -43,11 +36,15 @@ struct LmResults {
     date: Option<Box<RawValue>>,
     model_name: Option<String>,
     /// Tasks; groups of tasks are in `results` only and have no samples.
-    configs: LimitedMap<IgnoredAny>,
+    #[expect(
+        clippy::zero_sized_map_values,
+        reason = "only the names of an object are read"
+    )]
+    configs: BTreeMap<String, IgnoredAny>,
     #[serde(default)]
-    higher_is_better: LimitedMap<Value>,
+    higher_is_better: BTreeMap<String, Value>,
     #[serde(default, rename = "n-samples")]
-    n_samples: LimitedMap<LmSampleCount>,
+    n_samples: BTreeMap<String, LmSampleCount>,
 }
 
 #[derive(Deserialize)]
@@ -56,9 +53,14 @@ struct LmSampleCount {
 }
 
 /// A line of a samples file: a sample as one filter saw it.
+#[derive(Deserialize)]
 struct LmSample {
     doc_id: u64,
-    filter: String,
+    filter: Option<String>,
+    /// The names of the metrics; older releases do not list them.
+    #[serde(rename = "metrics")]
+    listed: Option<Vec<String>>,
+    #[serde(flatten)]
     metrics: BTreeMap<String, LoggedScore>,
 }
 
@@ -80,19 +82,15 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
         Ok(log) => log,
         Err(problem) => return vec![Err(problem)],
     };
-    let evaluation = |task: &String| {
-        let ((mapped, _), samples) =
-            both(mapping.entries(task, &log.model), log.samples_path(task))?;
-        log.evaluation(task, mapped, &samples)
-    };
-    log.results.configs.0.keys().map(evaluation).collect()
+    let tasks = log.results.configs.keys();
+    tasks.map(|task| log.mapped(task, mapping)).collect()
 }
 
 impl<'a> LmLog<'a> {
     fn read(path: &'a Path) -> Result<Self, LogProblem> {
         let whole = |problem: String| LogProblem::invalid("", problem);
         let file = File::open(path).map_err(|error| whole(format!("cannot be read: {error}")))?;
-        let results: LmResults = read_json(file, LARGEST_RESULTS).map_err(|problem| {
+        let results: LmResults = read_json(file).map_err(|problem| {
             whole(format!(
                 "is not a results file of lm-evaluation-harness: {problem}"
             ))
@@ -127,6 +125,13 @@ impl<'a> LmLog<'a> {
         })
     }
 
+    /// The evaluation of a task, if the mapping names it.
+    fn mapped(&self, task: &str, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
+        let entries = mapping.entries(task, &self.model);
+        let ((mapped, _), samples) = both(entries, self.samples_path(task))?;
+        self.evaluation(task, mapped, &samples)
+    }
+
     fn evaluation(
         &self,
         task: &str,
@@ -138,30 +143,14 @@ impl<'a> LmLog<'a> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let mut by_filter = samples(path, &name)?;
+        let by_filter = samples(path, &name)?;
         if by_filter.is_empty() {
             return Err(LogProblem::invalid(name, "has no samples; evaluate again"));
         }
-        let filters = by_filter.keys().cloned().collect::<Vec<_>>().join(", ");
-        let filter = match (&mapped.filter, by_filter.len()) {
-            (Some(filter), _) => filter.clone(),
-            (None, 1) => filters.clone(),
-            (None, _) => {
-                return Err(LogProblem::missing(format!(
-                    "the task {task} has the filters {filters}; name one in the mapping, such as filter = {:?}",
-                    by_filter.keys().next().map_or("", String::as_str)
-                )));
-            }
-        };
-        let samples = by_filter.remove(&filter).ok_or_else(|| {
-            LogProblem::missing(format!(
-                "the task {task} has no filter {filter:?}; it has {filters}"
-            ))
-        })?;
+        let (filter, samples) = filtered(by_filter, task, mapped)?;
         let expected = self
             .results
             .n_samples
-            .0
             .get(task)
             .map_or(samples.len(), |count| count.effective);
         if samples.len() != expected {
@@ -209,14 +198,12 @@ impl<'a> LmLog<'a> {
         let metrics = self
             .results
             .higher_is_better
-            .0
             .get(task)
             .and_then(Value::as_object);
-        let is_lower = |(_, is_higher): &(&String, &Value)| is_higher.as_bool() == Some(false);
         metrics
             .into_iter()
             .flatten()
-            .filter(is_lower)
+            .filter(|(_, is_higher)| is_higher.as_bool() == Some(false))
             .map(|(metric, _)| metric.clone())
             .collect()
     }
@@ -227,29 +214,49 @@ fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, Log
     let bad = |problem: String| LogProblem::invalid(name, problem);
     let file = File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
     let mut by_filter = BTreeMap::<_, LmDocuments>::new();
-    for (index, sample) in json_values::<LmSample>(file, u64::MAX).enumerate() {
+    for (index, sample) in json_values::<LmSample>(file).enumerate() {
         let line = index + 1;
         let sample = sample.map_err(|error| bad(format!("line {line}: {error}")))?;
-        if index >= MOST_SAMPLES {
-            return Err(bad(format!("has more than {MOST_SAMPLES} samples")));
-        }
-        let LmSample {
-            doc_id,
-            filter,
-            metrics,
-        } = sample;
-        if by_filter
-            .entry(filter)
-            .or_default()
-            .insert(doc_id, metrics)
-            .is_some()
-        {
+        let doc_id = sample.doc_id;
+        let filter = sample
+            .filter
+            .clone()
+            .unwrap_or_else(|| NO_FILTER.to_owned());
+        let documents = by_filter.entry(filter).or_default();
+        if documents.insert(doc_id, sample.metrics()).is_some() {
             return Err(bad(format!(
                 "line {line}: document {doc_id} is in the file twice; evaluate again"
             )));
         }
     }
     Ok(by_filter)
+}
+
+/// The filter of the mapping, or the only one, with its documents.
+fn filtered(
+    mut by_filter: BTreeMap<String, LmDocuments>,
+    task: &str,
+    mapped: &TaskMapping,
+) -> Result<(String, LmDocuments), LogProblem> {
+    let filters: Vec<String> = by_filter.keys().cloned().collect();
+    let filter = match (&mapped.filter, filters.as_slice()) {
+        (Some(filter), _) => filter,
+        (None, [only]) => only,
+        (None, all) => {
+            return Err(LogProblem::missing(format!(
+                "the task {task} has the filters {}; name one in the mapping, such as filter = {:?}",
+                all.join(", "),
+                all.first().map_or("", String::as_str)
+            )));
+        }
+    };
+    let documents = by_filter.remove(filter).ok_or_else(|| {
+        let filters = filters.join(", ");
+        LogProblem::missing(format!(
+            "the task {task} has no filter {filter:?}; it has {filters}"
+        ))
+    })?;
+    Ok((filter.clone(), documents))
 }
 
 fn evaluated(doc_id: u64, metrics: BTreeMap<String, LoggedScore>) -> EvaluatedSample {
@@ -263,53 +270,16 @@ fn evaluated(doc_id: u64, metrics: BTreeMap<String, LoggedScore>) -> EvaluatedSa
         outcome: SampleOutcome::Scored(scores),
         latency_ms: None,
         usage: None,
+        is_limited: false,
     }
 }
 
-impl<'de> Deserialize<'de> for LmSample {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(LmSampleVisitor)
-    }
-}
-
-struct LmSampleVisitor;
-
-impl<'de> Visitor<'de> for LmSampleVisitor {
-    type Value = LmSample;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a sample")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<LmSample, A::Error> {
-        let mut doc_id = None;
-        let mut filter = None;
-        let mut listed = None::<Vec<String>>;
-        let mut metrics = BTreeMap::new();
-        while let Some(field) = fields.next_key::<String>()? {
-            match field.as_str() {
-                "doc_id" => doc_id = Some(fields.next_value()?),
-                "filter" => filter = Some(fields.next_value()?),
-                "metrics" => listed = Some(fields.next_value()?),
-                known if NOT_METRICS.contains(&known) => drop(fields.next_value::<IgnoredAny>()?),
-                _ => {
-                    metrics.insert(field, fields.next_value()?);
-                    if metrics.len() > MOST_METRICS {
-                        return Err(A::Error::custom(format!(
-                            "a sample has more than {MOST_METRICS} metrics"
-                        )));
-                    }
-                }
-            }
-        }
-        if let Some(listed) = listed {
-            metrics.retain(|metric, _| listed.contains(metric));
-        }
-        let doc_id = doc_id.ok_or_else(|| A::Error::missing_field("doc_id"))?;
-        Ok(LmSample {
-            doc_id,
-            filter: filter.unwrap_or_else(|| NO_FILTER.to_owned()),
-            metrics,
-        })
+impl LmSample {
+    fn metrics(mut self) -> BTreeMap<String, LoggedScore> {
+        self.metrics.retain(|metric, _| match &self.listed {
+            Some(listed) => listed.contains(metric),
+            None => !NOT_METRICS.contains(&metric.as_str()),
+        });
+        self.metrics
     }
 }

@@ -1,12 +1,12 @@
 //! The mapping file: suites and axes of tasks, and ids, names and prices of models.
 //!
-//! Suites and axes are validated with the runs that are made of them, by the reader of runs.
+//! Suites are validated with the runs that are made of them.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::TestedModel;
+use crate::{Axis, TestedModel};
 use scoregate_base::routes::ModelId;
 
 use super::evaluation::{LogProblem, both};
@@ -27,7 +27,7 @@ pub struct LogMapping {
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskMapping {
     pub(super) suite: String,
-    pub(super) axes: BTreeMap<String, ScoreSource>,
+    pub(super) axes: BTreeMap<Axis, ScoreSource>,
     /// The filter of lm-evaluation-harness.
     pub(super) filter: Option<String>,
 }
@@ -192,6 +192,7 @@ impl TaskMapping {
             );
         }
         for (axis, source) in &self.axes {
+            let axis = axis.word();
             if let Some([worst, best]) = source.scale {
                 let is_usable = worst.is_finite() && best.is_finite() && (best - worst).abs() > 0.0;
                 if !is_usable {
@@ -217,11 +218,10 @@ impl TaskMapping {
 /// The id for a name such as `org/model`.
 fn safe_id(tool_name: &str) -> String {
     let name = tool_name.trim_start_matches(|first: char| !first.is_ascii_alphanumeric());
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    name.replace('/', "--")
-        .chars()
-        .map(|c| if is_allowed(c) { c } else { '_' })
-        .collect()
+    name.replace('/', "--").replace(
+        |c: char| !c.is_ascii_alphanumeric() && !"._:-".contains(c),
+        "_",
+    )
 }
 
 #[cfg(test)]

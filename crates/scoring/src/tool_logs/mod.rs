@@ -1,8 +1,8 @@
 //! Logs of evaluation tools as benchmark runs: Inspect AI, lm-evaluation-harness, and records of any other.
 //!
-//! A log is read into an [`evaluation::Evaluation`], which [`convert`] turns into runs by the operator's mapping. The runs
-//! are lines of JSON for the reader of ordinary imports, which validates them. Logs are untrusted: memory is bounded by
-//! the number of samples, and decompression by the size of the file. Nothing is guessed: an evaluation that the mapping
+//! A log is read into an [`evaluation::Evaluation`], which [`convert`] turns into runs by the operator's mapping. They
+//! are validated as those of other imports are. Logs are untrusted: the size of the file limits memory and decompression.
+//! Nothing is guessed: an evaluation that the mapping
 //! does not describe completely is reported.
 
 mod convert;

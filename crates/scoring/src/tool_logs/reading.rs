@@ -20,7 +20,8 @@ pub fn read_log(
         EvaluationTool::Jsonl => records::read(path, false, mapping),
         EvaluationTool::Csv => records::read(path, true, mapping),
     };
-    let convert =
-        |evaluation: Result<_, _>| evaluation.and_then(|one| convert::convert(tool, &one, mapping));
-    evaluations.into_iter().map(convert).collect()
+    evaluations
+        .into_iter()
+        .map(|evaluation| convert::convert(tool, &evaluation?, mapping))
+        .collect()
 }

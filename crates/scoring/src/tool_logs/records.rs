@@ -2,27 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::RunFailure;
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{
-    EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage,
-};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
 use super::mapping::LogMapping;
-use super::python_json::read_json;
+use super::python_json::json_values;
 use super::record_mapping::{FieldSource, RecordMapping};
 use super::score::LoggedScore;
 
-/// Maximum length of a line of JSON, in bytes.
-const LONGEST_LINE: u64 = 16 << 20;
-/// Maximum size of a CSV file, in bytes.
-const LARGEST_CSV: u64 = 256 << 20;
+/// Texts of an error field that mean that there was none.
+const NO_ERRORS: [&str; 5] = ["", "false", "0", "{}", "[]"];
 /// Characters of a text that are kept for messages, and in which a time is looked for.
 const SHOWN: usize = 64;
 
@@ -36,7 +30,6 @@ struct RecordReader<'m> {
     /// By number of headers, task and model.
     found: BTreeMap<(usize, String, String), Evaluation>,
     headers: usize,
-    samples: usize,
 }
 
 /// Reads a file of records.
@@ -72,12 +65,14 @@ fn read_all(
         header: Value::Null,
         found: BTreeMap::new(),
         headers: 0,
-        samples: 0,
     };
     if is_csv {
-        reader.add_rows(file)?;
+        let rows = csv::Reader::from_reader(file).into_deserialize::<BTreeMap<String, String>>();
+        let rows = rows.map(|row| row.map(object).map_err(|error| error.to_string()));
+        reader.add_all(rows)?;
     } else {
-        reader.add_lines(file)?;
+        let values = json_values::<Value>(file);
+        reader.add_all(values.map(|value| value.map_err(|error| error.to_string())))?;
     }
     if reader.found.is_empty() {
         let problem = "has no record with the values of records.only; check the mapping";
@@ -100,47 +95,21 @@ fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation
 }
 
-fn bad(number: usize, problem: String) -> LogProblem {
-    LogProblem::invalid(format!("record {number}"), problem)
+/// A row of CSV as a record.
+fn object(row: BTreeMap<String, String>) -> Value {
+    let fields = row.into_iter().map(|(name, text)| (name, text.into()));
+    Value::Object(fields.collect())
 }
 
 impl RecordReader<'_> {
-    fn add_rows(&mut self, file: File) -> Result<(), LogProblem> {
-        // An unclosed quote makes one field of the rest of a file.
-        if file.metadata().is_ok_and(|file| file.len() > LARGEST_CSV) {
-            let problem = format!("is larger than {} MiB; divide it", LARGEST_CSV >> 20);
-            return Err(LogProblem::invalid("", problem));
-        }
-        let rows = csv::Reader::from_reader(file).into_deserialize::<BTreeMap<String, String>>();
-        for (row, number) in rows.zip(1..) {
-            let row = row
-                .map_err(|error| bad(number, error.to_string()))?
-                .into_iter();
-            let row = row.map(|(name, text)| (name, Value::from(text))).collect();
-            self.add(number, Value::Object(row))
-                .map_err(|problem| bad(number, problem))?;
-        }
-        Ok(())
-    }
-
-    fn add_lines(&mut self, file: File) -> Result<(), LogProblem> {
-        let mut lines = BufReader::new(file);
-        for number in 1.. {
-            let mut line = Vec::new();
-            let mut part = lines.by_ref().take(LONGEST_LINE);
-            let length = part.read_until(b'\n', &mut line);
-            if length.map_err(|error| bad(number, error.to_string()))? == 0 {
-                break;
-            }
-            if line.len() as u64 == LONGEST_LINE {
-                let problem = format!("is longer than {} MiB", LONGEST_LINE >> 20);
-                return Err(bad(number, problem));
-            }
-            if !line.trim_ascii().is_empty() {
-                read_json(line.as_slice(), LONGEST_LINE)
-                    .and_then(|record| self.add(number, record))
-                    .map_err(|problem| bad(number, problem))?;
-            }
+    fn add_all(
+        &mut self,
+        records: impl Iterator<Item = Result<Value, String>>,
+    ) -> Result<(), LogProblem> {
+        for (record, number) in records.zip(1..) {
+            record
+                .and_then(|record| self.add(number, record))
+                .map_err(|problem| LogProblem::invalid(format!("record {number}"), problem))?;
         }
         Ok(())
     }
@@ -156,17 +125,9 @@ impl RecordReader<'_> {
             self.headers += 1;
             return Ok(());
         }
-        let has = |(path, wanted): (&String, &String)| {
-            at(&record, path).and_then(text).as_ref() == Some(wanted)
-        };
-        if !self.fields.only.iter().all(has) {
+        let mut only = self.fields.only.iter();
+        if !only.all(|(path, wanted)| optional(&record, Some(path)).as_ref() == Some(wanted)) {
             return Ok(());
-        }
-        self.samples += 1;
-        if self.samples > MOST_SAMPLES {
-            return Err(format!(
-                "the file has more than {MOST_SAMPLES} samples; divide it"
-            ));
         }
         let model = self.named(&record, &self.fields.model, "model")?;
         let task = self.named(&record, &self.fields.task, "task")?;
@@ -209,33 +170,16 @@ impl RecordReader<'_> {
     }
 
     fn sample(&self, number: usize, record: &Value, task: &str) -> Result<EvaluatedSample, String> {
-        let value = |path: &Option<String>| {
-            path.as_ref()
-                .and_then(|path| at(record, path))
-                .and_then(text)
-        };
-        let measured = |path: &Option<String>| match value(path).filter(|text| !text.is_empty()) {
-            None => Ok(None),
-            Some(text) => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => Ok(Some(number)),
-                _ => Err(format!(
-                    "{} is {:?}, which is no number",
-                    path.as_deref().unwrap_or_default(),
-                    last(&text)
-                )),
-            },
-        };
         let name = match &self.fields.sample {
             Some(path) => last(&self.required(record, path, "sample")?).to_owned(),
             None => format!("record {number:07}"),
         };
-        let no_errors = ["", "false", "0", "{}", "[]"];
-        let outcome =
-            match value(&self.fields.error).filter(|error| !no_errors.contains(&error.as_str())) {
-                Some(error) => SampleOutcome::Failed(self.failure(&error)),
-                None => SampleOutcome::Scored(self.scores(record, task)?),
-            };
-        let cost = measured(&self.fields.cost)?;
+        let error = optional(record, self.fields.error.as_deref());
+        let outcome = match error.filter(|error| !NO_ERRORS.contains(&error.as_str())) {
+            Some(error) => SampleOutcome::Failed(self.failure(&error)),
+            None => SampleOutcome::Scored(self.scores(record, task)),
+        };
+        let cost = measured(record, self.fields.cost.as_deref())?;
         let usage = cost.map(|cost| TokenUsage {
             input: 0,
             output: 0,
@@ -245,13 +189,14 @@ impl RecordReader<'_> {
         Ok(EvaluatedSample {
             name,
             outcome,
-            latency_ms: measured(&self.fields.latency_ms)?,
+            latency_ms: measured(record, self.fields.latency_ms.as_deref())?,
             usage,
+            is_limited: false,
         })
     }
 
     /// The scores that the mapping of the task names.
-    fn scores(&self, record: &Value, task: &str) -> Result<BTreeMap<String, LoggedScore>, String> {
+    fn scores(&self, record: &Value, task: &str) -> BTreeMap<String, LoggedScore> {
         let sources = self
             .mapping
             .task(task)
@@ -263,11 +208,9 @@ impl RecordReader<'_> {
             let Some(value) = at(record, path).filter(|value| value.as_str() != Some("")) else {
                 continue;
             };
-            let score =
-                LoggedScore::deserialize(value).map_err(|error| format!("{path}: {error}"))?;
-            scores.insert(path.clone(), score);
+            scores.insert(path.clone(), LoggedScore::from(value.clone()));
         }
-        Ok(scores)
+        scores
     }
 
     fn failure(&self, error: &str) -> RunFailure {
@@ -306,6 +249,22 @@ fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
         .filter(|value| !value.is_null())
 }
 
+/// The text at a path that the mapping may leave out.
+fn optional(record: &Value, path: Option<&str>) -> Option<String> {
+    at(record, path?).and_then(text)
+}
+
+fn measured(record: &Value, path: Option<&str>) -> Result<Option<f64>, String> {
+    let Some(text) = optional(record, path).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.map(Some).ok_or_else(|| {
+        let path = path.unwrap_or_default();
+        format!("{path} is {:?}, which is no number", last(&text))
+    })
+}
+
 fn text(value: &Value) -> Option<String> {
     let text = value
         .as_str()
@@ -323,8 +282,9 @@ fn last(text: &str) -> &str {
 
 /// The instant at the end of a text, such as the id of an evaluation; in UTC without a zone.
 fn instant(text: &str) -> Option<Wall> {
-    let ends = text.char_indices().filter_map(|(at, _)| text.get(at..));
-    let parsed =
-        |end: &str| Wall::parse_rfc3339(end).or_else(|| Wall::parse_rfc3339(&format!("{end}Z")));
-    ends.into_iter().find_map(parsed)
+    text.char_indices()
+        .filter_map(|(at, _)| text.get(at..))
+        .find_map(|end| {
+            Wall::parse_rfc3339(end).or_else(|| Wall::parse_rfc3339(&format!("{end}Z")))
+        })
 }

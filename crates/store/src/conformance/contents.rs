@@ -39,7 +39,7 @@ pub(crate) async fn fill(store: &dyn Store) {
     posted(store, MessageSubject::New("Late \"scores\"".into())).await;
     let owner = signed_up(store, "Ann+\"ö\"@example.org").await.id;
     for _ in 0..2 {
-        store.change(owned(owner, 2)).await.unwrap();
+        application_of(store, owner, 2).await;
     }
     for what in [
         OwnerChangeKind::SetTier(Some("pro".into())),
@@ -50,21 +50,6 @@ pub(crate) async fn fill(store: &dyn Store) {
         changed(store, owner, what).await;
     }
     signed_up(store, "bob@example.org").await;
-}
-
-/// Makes a change that is not refused.
-pub(crate) async fn make(
-    store: &dyn Store,
-    id: ApplicationId,
-    what: ChangeKind,
-) -> StoredApplication {
-    store.change(changing(id, what)).await.unwrap()
-}
-
-/// An application that exists.
-pub(crate) async fn found(store: &dyn Store, id: ApplicationId) -> StoredApplication {
-    let found = store.application(id, NOON.day()).await.unwrap();
-    found.unwrap()
 }
 
 /// Requests with two outcomes.

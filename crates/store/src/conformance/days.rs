@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use scoregate_base::limits::DayTotals;
 
 use super::*;
 
@@ -13,25 +14,24 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
     let id = created(store).await;
     let other = created(store).await;
     let day = NOON.day();
-    let granted = |units, total| LeaseReply::Granted { units, total };
     assert_eq!(store.day().await.unwrap(), None);
-    for (want, quota, given) in [
-        (0, 10, granted(0, 0)),
-        (4, 10, granted(4, 4)),
-        (u32::MAX, 10, granted(6, 10)),
-        (1, 10, granted(0, 10)),
-        (5, 3, granted(0, 10)), // moved to a smaller tier since
-        (5, 12, granted(2, 12)),
+    for (want, quota, reply) in [
+        (0, 10, given(0, 0)),
+        (4, 10, given(4, 4)),
+        (u32::MAX, 10, given(6, 10)),
+        (1, 10, given(0, 10)),
+        (5, 3, given(0, 10)), // moved to a smaller tier since
+        (5, 12, given(2, 12)),
         (
             u32::MAX,
             u32::MAX,
-            granted(u32::MAX - 12, u64::from(u32::MAX)),
+            given(u32::MAX - 12, u64::from(u32::MAX)),
         ),
-        (u32::MAX, u32::MAX, granted(0, u64::from(u32::MAX))),
+        (u32::MAX, u32::MAX, given(0, u64::from(u32::MAX))),
     ] {
         assert_eq!(
             store.lease(asking(id, day, want, quota)).await.unwrap(),
-            given,
+            reply,
             "{want} of {quota}"
         );
     }
@@ -40,24 +40,11 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
         1,
         "quotas are apart"
     );
-    let found = store.application(id, day).await.unwrap().unwrap();
-    assert_eq!(found.granted, u64::from(u32::MAX));
-    let yesterday = Day::from_number(day.number() - 1);
-    assert_eq!(
-        store
-            .application(id, yesterday)
-            .await
-            .unwrap()
-            .unwrap()
-            .granted,
-        0
-    );
-    let page = store.page(None, 10, day).await.unwrap();
-    let granted: u64 = page
-        .applications
-        .iter()
-        .map(|application| application.granted)
-        .sum();
+    assert_eq!(found(store, id).await.granted, u64::from(u32::MAX));
+    let yesterday = store.application(id, before(1)).await.unwrap();
+    assert_eq!(yesterday.unwrap().granted, 0);
+    let all = applications(store).await;
+    let granted: u64 = all.iter().map(|application| application.granted).sum();
     assert_eq!(granted, u64::from(u32::MAX) + 1);
 }
 
@@ -106,114 +93,95 @@ pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &d
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
 }
 
-pub(crate) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store) {
+pub(crate) async fn many_leases_and_returns_at_once_never_exceed_the_quota(store: &dyn Store) {
     let id = created(store).await;
-    let day = NOON.day();
-    let asks = (0..300).map(|_| store.lease(asking(id, day, 3, 500)));
-    let given: u64 = join_all(asks)
-        .await
-        .into_iter()
-        .map(|lease| match lease.unwrap() {
-            LeaseReply::Granted { units, .. } => u64::from(units),
-            LeaseReply::Closed { newest } => panic!("closed by {newest}"),
-        })
-        .sum();
-    assert_eq!(given, 500);
-    assert_eq!(
-        store.application(id, day).await.unwrap().unwrap().granted,
-        500
+    let ask = || asking(id, NOON.day(), 3, 500);
+    let requests: Vec<LeaseRequest> = (0..300).map(|_| ask()).collect();
+    let first = join_all(requests.iter().map(|request| units(store, *request))).await;
+    assert_eq!(first.iter().sum::<u32>(), 500);
+    let leases = join_all((0..100).map(|_| units(store, ask())));
+    let returns = join_all(
+        requests[..100]
+            .iter()
+            .map(|request| store.give_back(*request, 2)),
     );
+    let (more, returns) = tokio::join!(leases, returns);
+    for returned in returns {
+        returned.unwrap();
+    }
+    let returned: u32 = first[..100].iter().map(|units| *units.min(&2)).sum();
+    let granted = 500 - returned + more.iter().sum::<u32>();
+    assert_eq!(found(store, id).await.granted, u64::from(granted));
+    assert!(granted <= 500, "{granted}");
 }
 
-/// A call of a schedule; `day` is relative to the schedule's first day.
+/// A report of a node; `day` is relative to the schedule's first day.
 #[derive(Clone, Copy, Debug)]
-enum LedgerCall {
-    Lease { day: u32, want: u32, quota: u32 },
-    GiveBack { day: u32, units: u32 },
+struct ScheduledReport {
+    node: u64,
+    day: u32,
+    totals: NodeReport,
 }
 
-pub(crate) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
+fn scheduled_report() -> impl Strategy<Value = ScheduledReport> {
+    let numbers = (0u32..20, 0u32..20, 0u32..25, 1u32..900);
+    (0u64..3, 0u32..3, numbers).prop_map(|(node, day, (granted, returned, wanted, quota))| {
+        // A node returns only what it was granted.
+        let returned = returned.min(granted);
+        let totals = NodeReport {
+            known: NodeTotals { granted, returned },
+            granted: wanted,
+            quota,
+        };
+        ScheduledReport { node, day, totals }
+    })
+}
+
+pub(crate) fn reports_are_applied_by_the_rules_and_no_day_is_opened_again(
     store: &dyn Store,
     runtime: &tokio::runtime::Runtime,
 ) {
-    let call = prop_oneof![
-        3 => (0u32..4, 0u32..9, prop_oneof![Just(10u32), 1u32..20])
-            .prop_map(|(day, want, quota)| LedgerCall::Lease { day, want, quota }),
-        1 => (0u32..4, 1u32..6).prop_map(|(day, units)| LedgerCall::GiveBack { day, units }),
-    ];
-    // Calls of one round are concurrent; rounds are sequential.
-    let schedules = prop::collection::vec(prop::collection::vec(call, 1..6), 1..10);
     let next = AtomicU32::new(NOON.day().number());
     let config = Config {
         cases: 48,
         failure_persistence: None,
         ..Config::default()
     };
-    let held = TestRunner::new(config).run(&schedules, |rounds| {
+    let schedules = prop::collection::vec(scheduled_report(), 1..20);
+    let held = TestRunner::new(config).run(&schedules, |reports| {
         let first = next.fetch_add(10, Relaxed); // the days of earlier schedules are closed
-        runtime.block_on(schedule_holds(store, first, rounds));
+        runtime.block_on(schedule_holds(store, first, reports));
         Ok(())
     });
     held.unwrap();
 }
 
-async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCall>>) {
+async fn schedule_holds(store: &dyn Store, first: u32, reports: Vec<ScheduledReport>) {
     let id = created(store).await;
-    let mut held = BTreeMap::<u32, u64>::new();
-    let mut largest = BTreeMap::<u32, u64>::new();
-    let mut holders: Vec<(LeaseRequest, u32)> = Vec::new();
-    let mut newest = None;
-    for round in rounds {
-        // Only held units are returned: a gateway has no others.
-        let mut back = Vec::new();
-        for call in &round {
-            if let LedgerCall::GiveBack { day, units } = *call {
-                let of_day =
-                    |holder: &&mut (LeaseRequest, u32)| holder.0.day.number() == first + day;
-                let Some((request, left)) = holders.iter_mut().find(of_day) else {
-                    continue;
-                };
-                let units = units.min(*left);
-                *left -= units;
-                *held.entry(day).or_default() -= u64::from(units);
-                back.push(store.give_back(*request, units));
+    let mut days = BTreeMap::<u32, DayTotals>::new();
+    let mut nodes = BTreeMap::<(u32, u64), NodeTotals>::new();
+    for ScheduledReport { node, day, totals } in reports {
+        let newest = days.keys().next_back().copied().unwrap_or(day);
+        let expected = if day < newest {
+            ReportOutcome::Closed
+        } else {
+            let total = days.entry(day).or_default();
+            let row = nodes.entry((day, node)).or_default();
+            (*total, *row) = total.apply(*row, &totals);
+            ReportOutcome::Applied {
+                node: *row,
+                granted: total.granted,
+                has_outdated_terms: false,
             }
-        }
-        let asks = round.iter().filter_map(|call| match *call {
-            LedgerCall::Lease { day, want, quota } => Some((day, want, quota)),
-            LedgerCall::GiveBack { .. } => None,
-        });
-        let leases = join_all(asks.map(|(day, want, quota)| async move {
-            let request = asking(id, Day::from_number(first + day), want, quota);
-            (day, request, store.lease(request).await)
-        }));
-        let (leases, back) = tokio::join!(leases, join_all(back));
-        back.into_iter().collect::<Result<(), _>>().unwrap();
-        let before = newest;
-        for (day, request, lease) in leases {
-            let most = largest.entry(day).or_default();
-            *most = u64::from(request.quota).max(*most);
-            match lease.unwrap() {
-                LeaseReply::Granted { units, total, .. } => {
-                    assert!(
-                        before.is_none_or(|before| day >= before),
-                        "a closed day was opened again"
-                    );
-                    let most = u64::from(request.quota).max(total - u64::from(units));
-                    assert!(units <= request.want && total <= most);
-                    holders.push((request, units));
-                    *held.entry(day).or_default() += u64::from(units);
-                    newest = newest.max(Some(day));
-                }
-                LeaseReply::Closed { newest } => assert!(newest.number() > first + day),
-            }
-        }
-        assert!(
-            held.iter()
-                .all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)),
-            "{held:?}"
-        );
-        let found = store.day().await.unwrap();
-        assert!(newest.is_none_or(|newest| found == Some(Day::from_number(first + newest))));
+        };
+        let date = Day::from_number(first + day);
+        let exchange = LedgerExchange {
+            node,
+            today: date,
+            reports: vec![LedgerReport::of_units(id, date, totals)],
+        };
+        let reply = store.exchange(exchange).await.unwrap();
+        assert_eq!(reply.outcomes, [expected]);
+        assert_eq!(reply.today.number(), first + day.max(newest));
     }
 }

@@ -13,10 +13,6 @@ const fn start_of(day: Day) -> u32 {
     day.number() * 24
 }
 
-fn before(days: u32) -> Day {
-    Day::from_number(TODAY.number() - days)
-}
-
 /// An hour of a day in which these models were requested once, from a network of their number.
 fn hour(day: Day, hour: u32, models: std::ops::Range<u16>) -> HourEvidence {
     let at = day.start().plus(hour * HOUR);
@@ -82,18 +78,6 @@ async fn today(store: &dyn Store, application: ApplicationId) -> DayEvidence {
     };
     assert_eq!((record.application, record.day), (application, TODAY));
     record.evidence.clone()
-}
-
-async fn open_on(store: &dyn Store, day: Day) {
-    store
-        .exchange(LedgerExchange {
-            node: 1,
-            today: day,
-            reports: Vec::new(),
-        })
-        .await
-        .unwrap();
-    while store.delete_outdated().await.unwrap() > 0 {}
 }
 
 pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(
@@ -235,7 +219,8 @@ pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_h
     for ago in [3, 2] {
         store.sketch_key(before(ago), 1).await.unwrap();
     }
-    open_on(store, TODAY).await;
+    open_day(store, TODAY).await;
+    delete_outdated(store).await;
     merge(store, u32::MAX).await;
     let kept = days(store, None, [Day::from_number(0), TODAY]).await;
     assert_eq!(

@@ -23,78 +23,57 @@ fn held(claim: GraceClaim, share: GraceShare) -> HeldGraceShare {
     }
 }
 
-pub(crate) async fn shares_of_grace_have_one_holder_until_they_are_returned(store: &dyn Store) {
-    let claimed = |claim| async move { store.claim_grace(claim).await.unwrap() };
+async fn claimed(store: &dyn Store, claim: GraceClaim) -> Option<GraceShare> {
+    store.claim_grace(claim).await.unwrap()
+}
+
+pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_returns_it(
+    store: &dyn Store,
+) {
     let share = |number| Some(GraceShare { number, shares: 2 });
-    assert_eq!(claimed(claim(1)).await, share(0));
-    assert_eq!(claimed(claim(1)).await, share(0), "a repeated claim");
     let more = GraceClaim {
         gateways: 9,
         ..claim(2)
     };
-    assert_eq!(
-        claimed(more).await,
-        share(1),
-        "the first holder has fixed the number"
-    );
-    assert_eq!(claimed(claim(3)).await, None);
     let tomorrow = GraceClaim {
         day: NOON.day().next(),
         ..claim(3)
     };
-    assert_eq!(
-        claimed(tomorrow).await,
-        share(0),
-        "a day has shares of its own"
-    );
-    store
-        .return_grace(HeldGraceShare {
-            token: 7,
-            ..held(claim(1), share(0).unwrap())
-        })
-        .await
-        .unwrap();
-    assert_eq!(
-        claimed(claim(3)).await,
-        None,
-        "another token returns nothing"
-    );
-    store
-        .return_grace(held(claim(1), share(0).unwrap()))
-        .await
-        .unwrap();
-    assert_eq!(claimed(claim(3)).await, share(0));
-}
-
-pub(crate) async fn a_share_of_grace_is_continued_by_the_next_process_only(store: &dyn Store) {
-    let claimed = |claim| async move { store.claim_grace(claim).await.unwrap() };
-    let first = claimed(claim(1)).await;
     let next = GraceClaim {
-        held: first,
+        held: share(0),
         life: 1,
-        node: 2,
+        node: 4,
         ..claim(1)
     };
-    assert_eq!(claimed(next).await, first);
-    assert_eq!(claimed(next).await, first, "confirmed");
-    for late in [claim(1), GraceClaim { node: 3, ..next }] {
-        assert_eq!(claimed(late).await, None, "a copy of the data directory");
+    let copy = GraceClaim { node: 5, ..next };
+    for (claim, granted, reason) in [
+        (claim(1), share(0), "the first one"),
+        (claim(1), share(0), "a repeated claim"),
+        (more, share(1), "the first holder has fixed the number"),
+        (claim(3), None, "both are held"),
+        (tomorrow, share(0), "a day has shares of its own"),
+        (next, share(0), "the next process continues"),
+        (next, share(0), "confirmed"),
+        (claim(1), None, "an old copy of the data directory"),
+        (copy, None, "a copy of the newest state"),
+    ] {
+        assert_eq!(claimed(store, claim).await, granted, "{reason}");
     }
-    // A failover lost the row.
-    store
-        .return_grace(held(next, first.unwrap()))
-        .await
-        .unwrap();
-    assert_eq!(claimed(next).await, first);
-    assert_eq!(
-        claimed(GraceClaim {
-            held: first,
-            ..claim(4)
-        })
-        .await,
-        None,
-        "its holder is another one"
+    let of_next = held(
+        next,
+        GraceShare {
+            number: 0,
+            shares: 2,
+        },
     );
+    let another = HeldGraceShare {
+        token: 7,
+        ..of_next
+    };
+    for (returned, granted) in [(another, None), (of_next, share(0))] {
+        store.return_grace(returned).await.unwrap();
+        assert_eq!(claimed(store, claim(3)).await, granted, "{returned:?}");
+    }
 }
 
 pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: &dyn Store) {
@@ -116,7 +95,6 @@ pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: 
 pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one(
     store: &dyn Store,
 ) {
-    let claimed = |claim| async move { store.claim_grace(claim).await.unwrap() };
     let claim = |node, days| GraceClaim {
         gateways: 1,
         day: Day::from_number(NOON.day().number() + days),
@@ -128,10 +106,10 @@ pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_pr
     });
     // Before a day is opened, and after.
     for (node, days) in [(2, 3), (3, 5)] {
-        assert_eq!(claimed(claim(1, 0)).await, all);
-        assert_eq!(claimed(claim(node, days)).await, all);
+        assert_eq!(claimed(store, claim(1, 0)).await, all);
+        assert_eq!(claimed(store, claim(node, days)).await, all);
         assert_eq!(
-            claimed(claim(4, 0)).await,
+            claimed(store, claim(4, 0)).await,
             None,
             "the share would be granted twice"
         );

@@ -9,7 +9,7 @@ const MONTH: std::time::Duration = std::time::Duration::from_hours(30 * 24);
 
 /// A report of the first key of an application at some places, at a time.
 fn leak(id: ApplicationId, places: &[&str], at: Wall, expires_at: Option<Wall>) -> StoreChange {
-    let key = a_key(&id.to_string());
+    let key = first_key(id);
     let report = LeakReport {
         digest: key.digest,
         shown: key.shown,
@@ -41,63 +41,34 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
     store: &dyn Store,
 ) {
     let owner = signed_up(store, "ann@example.org").await.id;
-    let id = store.change(owned(owner, 1)).await.unwrap().id;
-    store
-        .claim_mail(MailClaim::new(MailLane::Mail, NOON, NOON, 9))
-        .await
-        .unwrap();
-    let before = store.mail_backlog().await.unwrap().mails;
-    let revoked = store
-        .change(leak(
-            id,
-            &["https://a.example/", "https://b.example/"],
-            NOON,
-            None,
-        ))
-        .await;
+    let id = application_of(store, owner, 1).await;
+    sent(store, MailLane::Mail).await;
+    let [a, b, c] = [
+        "https://a.example/",
+        "https://b.example/",
+        "https://c.example/",
+    ];
+    let revoked = store.change(leak(id, &[a, b], NOON, None)).await;
     assert_eq!(revoked.unwrap().keys[0].revoked_at, Some(NOON));
     let later = NOON.plus(HOUR);
-    assert!(is_known(store, leak(id, &["https://b.example/"], later, None)).await);
-    assert!(
-        !is_known(
-            store,
-            leak(
-                id,
-                &["https://b.example/", "https://c.example/"],
-                later,
-                None
-            )
-        )
-        .await
-    );
-    assert_eq!(
-        store.mail_backlog().await.unwrap().mails,
-        before + 1,
-        "a mail for each change of the key"
-    );
-    let mails = store
-        .claim_mail(MailClaim::new(MailLane::Mail, NOON, NOON, 9))
-        .await
-        .unwrap();
-    assert!(mails.iter().any(|claimed| {
-        claimed.mail.message_id.starts_with(&id.to_string())
-            && claimed.mail.recipient == "ann@example.org"
-    }));
-    let query = AuditQuery {
-        application: Some(id),
-        limit: 3,
-        ..AuditQuery::default()
+    assert!(is_known(store, leak(id, &[b], later, None)).await);
+    assert!(!is_known(store, leak(id, &[b, c], later, None)).await);
+    let mails = sent(store, MailLane::Mail).await;
+    let [mail] = &mails[..] else {
+        panic!("a mail for each change of the key: {mails:?}")
     };
-    let trail = store.audit(query).await.unwrap();
-    let key = a_key(&id.to_string());
-    let detail = |place: &str| {
+    assert!(mail.message_id.starts_with(&id.to_string()), "{mail:?}");
+    assert_eq!(mail.recipient, "ann@example.org");
+    let trail = &trail_of(store, id).await[..3];
+    let key = first_key(id);
+    let found_at = |place| {
         format!(
-            "key {}, SHA-256 {}, found at https://{place}.example/",
+            "key {}, SHA-256 {}, found at {place}",
             key.shown, key.digest
         )
     };
     let details: Vec<_> = trail.iter().map(|record| record.detail.clone()).collect();
-    assert_eq!(details, [detail("c"), detail("b"), detail("a")]);
+    assert_eq!(details, [c, b, a].map(found_at));
     let is_named = |record: &AuditRecord| {
         record.who == "secret scanning" && record.what == "revoke_leaked_key"
     };
@@ -123,7 +94,7 @@ pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_k
         "it expires sooner already"
     );
 
-    let digests = vec![a_key(&id.to_string()).digest];
+    let digests = vec![first_key(id).digest];
     make(store, id, ChangeKind::SetExpiry { digests, at: None }).await;
     for months in [1, 2] {
         let at = NOON.plus(months * MONTH);
@@ -148,7 +119,7 @@ pub(crate) async fn of_concurrent_reports_of_a_place_one_changes_the_key(store: 
 pub(crate) async fn keys_are_found_with_their_applications(store: &dyn Store) {
     let ids = [created(store).await, created(store).await];
     make(store, ids[0], ChangeKind::RevokeAll).await;
-    let [one, other] = ids.map(|id| a_key(&id.to_string()).digest);
+    let [one, other] = ids.map(|id| first_key(id).digest);
     let mut found = store
         .find_keys(vec![one, Digest::of("nobody's"), other])
         .await

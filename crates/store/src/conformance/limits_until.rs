@@ -40,20 +40,13 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
     set(store, id, own(5, None), Some(NOON.plus(2 * HOUR))).await;
     set(store, of_tier, own(1, Some(1)), Some(NOON.plus(3 * HOUR))).await;
     let lowered = found(store, id).await;
-    let page = store.page(None, 10, NOON.day()).await.unwrap();
-    assert!(
-        page.applications.contains(&lowered) && page.skipped.is_empty(),
-        "{page:?}"
-    );
+    assert!(applications(store).await.contains(&lowered));
 
     let end = NOON.plus(2 * HOUR);
     let early = end.minus(std::time::Duration::from_millis(1));
     assert_eq!(store.due_limits(early).await.unwrap(), []);
     assert_eq!(restored(store, id, early).await, None);
-    assert_eq!(
-        store.application(id, NOON.day()).await.unwrap(),
-        Some(lowered.clone())
-    );
+    assert_eq!(found(store, id).await, lowered);
     assert_eq!(store.due_limits(end).await.unwrap(), [id]);
     assert_eq!(
         store.due_limits(end.plus(HOUR)).await.unwrap(),
@@ -73,13 +66,8 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
         OwnLimits::NONE
     );
     assert_eq!(store.due_limits(end.plus(HOUR)).await.unwrap(), []);
-    let query = AuditQuery {
-        application: Some(id),
-        limit: 2,
-        ..AuditQuery::default()
-    };
-    let trail = store.audit(query).await.unwrap();
-    let trail: Vec<_> = trail
+    let trail = trail_of(store, id).await;
+    let trail: Vec<_> = trail[..2]
         .iter()
         .map(|record| (record.what.as_str(), record.detail.as_str()))
         .collect();
@@ -98,14 +86,9 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
 ) {
     let id = created(store).await;
     let end = NOON.plus(HOUR);
-    let rotate = || ChangeKind::Rotate {
-        key: a_key(&an_id().to_string()),
-        retire_others_at: NOON,
-        allowance: None,
-    };
     let without = limits_set(own(20, None), None);
     for (what, left) in [
-        (rotate(), vec![id]),
+        (rotation(a_key("another"), NOON), vec![id]),
         (without, vec![]),
         (ChangeKind::RevokeAll, vec![]),
         (ChangeKind::Close, vec![]),
@@ -123,16 +106,8 @@ pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &dyn
     set(store, id, own(10, None), Some(NOON)).await;
     let made = join_all((0..4).map(|_| restored(store, id, NOON))).await;
     assert_eq!(made.iter().flatten().count(), 1);
-    let query = AuditQuery {
-        application: Some(id),
-        limit: 9,
-        ..AuditQuery::default()
-    };
-    assert_eq!(
-        store.audit(query).await.unwrap().len(),
-        3,
-        "create, set_limits, restore_limits"
-    );
+    let trail = trail_of(store, id).await;
+    assert_eq!(words(&trail), ["restore_limits", "set_limits", "create"]);
 }
 
 /// Changes the limits of an account, and sets those of its applications.

@@ -41,34 +41,16 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
 /// An owner with an application in a tier, and no mail.
 async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId, ApplicationId) {
     let owner = signed_up(store, email).await.id;
-    let id = store.change(owned(owner, 1)).await.unwrap().id;
-    make(store, id, ChangeKind::SetTier { tier: tier.into() }).await;
-    sent(store).await;
+    let id = application_of(store, owner, 1).await;
+    make(store, id, to_tier(tier)).await;
+    mails(store).await;
     (owner, id)
 }
 
 /// The recipients and message ids of the queued mails, which are removed as if they were sent.
-async fn sent(store: &dyn Store) -> Vec<(String, String)> {
-    let until = NOON.plus(HOUR);
-    let mails = store
-        .claim_mail(MailClaim::new(MailLane::Mail, until, until, 99))
-        .await
-        .unwrap();
-    let attempt = |mail: &ClaimedMail| MailAttempt {
-        message_id: mail.mail.message_id.clone(),
-        attempt: mail.attempt,
-        outcome: MailOutcome::Remove,
-    };
-    store
-        .record_attempts(mails.iter().map(attempt).collect())
-        .await
-        .unwrap();
-    let mut sent: Vec<_> = mails
-        .into_iter()
-        .map(|claimed| (claimed.mail.recipient, claimed.mail.message_id))
-        .collect();
-    sent.sort();
-    sent
+async fn mails(store: &dyn Store) -> Vec<[String; 2]> {
+    let sent = sent(store, MailLane::Mail).await.into_iter();
+    sent.map(|mail| [mail.recipient, mail.message_id]).collect()
 }
 
 async fn choose(store: &dyn Store, owner: OwnerId, kinds: &[MailKind]) {
@@ -99,115 +81,85 @@ async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u3
         .collect()
 }
 
-async fn record_usage(store: &dyn Store, node: u64, application: ApplicationId, units: u64) {
-    store
-        .record_requests(
-            node,
-            vec![RequestTotal {
-                day: NOON.day(),
-                application,
-                endpoint: "models".into(),
-                outcome: RequestOutcome::Ok,
-                requests: units,
-            }],
-        )
-        .await
-        .unwrap();
+async fn record(
+    store: &dyn Store,
+    node: u64,
+    application: ApplicationId,
+    outcome: RequestOutcome,
+    requests: u64,
+) {
+    let total = total(application, NOON.day(), ("models", outcome), requests);
+    store.record_requests(node, vec![total]).await.unwrap();
 }
 
 pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent(
     store: &dyn Store,
 ) {
-    let mails = |at| {
+    let notices = |at| {
         vec![NewMail {
             created_at: at,
             ..a_mail("one@a.example", "ann@example.org")
         }]
     };
-    join_all((0..8).map(|_| store.queue_once(mails(NOON))))
-        .await
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()
-        .unwrap();
-    assert_eq!(
-        sent(store).await,
-        [("ann@example.org".into(), "one@a.example".into())]
-    );
-    store.queue_once(mails(NOON.plus(HOUR))).await.unwrap();
+    for queued in join_all((0..8).map(|_| store.queue_once(notices(NOON)))).await {
+        queued.unwrap();
+    }
+    assert_eq!(mails(store).await, [["ann@example.org", "one@a.example"]]);
+    store.queue_once(notices(NOON.plus(HOUR))).await.unwrap();
     let other_domain = vec![a_mail("one@b.example", "ann@example.org")];
     store.queue_once(other_domain).await.unwrap();
-    assert_eq!(sent(store).await, []);
+    assert_eq!(mails(store).await, [[""; 2]; 0]);
 }
 
 pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &dyn Store) {
-    let again = async |days: u32| {
-        let day = Day::from_number(NOON.day().number() + days);
-        store
-            .exchange(LedgerExchange {
-                node: 1,
-                today: day,
-                reports: Vec::new(),
-            })
-            .await
-            .unwrap();
-        while store.delete_outdated().await.unwrap() > 0 {}
-        store
-            .queue_once(vec![a_mail("one@a.example", "ann@example.org")])
-            .await
-            .unwrap();
-        sent(store).await.len()
-    };
-    store
-        .queue_once(vec![a_mail("one@a.example", "ann@example.org")])
-        .await
-        .unwrap();
-    sent(store).await;
-    assert_eq!((again(40).await, again(41).await), (0, 1));
+    for (days, is_queued) in [(0, true), (40, false), (41, true)] {
+        open_day(store, Day::from_number(NOON.day().number() + days)).await;
+        delete_outdated(store).await;
+        let notice = a_mail("one@a.example", "ann@example.org");
+        store.queue_once(vec![notice]).await.unwrap();
+        assert_eq!(!mails(store).await.is_empty(), is_queued, "{days}");
+    }
 }
 
 pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(store: &dyn Store) {
     let (free, in_free) = application_in(store, "free@example.org", "free").await;
     let (pro, in_pro) = application_in(store, "pro@example.org", "pro").await;
     let change = async |application, what: ChangeKind, id: &str| {
-        let notice = Some(notice(MailKind::KeyChanged, id));
-        drop(
-            store
-                .change(StoreChange {
-                    notice,
-                    ..changing(application, what)
-                })
-                .await,
-        );
-        sent(store).await
+        let change = StoreChange {
+            notice: Some(notice(MailKind::KeyChanged, id)),
+            ..changing(application, what)
+        };
+        drop(store.change(change).await);
+        mails(store).await.concat()
     };
-    let to =
-        |who: &str, id: &str| vec![(format!("{who}@example.org"), format!("{id}@example.org"))];
-    assert_eq!(change(in_free, ChangeKind::RevokeAll, "1").await, []);
+    let revoke = async |application, id| change(application, ChangeKind::RevokeAll, id).await;
+    let nobody = [""; 0];
+    assert_eq!(revoke(in_free, "1").await, nobody);
     assert_eq!(
-        change(in_pro, ChangeKind::RevokeAll, "2").await,
-        to("pro", "2")
+        revoke(in_pro, "2").await,
+        ["pro@example.org", "2@example.org"]
     );
     choose(store, free, &[MailKind::Quota100, MailKind::KeyChanged]).await;
     choose(store, pro, &[]).await;
     assert_eq!(
-        change(in_free, ChangeKind::RevokeAll, "3").await,
-        to("free", "3")
+        revoke(in_free, "3").await,
+        ["free@example.org", "3@example.org"]
     );
-    assert_eq!(change(in_pro, ChangeKind::RevokeAll, "4").await, []);
+    assert_eq!(revoke(in_pro, "4").await, nobody);
     let unknown = ChangeKind::RevokeKey {
         digest: Digest::of("unknown"),
     };
-    assert_eq!(change(in_free, unknown, "5").await, [], "a refused change");
+    assert_eq!(
+        change(in_free, unknown, "5").await,
+        nobody,
+        "a refused change"
+    );
     assert_eq!(
         change(in_free, ChangeKind::Close, "6").await,
-        to("free", "6"),
+        ["free@example.org", "6@example.org"],
         "the former owner"
     );
-    assert_eq!(
-        change(created(store).await, ChangeKind::RevokeAll, "7").await,
-        [],
-        "no owner"
-    );
+    assert_eq!(revoke(created(store).await, "7").await, nobody, "no owner");
 }
 
 pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dyn Store) {
@@ -217,20 +169,17 @@ pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dy
     };
     let sign_in = async |token: &str| {
         assert!(send(store, token, "Ann@example.org").await);
-        sent(store).await;
-        let SignInOutcome::SignedIn { owner, .. } = store.sign_in(with(token)).await.unwrap()
-        else {
-            panic!("not signed in")
-        };
-        (owner.id, sent(store).await)
+        mails(store).await;
+        let (owner, _) = signed_in(store, with(token)).await;
+        (owner.id, mails(store).await.concat())
     };
     let (owner, first) = sign_in("first").await;
-    assert_eq!(first, [], "the account is new");
-    assert_eq!(sign_in("second").await.1, [], "nothing was chosen");
+    assert_eq!(first, [""; 0], "the account is new");
+    assert_eq!(sign_in("second").await.1, [""; 0], "nothing was chosen");
     choose(store, owner, &[MailKind::NewSignIn]).await;
     assert_eq!(
         sign_in("third").await.1,
-        [("Ann@example.org".into(), "third@example.org".into())]
+        ["Ann@example.org", "third@example.org"]
     );
 }
 
@@ -272,32 +221,20 @@ pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_ot
     for request in [live, dead] {
         units(store, request).await;
     }
-    record_usage(store, live.node, id, 39).await;
-    record_usage(store, dead.node, id, 1).await;
-    assert_eq!(
-        quotas(store, MailKind::Quota80, &[live.node]).await,
-        [],
-        "79 are used or lost"
-    );
-    record_usage(store, live.node, id, 40).await;
-    assert_eq!(
-        quotas(store, MailKind::Quota80, &[live.node]).await,
-        [(80, 100)]
-    );
-    assert_eq!(
-        quotas(store, MailKind::Quota80, &[live.node, dead.node]).await,
-        []
-    );
-    assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(90, 100)]);
+    record(store, live.node, id, RequestOutcome::Ok, 39).await;
+    record(store, dead.node, id, RequestOutcome::Ok, 1).await;
+    let nearly = async |live: &[u64]| quotas(store, MailKind::Quota80, live).await;
+    assert_eq!(nearly(&[live.node]).await, [], "79 are used or lost");
+    record(store, live.node, id, RequestOutcome::Ok, 40).await;
+    assert_eq!(nearly(&[live.node]).await, [(80, 100)]);
+    assert_eq!(nearly(&[live.node, dead.node]).await, []);
+    assert_eq!(nearly(&[]).await, [(90, 100)]);
     assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
-    let yesterday = Day::from_number(NOON.day().number() - 1).start();
+    let yesterday = before(1).start();
     assert_eq!(due(store, MailKind::Quota80, yesterday, &[]).await, []);
     store.give_back(dead, 39).await.unwrap();
-    assert_eq!(
-        quotas(store, MailKind::Quota80, &[]).await,
-        [],
-        "the other stopped and returned what it had"
-    );
+    let reason = "the other stopped and returned what it had";
+    assert_eq!(nearly(&[]).await, [], "{reason}");
 }
 
 pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due(
@@ -306,41 +243,19 @@ pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_
     let (owner, id) = application_in(store, "ann@example.org", "pro").await;
     let live = asking(id, NOON.day(), 100, 100);
     units(store, live).await;
-    record_usage(store, live.node, id, 81).await;
-    let refused = |outcome| {
-        let endpoint = "models".into();
-        vec![RequestTotal {
-            day: NOON.day(),
-            application: id,
-            endpoint,
-            outcome,
-            requests: 1,
-        }]
-    };
-    store
-        .record_requests(live.node, refused(RequestOutcome::RateLimited))
-        .await
-        .unwrap();
+    record(store, live.node, id, RequestOutcome::Ok, 81).await;
+    record(store, live.node, id, RequestOutcome::RateLimited, 1).await;
     assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
-    store
-        .record_requests(live.node, refused(RequestOutcome::QuotaExceeded))
-        .await
-        .unwrap();
-    assert_eq!(
-        quotas(store, MailKind::Quota100, &[live.node]).await,
-        [(81, 100)]
-    );
-    assert_eq!(
-        quotas(store, MailKind::Quota80, &[live.node]).await,
-        [(81, 100)]
-    );
+    record(store, live.node, id, RequestOutcome::QuotaExceeded, 1).await;
+    for kind in [MailKind::Quota100, MailKind::Quota80] {
+        assert_eq!(quotas(store, kind, &[live.node]).await, [(81, 100)]);
+    }
     let id = format!("quota_100.{id}.day.{}@example.org", NOON.day());
-    store
-        .queue_once(vec![a_mail(&id, "ann@example.org")])
-        .await
-        .unwrap();
-    assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
-    assert_eq!(quotas(store, MailKind::Quota80, &[live.node]).await, []);
+    let notice = a_mail(&id, "ann@example.org");
+    store.queue_once(vec![notice]).await.unwrap();
+    for kind in [MailKind::Quota100, MailKind::Quota80] {
+        assert_eq!(quotas(store, kind, &[live.node]).await, []);
+    }
     choose(store, owner, &[MailKind::KeyChanged]).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
 }
@@ -352,14 +267,7 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
     let own = OwnLimits::NONE.with(LimitSetting::Day, 50);
     make(store, id, limits_set(own, None)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(40, 50)]);
-    make(
-        store,
-        id,
-        ChangeKind::SetTier {
-            tier: "unknown".into(),
-        },
-    )
-    .await;
+    make(store, id, to_tier("unknown")).await;
     assert_eq!(
         quotas(store, MailKind::Quota80, &[]).await,
         [],
@@ -465,7 +373,7 @@ pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are
     store: &dyn Store,
 ) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
-    let key = a_key(&id.to_string());
+    let key = first_key(id);
     let expires_at = NOON.plus(8 * DAY);
     let change = ChangeKind::SetExpiry {
         digests: vec![key.digest],

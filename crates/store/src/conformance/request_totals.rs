@@ -5,7 +5,7 @@ use super::*;
 /// Requests of a day: endpoint, outcome and number.
 type DayRequests<'e> = Vec<(Day, &'e str, RequestOutcome, u64)>;
 
-fn total(
+pub(super) fn total(
     application: ApplicationId,
     day: Day,
     of: (&'static str, RequestOutcome),
@@ -20,14 +20,10 @@ fn total(
     }
 }
 
-const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
+pub(super) const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
 const LIMITED: (&str, RequestOutcome) = ("models", RequestOutcome::RateLimited);
 const ME: (&str, RequestOutcome) = ("me", RequestOutcome::Ok);
 const OTHER: (&str, RequestOutcome) = ("none", RequestOutcome::ClientError);
-
-fn before(days: u32) -> Day {
-    Day::from_number(NOON.day().number() - days)
-}
 
 async fn list(store: &dyn Store, application: ApplicationId, first: Day, last: Day) -> RequestList {
     store
@@ -47,19 +43,9 @@ fn shown(list: &RequestList) -> DayRequests<'_> {
         .collect()
 }
 
-async fn open_on(store: &dyn Store, day: Day) {
-    store
-        .exchange(LedgerExchange {
-            node: 1,
-            today: day,
-            reports: Vec::new(),
-        })
-        .await
-        .unwrap();
-}
-
-async fn merge_all(store: &dyn Store) {
-    while store.delete_outdated().await.unwrap() > 0 {}
+/// Records the requests of an application at a node.
+async fn record(store: &dyn Store, node: u64, total: RequestTotal) {
+    store.record_requests(node, vec![total]).await.unwrap();
 }
 
 pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
@@ -79,10 +65,7 @@ pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_tota
         (2, other, MODELS, 3),
         (u64::MAX, one, OTHER, 1),
     ] {
-        store
-            .record_requests(node, vec![total(application, today, of, requests)])
-            .await
-            .unwrap();
+        record(store, node, total(application, today, of, requests)).await;
     }
     let found = list(store, one, today, today).await;
     assert!(found.totals.iter().all(|total| total.application == one));
@@ -139,7 +122,7 @@ pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(stor
 
 pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &dyn Store) {
     let one = an_id();
-    open_on(store, before(3)).await;
+    open_day(store, before(3)).await;
     for (node, ago, of, requests) in [
         (1, 3, MODELS, 5),
         (2, 3, MODELS, 6),
@@ -147,34 +130,25 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
         (1, 2, MODELS, 7),
         (2, 2, MODELS, 8),
     ] {
-        store
-            .record_requests(node, vec![total(one, before(ago), of, requests)])
-            .await
-            .unwrap();
+        record(store, node, total(one, before(ago), of, requests)).await;
     }
     let all = [
         (before(3), MODELS.0, MODELS.1, 11),
         (before(3), OTHER.0, OTHER.1, 1),
         (before(2), MODELS.0, MODELS.1, 15),
     ];
-    merge_all(store).await;
-    open_on(store, NOON.day()).await;
+    delete_outdated(store).await;
+    open_day(store, NOON.day()).await;
     for _ in 0..2 {
         assert_eq!(shown(&list(store, one, before(3), NOON.day()).await), all);
-        merge_all(store).await;
+        delete_outdated(store).await;
     }
     for node in [1, 2, 3] {
-        store
-            .record_requests(node, vec![total(one, before(3), MODELS, 99)])
-            .await
-            .unwrap();
+        record(store, node, total(one, before(3), MODELS, 99)).await;
     }
     let after = list(store, one, before(3), NOON.day()).await;
     assert_eq!(shown(&after), all, "a closed day took a report");
-    store
-        .record_requests(3, vec![total(one, before(2), MODELS, 1)])
-        .await
-        .unwrap();
+    record(store, 3, total(one, before(2), MODELS, 1)).await;
     assert_eq!(
         list(store, one, before(2), before(2)).await.sum().ok,
         16,
@@ -187,27 +161,21 @@ pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
     // More records than one batch deletes.
     let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
     for ago in [92, 91] {
-        open_on(store, before(ago)).await;
+        open_day(store, before(ago)).await;
         let all = endpoints().map(|name| RequestTotal {
             endpoint: name.into(),
             ..total(one, before(ago), MODELS, 1)
         });
         store.record_requests(1, all.collect()).await.unwrap();
     }
-    open_on(store, NOON.day()).await;
-    merge_all(store).await;
+    open_day(store, NOON.day()).await;
+    delete_outdated(store).await;
     assert_eq!(
         list(store, one, before(92), before(92)).await,
         RequestList::default()
     );
-    assert_eq!(
-        list(store, one, before(91), before(91)).await.totals.len(),
-        1_100
-    );
-    assert_eq!(
-        list(store, one, before(91), before(91)).await.sum().ok,
-        1_100
-    );
+    let kept = list(store, one, before(91), before(91)).await;
+    assert_eq!((kept.totals.len(), kept.sum().ok), (1_100, 1_100));
 }
 
 pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes(
@@ -217,7 +185,7 @@ pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_a
     let two = an_id();
     let none = an_id();
     let day = before(3);
-    open_on(store, day).await;
+    open_day(store, day).await;
     for (node, application, of, requests) in [
         (1, one, MODELS, 5),
         (2, one, MODELS, 7),
@@ -228,15 +196,9 @@ pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_a
         (1, none, ME, 40),
         (1, none, OTHER, 50),
     ] {
-        store
-            .record_requests(node, vec![total(application, day, of, requests)])
-            .await
-            .unwrap();
+        record(store, node, total(application, day, of, requests)).await;
     }
-    store
-        .record_requests(1, vec![total(one, before(2), MODELS, 100)])
-        .await
-        .unwrap();
+    record(store, 1, total(one, before(2), MODELS, 100)).await;
     let units = |(application, units)| UsageTotal { application, units };
     let all = [(one, 13), (two, 3)].map(units);
     for is_merged in [false, true] {
@@ -250,8 +212,8 @@ pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_a
             (2, 16),
             "the sum includes what is not listed"
         );
-        open_on(store, NOON.day()).await;
-        merge_all(store).await;
+        open_day(store, NOON.day()).await;
+        delete_outdated(store).await;
     }
     assert_eq!(
         store.usage(before(9), 10).await.unwrap(),

@@ -33,17 +33,6 @@ async fn days(store: &dyn Store, first: u64, end: u64) -> Vec<(u64, u64)> {
         .collect()
 }
 
-async fn open_day(store: &dyn Store, day: Day) {
-    store
-        .exchange(LedgerExchange {
-            node: 1,
-            today: day,
-            reports: Vec::new(),
-        })
-        .await
-        .unwrap();
-}
-
 fn new(subject: MessageSubject, state: Option<IncidentState>, message: &str) -> NewStatusMessage {
     NewStatusMessage {
         at: NOON,
@@ -55,11 +44,15 @@ fn new(subject: MessageSubject, state: Option<IncidentState>, message: &str) -> 
 }
 
 async fn open_incident(store: &dyn Store, title: &str) -> StatusMessage {
-    let subject = MessageSubject::New(title.into());
-    store
-        .post_status(new(subject, None, "We are looking into it.\n\nMore later."))
-        .await
-        .unwrap()
+    let message = "We are looking into it.\n\nMore later.";
+    let post = new(MessageSubject::New(title.into()), None, message);
+    store.post_status(post).await.unwrap()
+}
+
+/// Posts a message about an open incident.
+async fn add(store: &dyn Store, incident: u64, state: Option<IncidentState>) -> StatusMessage {
+    let post = new(MessageSubject::Known(incident), state, "More.");
+    store.post_status(post).await.unwrap()
 }
 
 pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated(
@@ -109,27 +102,19 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &dyn St
         Some(today - DAY_MINUTES - 1),
         "the first of all, not of these"
     );
-    let yesterday = Day::from_number(NOON.day().number() - 1);
-    let day = NOON.day();
-    let expected = [
-        StatusDay {
-            day: yesterday,
-            ready: 1,
-            fresh: 1,
-        },
-        StatusDay {
-            day,
-            ready: 1,
-            fresh: 0,
-        },
-    ];
+    let expected = [(before(1), 1), (NOON.day(), 0)];
+    let expected = expected.map(|(day, fresh)| StatusDay {
+        day,
+        ready: 1,
+        fresh,
+    });
     assert_eq!(history.days, expected);
     assert_eq!(days(store, 0, today + 2).await, [(1, 1), (1, 1), (2, 1)]);
     assert_eq!(days(store, today + 2, today + 9).await, []);
 }
 
 pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store: &dyn Store) {
-    open_day(store, Day::from_number(NOON.day().number() - 100)).await;
+    open_day(store, before(100)).await;
     let oldest = start_of(100);
     let kept = start_of(90);
     record(
@@ -137,14 +122,14 @@ pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store
         &[oldest, oldest + 1, kept - 1, kept].map(|at| minute(at, true, true)),
     )
     .await;
-    while store.delete_outdated().await.unwrap() > 0 {}
+    delete_outdated(store).await;
     assert_eq!(
         days(store, 0, MINUTE).await,
         [(2, 2), (1, 1), (1, 1)],
         "all are kept by that day"
     );
     open_day(store, NOON.day()).await;
-    while store.delete_outdated().await.unwrap() > 0 {}
+    delete_outdated(store).await;
     assert_eq!(days(store, 0, MINUTE).await, [(1, 1), (1, 1)]);
     assert_eq!(
         store
@@ -179,24 +164,14 @@ pub(crate) async fn messages_of_an_incident_keep_its_title_and_are_listed_newest
         (first.at, first.title.as_str()),
         (NOON, "Scores \"ö\" are late")
     );
-    let known = || MessageSubject::Known(first.id);
-    let identified = store
-        .post_status(new(known(), Some(IncidentState::Identified), "Found."))
-        .await
-        .unwrap();
-    let more = store
-        .post_status(new(known(), None, "Still."))
-        .await
-        .unwrap();
+    let identified = add(store, first.id, Some(IncidentState::Identified)).await;
+    let more = add(store, first.id, None).await;
     assert_eq!(
         (more.state, &more.title),
         (IncidentState::Identified, &first.title)
     );
     let other = open_incident(store, "Another").await;
-    let end = store
-        .post_status(new(known(), Some(IncidentState::Resolved), "Over."))
-        .await
-        .unwrap();
+    let end = add(store, first.id, Some(IncidentState::Resolved)).await;
     assert!(
         [first.id, identified.id, more.id, other.id, end.id].is_sorted_by(|one, next| one < next)
     );
@@ -208,11 +183,7 @@ pub(crate) async fn messages_of_open_incidents_are_listed_above_the_limit(store:
     let open = open_incident(store, "Open").await;
     for _ in 0..3 {
         let over = open_incident(store, "Over").await;
-        let subject = MessageSubject::Known(over.id);
-        store
-            .post_status(new(subject, Some(IncidentState::Resolved), "Over."))
-            .await
-            .unwrap();
+        add(store, over.id, Some(IncidentState::Resolved)).await;
     }
     let listed = store.status_messages(2).await.unwrap();
     assert_eq!(listed.len(), 3);
@@ -228,54 +199,28 @@ pub(crate) async fn an_incident_that_is_unknown_or_resolved_takes_no_message(sto
         "{unknown}"
     );
     let first = open_incident(store, "Open").await;
-    let subject = || MessageSubject::Known(first.incident);
-    let more = store
-        .post_status(new(subject(), None, "More."))
-        .await
-        .unwrap();
+    let more = add(store, first.id, None).await;
     let no_incident = refused(MessageSubject::Known(more.id)).await.unwrap_err();
     assert!(
         matches!(no_incident, StoreError::UnknownIncident(_)),
         "{no_incident}"
     );
-    store
-        .post_status(new(subject(), Some(IncidentState::Resolved), "Over."))
-        .await
-        .unwrap();
-    let resolved = refused(subject()).await.unwrap_err();
+    add(store, first.id, Some(IncidentState::Resolved)).await;
+    let subject = MessageSubject::Known(first.id);
+    let resolved = refused(subject).await.unwrap_err();
     assert!(
         matches!(resolved, StoreError::IncidentResolved(of) if of == first.id),
         "{resolved}"
     );
     assert_eq!(store.status_messages(10).await.unwrap().len(), 3);
-    assert_eq!(
-        store
-            .audit(AuditQuery {
-                limit: 10,
-                ..AuditQuery::default()
-            })
-            .await
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(trail(store).await.len(), 3);
 }
 
 pub(crate) async fn every_message_has_an_audit_record_without_an_application(store: &dyn Store) {
     let before = store.position().await.unwrap();
     let first = open_incident(store, "Late scores").await;
-    let subject = MessageSubject::Known(first.id);
-    let end = store
-        .post_status(new(subject, Some(IncidentState::Resolved), "Over."))
-        .await
-        .unwrap();
-    let records = store
-        .audit(AuditQuery {
-            limit: 10,
-            ..AuditQuery::default()
-        })
-        .await
-        .unwrap();
+    let end = add(store, first.id, Some(IncidentState::Resolved)).await;
+    let records = trail(store).await;
     let seen: Vec<_> = records
         .iter()
         .map(|record| {

@@ -32,49 +32,26 @@ fn added(id: &str) -> WebhookChange {
     }
 }
 
-/// The recipients, message ids and texts of the messages to webhooks, which are removed as if they were sent.
-async fn sent(store: &dyn Store) -> Vec<[String; 3]> {
-    let until = NOON.plus(HOUR);
-    let claim = MailClaim::new(MailLane::Owners, until, until, 99);
-    let claimed = store.claim_mail(claim).await.unwrap();
-    let attempt = |mail: &ClaimedMail| MailAttempt {
-        message_id: mail.mail.message_id.clone(),
-        attempt: mail.attempt,
-        outcome: MailOutcome::Remove,
-    };
-    store
-        .record_attempts(claimed.iter().map(attempt).collect())
-        .await
-        .unwrap();
-    let mut sent: Vec<_> = claimed
-        .into_iter()
-        .map(|ClaimedMail { mail, .. }| [mail.recipient, mail.message_id, mail.text])
-        .collect();
-    sent.sort();
-    sent
-}
-
-pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &dyn Store) {
+/// Two owners, and three webhooks that are not verified.
+async fn three_webhooks(store: &dyn Store) -> [OwnerId; 2] {
     let ann = signed_up(store, "ann@example.org").await.id;
     let bob = signed_up(store, "bob@example.org").await.id;
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, added(id)).await;
     }
+    [ann, bob]
+}
+
+pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &dyn Store) {
+    let [ann, bob] = three_webhooks(store).await;
     let third = OwnerChangeKind::Webhook {
         id: "hook_4".into(),
         change: added("hook_4"),
     };
-    let refused = store
-        .change_owner(OwnerChange {
-            at: NOON,
-            who: "a test".into(),
-            owner: ann,
-            what: third,
-        })
-        .await
-        .unwrap_err();
+    let refused = attempted(store, ann, third).await.unwrap_err();
     assert!(matches!(refused, StoreError::Exists(_)), "{refused}");
-    assert_eq!(sent(store).await.len(), 3, "the challenges");
+    let challenges = sent(store, MailLane::Owners).await;
+    assert_eq!(challenges.len(), 3);
     for (owner, id) in [(ann, "hook_1"), (bob, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, WebhookChange::Verify).await;
     }
@@ -95,7 +72,7 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
         1
     );
 
-    let before = store.mail_backlog().await.unwrap().mails;
+    let before = queued(store).await;
     let notice = NewMail {
         webhook: BODY.into(),
         ..a_mail("one@a.example", "ann@example.org")
@@ -108,26 +85,24 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
         .await
         .unwrap();
     assert_eq!(
-        store.mail_backlog().await.unwrap().mails,
+        queued(store).await,
         before + 2,
         "messages to webhooks are not counted"
     );
-    assert_eq!(sent(store).await, [["hook_1", "one@hook_1", BODY]]);
+    let messages = sent(store, MailLane::Owners).await;
+    let [message] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert_eq!(
+        [&message.recipient, &message.message_id, &message.text],
+        ["hook_1", "one@hook_1", BODY]
+    );
 }
 
 pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &dyn Store) {
-    let ann = signed_up(store, "ann@example.org").await.id;
-    let bob = signed_up(store, "bob@example.org").await.id;
-    for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
-        change(store, owner, id, added(id)).await;
-    }
-    change(
-        store,
-        ann,
-        "hook_1",
-        WebhookChange::Rotate(Secret::new("new".into())),
-    )
-    .await;
+    let [ann, _] = three_webhooks(store).await;
+    let rotate = WebhookChange::Rotate(Secret::new("new".into()));
+    change(store, ann, "hook_1", rotate).await;
     let webhook = store.webhooks("hook_1".into()).await.unwrap().remove(0);
     let secrets = |now| {
         webhook
@@ -141,10 +116,7 @@ pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: 
     change(store, ann, "hook_2", WebhookChange::Remove).await;
     changed(store, ann, OwnerChangeKind::Delete { in_own_name: true }).await;
     assert!(store.webhooks(ann.to_string()).await.unwrap().is_empty());
-    let left: Vec<String> = sent(store)
-        .await
-        .into_iter()
-        .map(|[recipient, ..]| recipient)
-        .collect();
+    let left = sent(store, MailLane::Owners).await;
+    let left: Vec<&str> = left.iter().map(|mail| mail.recipient.as_str()).collect();
     assert_eq!(left, ["hook_3"], "another owner cannot remove it");
 }

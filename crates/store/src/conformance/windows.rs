@@ -169,8 +169,8 @@ pub(crate) async fn days_of_one_exchange_share_their_month(store: &dyn Store) {
 
 pub(crate) async fn applications_of_an_owner_share_its_windows(store: &dyn Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
-    let one = store.change(owned(owner, 3)).await.unwrap().id;
-    let other = store.change(owned(owner, 3)).await.unwrap().id;
+    let one = application_of(store, owner, 3).await;
+    let other = application_of(store, owner, 3).await;
     let alone = created(store).await;
     let ask = async |application, number, node| {
         let request = MonthRequest {
@@ -192,10 +192,7 @@ pub(crate) async fn applications_of_an_owner_share_its_windows(store: &dyn Store
     assert_eq!(ask(other, 20, 1).await, (4, Some(12)), "of the owner's day");
     assert_eq!(ask(alone, 20, 1).await, (8, None), "without an owner");
     assert_eq!(ask(one, 21, 1).await, (3, Some(3)), "of the owner's month");
-    store
-        .change(changing(other, ChangeKind::Close))
-        .await
-        .unwrap();
+    make(store, other, ChangeKind::Close).await;
     assert_eq!(
         ask(one, 21, 2).await,
         (0, Some(3)),

@@ -8,6 +8,7 @@ use super::reader::DumpReader;
 use super::tables::{DumpColumn, DumpTable, TABLES};
 use super::writer::DumpWriter;
 use super::{RowCounts, TransferError};
+use crate::sql::rows::SqlRow;
 use crate::sql::tables::{SqlField, SqlTables};
 use scoregate_base::clock::Wall;
 
@@ -26,11 +27,16 @@ where
     let mut writer = DumpWriter::new(out, now).map_err(TransferError::from)?;
     for table in &TABLES {
         let columns = table.columns();
+        let mut written = Ok(());
+        let write = |row: &SqlRow<'_>| {
+            if written.is_ok() {
+                written = writer.push(table, &columns, row);
+            }
+        };
         tables
-            .each_text(&select::<T>(table, &columns), &mut |row| {
-                writer.push(table, &columns, row).map_err(E::from)
-            })
+            .each(&select::<T>(table, &columns), &[], write)
             .await?;
+        written?;
     }
     Ok(writer.finish().map_err(TransferError::from)?)
 }
@@ -69,7 +75,7 @@ fn select<T: SqlTables>(table: &DumpTable, columns: &[DumpColumn]) -> String {
     let fields = fields.collect::<Vec<_>>().join(", ");
     let key = columns.iter().take(table.key).map(|column| column.name);
     format!(
-        "SELECT CAST({}({fields}) AS text) FROM {{schema}}.{} ORDER BY {}",
+        "SELECT CAST({}({fields}) AS text) AS line FROM {{schema}}.{} ORDER BY {}",
         T::DUMP.object,
         table.name,
         key.collect::<Vec<_>>().join(", ")

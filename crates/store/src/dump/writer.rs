@@ -1,5 +1,6 @@
 //! Writes an export. Without its last line it is incomplete.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
 use super::tables::{DumpColumn, DumpTable};
 use super::{RowCounts, TransferError};
+use crate::sql::rows::SqlRow;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
@@ -35,15 +37,18 @@ impl<'o> DumpWriter<'o> {
         Ok(writer)
     }
 
-    /// Writes a row, an object of JSON.
+    /// Writes a row, whose column `line` is an object of JSON.
     pub(super) fn push(
         &mut self,
         table: &DumpTable,
         columns: &[DumpColumn],
-        row: &str,
+        row: &SqlRow<'_>,
     ) -> Result<(), TransferError> {
-        let row: Map<String, Value> = serde_json::from_str(row)
-            .map_err(|error| TransferError::Unreadable(format!("{}: {error}", table.name)))?;
+        let unreadable =
+            |reason: &dyn Display| TransferError::Unreadable(format!("{}: {reason}", table.name));
+        let row = row.text("line").map_err(|bad| unreadable(&bad.0))?;
+        let row: Map<String, Value> =
+            serde_json::from_str(&row).map_err(|error| unreadable(&error))?;
         table.check(columns, &row).map_err(|reason| {
             let key = columns.iter().take(table.key);
             let key: Vec<String> = key

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::paths::recovery_steps;
 use crate::durable_file::{LOG, with_suffix};
 use crate::local::is_damage;
+use crate::sql::rows::BadRecord;
 use crate::{StoreError, TransferError};
 
 /// The result of an operation on a file.
@@ -24,9 +25,6 @@ pub(crate) enum StoreFault {
     /// A record that no version of this program would have written.
     #[error("{0}")]
     Record(String),
-    /// The file is damaged.
-    #[error("the rows of a table are out of order")]
-    Disorder,
     /// The operation was carried out and the reply is an error.
     #[error(transparent)]
     Refused(#[from] StoreError),
@@ -41,7 +39,6 @@ impl StoreFault {
     ) -> StoreError {
         let is_damage = match &self {
             Self::Sql(error) => is_damage(error),
-            Self::Disorder => true,
             Self::Disk(_) | Self::Record(_) | Self::Refused(_) => false,
         };
         let error = self.into_error(doing, &file.path);
@@ -62,7 +59,7 @@ impl StoreFault {
                 doing,
                 reason: format!("{}: {error}", path.display()),
             },
-            damage @ (Self::Sql(_) | Self::Record(_) | Self::Disorder) => StoreError::Damaged {
+            damage @ (Self::Sql(_) | Self::Record(_)) => StoreError::Damaged {
                 path: path.display().to_string(),
                 reason: damage.to_string(),
             },
@@ -140,6 +137,12 @@ fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
 /// Whether an error is a conflict with an existing record.
 pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+impl From<BadRecord> for StoreFault {
+    fn from(bad: BadRecord) -> Self {
+        Self::Record(bad.0)
+    }
 }
 
 impl From<TransferError> for StoreFault {

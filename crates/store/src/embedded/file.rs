@@ -43,8 +43,6 @@ pub(super) struct OpenedStore {
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) reader: Connection,
-    /// Whether it was too large for a complete check.
-    pub(super) is_large: bool,
 }
 
 /// Opens the store in this directory.
@@ -52,12 +50,10 @@ pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
     let to_error = |fault: StoreFault| fault.into_error(OPENING, &path);
     let (writer, reader) = open_steps(directory, &path, STEPS).map_err(to_error)?;
-    let is_large = !integrity::is_small(&reader).map_err(to_error)?;
     Ok(OpenedStore {
         path,
         writer,
         reader,
-        is_large,
     })
 }
 

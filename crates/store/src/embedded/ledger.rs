@@ -3,42 +3,66 @@
 //! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
 //! first exchange of a later day closes every earlier one.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::fault::{FileResult, StoreFault};
-use super::records;
-use super::statements::{find, one, run};
+use super::fault::FileResult;
+use crate::sql::rows::{BadRecord, RowResult, SqlRow};
+use crate::sql::tables::SqlField::{self, Number, Text};
+use crate::sql::tables::SqlTables as _;
 use crate::window_rows::{ReportReply, WindowKey, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{DayTotals, NodeTotals};
+use scoregate_base::limits::NodeTotals;
 
-/// Number of days kept for inspection.
-const DAYS_KEPT: u32 = 40;
-/// Each new record deletes this many outdated ones: more than are added, and never a million at midnight.
-const PRUNED_AT_ONCE: u32 = 8;
-
+const ADVANCE: &str = "UPDATE calendar SET day = $1";
+/// Without units of the day if there are none, and without a row if the application is unknown and has none.
+const READ: &str = "
+SELECT l.granted AS total, n.granted, n.returned, o.owner FROM (SELECT $2 AS id) r
+LEFT JOIN ledger_days l ON l.day = $1 AND l.application = r.id
+LEFT JOIN ledger_nodes n ON n.day = $1 AND n.application = r.id AND n.node = $3
+LEFT JOIN owned_applications o ON o.application = r.id
+WHERE l.application IS NOT NULL OR EXISTS (SELECT 1 FROM applications WHERE id = r.id)";
+const WRITE_DAY: &str = "
+INSERT INTO ledger_days (day, application, granted) VALUES ($1, $2, $3)
+ON CONFLICT (day, application) DO UPDATE SET granted = excluded.granted";
+const WRITE_NODE: &str = "
+INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released) VALUES ($1, $2, $3, $4, $5, 0, 0)
+ON CONFLICT (day, application, node) DO UPDATE SET granted = excluded.granted, returned = excluded.returned";
+const WINDOWS: &str = "
+SELECT scope, kind, starts, ends, granted FROM ledger_windows WHERE scope IN ($1, $3) AND starts <= $2 AND ends > $2";
+const WRITE_WINDOW: &str = "
+INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = excluded.granted";
 /// The units of a window before its first report. A day that was closed after a restore has no true number.
 const SUM_OF_DAYS: &str = "
-SELECT coalesce(sum(granted), 0) FROM ledger_days
-WHERE (application = ?1 OR application IN (SELECT application FROM owned_applications WHERE owner = ?1))
-  AND day >= ?2 AND day < ?3 AND granted BETWEEN 0 AND 4294967294";
+SELECT coalesce(sum(granted), 0) AS granted FROM ledger_days
+WHERE (application = $1 OR application IN (SELECT application FROM owned_applications WHERE owner = $1))
+  AND day >= $2 AND day < $3 AND granted BETWEEN 0 AND 4294967294";
 
-const OWNER: &str = "SELECT owner FROM owned_applications WHERE application = ?1";
+const TODAY: &str = "SELECT max(day) AS day FROM calendar WHERE day > '1970-01-01'";
+const NEWEST_DAY: &str = "SELECT max(day) AS day FROM ledger_days WHERE day < $1";
+
+/// The stored state of an application on a day.
+struct StoredDay {
+    /// The total; `None` before the first report.
+    granted: Option<u32>,
+    node: NodeTotals,
+    owner: Option<String>,
+}
 
 /// Applies the reports of a node. The clock of this machine is the node's.
-pub(super) fn exchange(
-    connection: &Connection,
+pub(super) async fn exchange(
+    tables: &Connection,
     exchange: &LedgerExchange,
 ) -> FileResult<LedgerExchangeReply> {
-    let today = advance(connection, exchange.today)?;
+    let today = advance(tables, exchange.today).await?;
     let mut reply = LedgerExchangeReply {
         today,
         ..LedgerExchangeReply::default()
     };
     for report in &exchange.reports {
         let applied = if report.is_open(today) {
-            apply(connection, exchange.node, report)?
+            apply(tables, exchange.node, report).await?
         } else {
             ReportOutcome::Closed.into()
         };
@@ -48,138 +72,146 @@ pub(super) fn exchange(
 }
 
 /// Moves the current day forward to `today`, and returns it.
-fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
-    let found = day(connection)?;
+async fn advance(tables: &Connection, today: Day) -> FileResult<Day> {
+    let found = tables.today().await?;
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
     }
-    run(
-        connection,
-        "UPDATE calendar SET day = ?1",
-        [written(today)?],
-    )?;
+    tables.run(ADVANCE, &[Text(&written(today)?)]).await?;
     Ok(today)
 }
 
-fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportReply> {
+async fn apply(tables: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportReply> {
     let day = written(report.day)?;
     let id = report.application.to_string();
-    let found = day_totals(connection, &day, &id)?;
-    if found.is_none() && !records::is_there(connection, &id)? {
+    let keys = [Text(&day), Text(&id), Number(node.cast_signed())];
+    let Some(stored) = tables.find(READ, &keys, stored_day).await? else {
         return Ok(ReportOutcome::UnknownApplication.into());
-    }
-    let granted = found.unwrap_or_default().granted;
-    let totals = node_totals(connection, &day, &id, node)?;
-    let owner: Option<(String,)> = find(connection, OWNER, [&id])?;
-    let owner = owner.as_ref().map(|(owner,)| owner.as_str());
-    let mut rows = window_rows(connection, report, &day, owner)?;
+    };
+    let granted = stored.granted.unwrap_or_default().into();
+    let owner = stored.owner.as_deref();
+    let mut rows = window_rows(tables, report, &day, owner).await?;
     // The limits in a report are in force: this process makes all changes of terms.
-    let applied = rows.apply(report, owner, false, granted, totals);
+    let applied = rows.apply(report, owner, false, granted, stored.node);
     // Units granted beyond a closed day must not make its record unreadable.
     let total = applied.granted.min(u32::MAX.into());
-    if (total, applied.node) != (granted, totals) || found.is_none() {
-        run(
-            connection,
-            "INSERT INTO ledger_days (day, application, granted) VALUES (?1, ?2, ?3)
-             ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
-            params![day, id, total.cast_signed()],
-        )?;
-        let NodeTotals { granted, returned } = applied.node;
-        run(
-            connection,
-            "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
-             DO UPDATE SET granted = ?4, returned = ?5",
-            params![day, id, node.cast_signed(), granted, returned],
-        )?;
+    if (total, applied.node) != (granted, stored.node) || stored.granted.is_none() {
+        write_day(tables, keys, total, applied.node).await?;
     }
-    store_windows(connection, &rows)?;
-    if found.is_none() {
-        prune(connection, report.day)?;
-    }
+    write_windows(tables, &rows).await?;
     Ok(applied.reply(false))
 }
 
+/// Writes the totals of a day and of its node. `keys` are the day, the application and the node.
+async fn write_day(
+    tables: &Connection,
+    keys: [SqlField<'_>; 3],
+    total: u64,
+    node: NodeTotals,
+) -> FileResult<()> {
+    let [day, id, number] = keys;
+    let total = Number(total.cast_signed());
+    tables.run(WRITE_DAY, &[day, id, total]).await?;
+    let NodeTotals { granted, returned } = node;
+    let [granted, returned] = [granted, returned].map(|units| Number(units.into()));
+    let row = [day, id, number, granted, returned];
+    tables.run(WRITE_NODE, &row).await.map(drop)
+}
+
+async fn write_windows(tables: &Connection, rows: &WindowRows) -> FileResult<()> {
+    for (key, granted) in rows.changed() {
+        let [start, end] = [written(key.start)?, written(key.end)?];
+        let row = [
+            Text(&key.scope),
+            Text(&key.kind),
+            Text(&start),
+            Text(&end),
+            Number(granted.cast_signed()),
+        ];
+        tables.run(WRITE_WINDOW, &row).await?;
+    }
+    Ok(())
+}
+
+fn stored_day(row: &SqlRow<'_>) -> RowResult<StoredDay> {
+    Ok(StoredDay {
+        granted: row.limit("total")?,
+        node: NodeTotals {
+            granted: row.limit("granted")?.unwrap_or_default(),
+            returned: row.limit("returned")?.unwrap_or_default(),
+        },
+        owner: row.optional_text("owner")?,
+    })
+}
+
 /// The windows that contain a day: stored ones, and those that the report names, each counted from its days.
-fn window_rows(
-    connection: &Connection,
+async fn window_rows(
+    tables: &Connection,
     report: &LedgerReport,
     day: &str,
     owner: Option<&str>,
 ) -> FileResult<WindowRows> {
     let id = report.application.to_string();
-    let mut statement = connection.prepare_cached(
-        "SELECT kind, starts, ends, granted, scope FROM ledger_windows
-         WHERE scope IN (?1, ?3) AND starts <= ?2 AND ends > ?2",
-    )?;
-    let mut found = statement.query(params![id, day, owner])?;
     let mut rows = WindowRows::default();
-    while let Some(row) = found.next()? {
-        let [starts, ends]: [String; 2] = [row.get(1)?, row.get(2)?];
-        let bad = || StoreFault::Record(format!("ledger_windows of {id}: {starts} to {ends}"));
-        let key = WindowKey {
-            scope: row.get(4)?,
-            kind: row.get(0)?,
-            start: Day::parse(&starts).ok_or_else(bad)?,
-            end: Day::parse(&ends).ok_or_else(bad)?,
-        };
-        let granted: i64 = row.get(3)?;
-        rows.insert(key, u64::try_from(granted).map_err(|_| bad())?, false);
-    }
+    let mut read = Ok(());
+    let values = [Text(&id), Text(day), SqlField::OptionalText(owner)];
+    tables
+        .each(WINDOWS, &values, |row| {
+            let found = stored_window(row);
+            match found {
+                Ok((key, granted)) => rows.insert(key, granted, false),
+                Err(bad) => read = Err(bad),
+            }
+        })
+        .await?;
+    read?;
     for limit in &report.windows {
         let Some(key) = WindowKey::new(report, owner, &limit.window) else {
             continue;
         };
         if !rows.contains(&key) {
-            let days = params![key.scope, written(key.start)?, written(key.end)?];
-            let (granted,): (i64,) = one(connection, SUM_OF_DAYS, days)?;
-            rows.insert(key, u64::try_from(granted).unwrap_or(0), true);
+            let [start, end] = [written(key.start)?, written(key.end)?];
+            let days = [Text(&key.scope), Text(&start), Text(&end)];
+            let sum = tables
+                .find(SUM_OF_DAYS, &days, |row| row.number("granted"))
+                .await?;
+            rows.insert(key, sum.unwrap_or_default(), true);
         }
     }
     Ok(rows)
 }
 
-fn store_windows(connection: &Connection, rows: &WindowRows) -> FileResult<()> {
-    for (key, granted) in rows.changed() {
-        run(
-            connection,
-            "INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = ?5",
-            params![
-                key.scope,
-                key.kind,
-                written(key.start)?,
-                written(key.end)?,
-                granted.cast_signed()
-            ],
-        )?;
-    }
-    Ok(())
+fn stored_window(row: &SqlRow<'_>) -> RowResult<(WindowKey, u64)> {
+    let day = |column| {
+        let text = row.text(column)?;
+        Day::parse(&text).ok_or_else(|| BadRecord(format!("ledger_windows: {column} is {text}")))
+    };
+    let key = WindowKey {
+        scope: row.text("scope")?,
+        kind: row.text("kind")?,
+        start: day("starts")?,
+        end: day("ends")?,
+    };
+    Ok((key, row.number("granted")?))
 }
 
 /// The current day. Before the first exchange, the newest one with granted units.
-pub(super) fn day(connection: &Connection) -> FileResult<Option<Day>> {
-    let (found,): (Option<String>,) = one(
-        connection,
-        "SELECT max(day) FROM calendar WHERE day > '1970-01-01'",
-        [],
-    )?;
-    match found.as_deref().and_then(Day::parse) {
+pub(super) async fn day(tables: &Connection) -> FileResult<Option<Day>> {
+    let found = tables.find(TODAY, &[], |row| row.optional_text("day"));
+    match found.await?.flatten().as_deref().and_then(Day::parse) {
         Some(day) => Ok(Some(day)),
-        None => newest_day(connection),
+        None => newest_day(tables).await,
     }
 }
 
 /// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
-pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
+pub(super) async fn newest_day(tables: &Connection) -> FileResult<Option<Day>> {
     let mut below = String::from("a"); // above every digit
     loop {
-        let (found,) = one(
-            connection,
-            "SELECT max(day) FROM ledger_days WHERE day < ?1",
-            [&below],
-        )?;
-        let Some(text): Option<String> = found else {
+        let found = tables
+            .find(NEWEST_DAY, &[Text(&below)], |row| row.optional_text("day"))
+            .await?;
+        let Some(text) = found.flatten() else {
             return Ok(None);
         };
         if let Some(day) = Day::parse(&text) {
@@ -187,65 +219,6 @@ pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
         }
         below = text;
     }
-}
-
-fn day_totals(connection: &Connection, day: &str, id: &str) -> FileResult<Option<DayTotals>> {
-    let select = "SELECT granted FROM ledger_days WHERE day = ?1 AND application = ?2";
-    let found: Option<(i64,)> = find(connection, select, [day, id])?;
-    let Some((granted,)) = found else {
-        return Ok(None);
-    };
-    let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
-    Ok(Some(DayTotals {
-        granted: u32::try_from(granted).map_err(bad)?.into(),
-    }))
-}
-
-fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> FileResult<NodeTotals> {
-    let found: Option<(i64, i64)> = find(
-        connection,
-        "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
-        params![day, id, node.cast_signed()],
-    )?;
-    let Some((granted, returned)) = found else {
-        return Ok(NodeTotals::default());
-    };
-    let read = |number: i64| {
-        let bad = |_| {
-            StoreFault::Record(format!(
-                "ledger_nodes of {id} for {day}: {number} is no total"
-            ))
-        };
-        u32::try_from(number).map_err(bad)
-    };
-    Ok(NodeTotals {
-        granted: read(granted)?,
-        returned: read(returned)?,
-    })
-}
-
-fn prune(connection: &Connection, today: Day) -> FileResult<()> {
-    let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
-    // Nearly always there are none, and a deletion costs more than all other statements of a lease.
-    let (is_due,): (bool,) = one(
-        connection,
-        "SELECT EXISTS (SELECT 1 FROM ledger_days WHERE day < ?1)
-         OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
-        [&oldest],
-    )?;
-    if !is_due {
-        return Ok(());
-    }
-    for (table, key) in [
-        ("ledger_days", "day, application"),
-        ("ledger_nodes", "day, application, node"),
-    ] {
-        let delete = format!(
-            "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE day < ?1 ORDER BY day LIMIT ?2)"
-        );
-        run(connection, &delete, params![oldest, PRUNED_AT_ONCE])?;
-    }
-    Ok(())
 }
 
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.

@@ -4,7 +4,6 @@
 //! reader waits for a writer. Operators may read the file with `sqlite3` while the server runs, and a second process
 //! may write to it. One machine only; the file must be on a local disk.
 
-mod deferred_check;
 mod engine;
 mod fault;
 mod file;
@@ -12,9 +11,7 @@ mod integrity;
 mod ledger;
 pub mod maintenance;
 mod paths;
-mod records;
 mod schema;
-mod statements;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,16 @@
 //! The work that both engines do with the same statements (`store::sql`), in this one. No statement waits.
 
 use futures_util::FutureExt as _;
-use rusqlite::types::ToSqlOutput;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::fault::{FileResult, StoreFault};
-use super::statements::AnyText;
-use super::{ledger, records, statements};
-use crate::sql::tables::{DumpTerms, SiteLock, SqlField, SqlRow, SqlTables};
+use super::ledger;
+use crate::sql::records;
+use crate::sql::rows::{EngineRow, SqlRow, SqlValue};
+use crate::sql::tables::{DumpTerms, SiteLock, SqlField, SqlTables};
 use crate::stored::millis;
-use crate::{StoreChange, StoredApplication};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::clock::Day;
 
 /// The result of work on a connection.
 pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
@@ -39,50 +38,34 @@ impl SqlTables for &Connection {
     const SKIP_LOCKED: &'static str = "";
     const DELETED_AT_ONCE: &'static str = "LIMIT 500";
     const MERGED_AT_ONCE: u32 = 250;
+    const OUTDATED: &'static [&'static str] = &[];
     const DUMP: DumpTerms = DumpTerms {
         object: "json_object",
         to_hex: "lower(hex({column}))",
         from_hex: "unhex({text})",
         rows: "SELECT {values} FROM json_each($1)",
     };
+    /// All three tables have the order of applications, so the search for a row begins near the one before.
+    const JOINED: &'static str = records::JOINED;
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> FileResult<u64> {
-        statements::run(self, &statement(text), params_from_iter(values))
-    }
-
-    async fn find<T>(
-        self,
-        text: &str,
-        values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<StoreFault>) -> FileResult<T>,
-    ) -> FileResult<Option<T>> {
         let mut statement = self.prepare_cached(&statement(text))?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        rows.next()?.map(|row| read(row)).transpose()
+        Ok(statement.execute(params_from_iter(values))? as u64)
     }
 
-    async fn list<T>(
+    async fn each(
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<StoreFault>) -> FileResult<Option<T>>,
-    ) -> FileResult<Vec<T>> {
-        let rows = statements::readable(self, &statement(text), params_from_iter(values), |row| {
-            read(row)
-        })?;
-        Ok(rows.into_iter().flatten().collect())
-    }
-
-    async fn each_text<E: From<StoreFault>>(
-        self,
-        text: &str,
-        take: &mut dyn FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut statement = self.prepare(&statement(text)).map_err(StoreFault::from)?;
-        let mut rows = statement.query([]).map_err(StoreFault::from)?;
-        while let Some(row) = rows.next().map_err(StoreFault::from)? {
-            let text: String = records::text(row, 0, "a row")?;
-            take(&text)?;
+        mut take: impl FnMut(&SqlRow<'_>),
+    ) -> FileResult<()> {
+        let mut statement = self.prepare_cached(&statement(text))?;
+        let names = statement.column_names();
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            let row = FileRow { row, names: &names };
+            take(&SqlRow::new(&row));
         }
         Ok(())
     }
@@ -93,63 +76,33 @@ impl SqlTables for &Connection {
     }
 
     async fn today(self) -> FileResult<Option<Day>> {
-        ledger::day(self)
-    }
-
-    async fn application(
-        self,
-        id: ApplicationId,
-        day: Day,
-    ) -> FileResult<Option<StoredApplication>> {
-        records::application(self, id, day)
-    }
-
-    async fn changed(self, change: &StoreChange) -> FileResult<Option<StoredApplication>> {
-        match records::application(self, change.application, change.at.day()) {
-            // Changes that revoke a key or repair a record must not fail because the record is unreadable. A new key would not
-            // work.
-            Err(StoreFault::Record(_)) if change.what.added_key().is_none() => {
-                records::stand_in(self, change.application).map(Some)
-            }
-            read => read,
-        }
+        ledger::day(self).await
     }
 }
 
-impl SqlRow<StoreFault> for Row<'_> {
-    fn text(&self, column: &str) -> FileResult<String> {
-        records::text(self, self.as_ref().column_index(column)?, column)
+/// A row with the names of its columns, which SQLite would return one by one.
+struct FileRow<'r> {
+    row: &'r Row<'r>,
+    names: &'r [String],
+}
+
+impl EngineRow for FileRow<'_> {
+    fn column_count(&self) -> usize {
+        self.names.len()
     }
 
-    fn optional_text(&self, column: &str) -> FileResult<Option<String>> {
-        records::text(self, self.as_ref().column_index(column)?, column)
+    fn column_name(&self, column: usize) -> &str {
+        self.names.get(column).map_or("", String::as_str)
     }
 
-    fn any_text(&self, column: &str) -> FileResult<String> {
-        let AnyText(text) = self.get(column)?;
-        Ok(text)
-    }
-
-    fn bytes(&self, column: &str) -> FileResult<Vec<u8>> {
-        records::text(self, self.as_ref().column_index(column)?, column)
-    }
-
-    fn signed(&self, column: &str) -> FileResult<i64> {
-        records::text(self, self.as_ref().column_index(column)?, column)
-    }
-
-    fn optional_number(&self, column: &str) -> FileResult<Option<u64>> {
-        let number = records::number(self, self.as_ref().column_index(column)?, column)?;
-        let bad = |_| StoreFault::Record(format!("{column} is negative"));
-        number.map(u64::try_from).transpose().map_err(bad)
-    }
-
-    fn optional_time(&self, column: &str) -> FileResult<Option<Wall>> {
-        records::instant(self, self.as_ref().column_index(column)?, column)
-    }
-
-    fn missing(&self, column: &str) -> StoreFault {
-        records::missing(column)
+    fn value(&self, column: usize) -> SqlValue<'_> {
+        match self.row.get_ref(column) {
+            Ok(ValueRef::Null) => SqlValue::Null,
+            Ok(ValueRef::Integer(number)) => SqlValue::Number(number),
+            Ok(ValueRef::Text(text)) => SqlValue::Text(text),
+            Ok(ValueRef::Blob(bytes)) => SqlValue::Bytes(bytes),
+            Ok(ValueRef::Real(_)) | Err(_) => SqlValue::Other,
+        }
     }
 }
 
@@ -159,11 +112,16 @@ impl ToSql for SqlField<'_> {
             Self::Text(text) => text.to_sql(),
             Self::OptionalText(text) => text.to_sql(),
             Self::Number(number) => number.to_sql(),
+            Self::OptionalNumber(number) => number.to_sql(),
             Self::Time(at) => Ok(millis(*at).into()),
             Self::OptionalTime(at) => Ok(ToSqlOutput::Owned(at.map(millis).into())),
             Self::Digest(digest) => digest.as_bytes().to_sql(),
             Self::Bytes(bytes) => bytes.to_sql(),
             Self::Flag(flag) => flag.to_sql(),
+            Self::Texts(_) | Self::OptionalTexts(_) | Self::Numbers(_) => {
+                let error = "a file has no lists";
+                Err(rusqlite::Error::ToSqlConversionFailure(error.into()))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::local_file::{LocalChange, LocalFile, LocalRow};
 use crate::{ApplicationPage, Description, FeedPosition, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
+use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::OwnLimits;
 
 /// Number of applications per page.
@@ -33,11 +33,12 @@ type CopyRow = (u64, String, u64, u64);
 /// An application with all of its keys.
 #[derive(Deserialize, Serialize)]
 struct CopiedApplication {
+    id: ApplicationId,
     name: String,
     tier: String,
     own: OwnLimits,
     /// Digests with the milliseconds since 1970 at which they expire; 0 if they are revoked.
-    keys: Vec<(String, Option<u64>)>,
+    keys: Vec<(Digest, Option<u64>)>,
 }
 
 impl LocalFile {
@@ -60,22 +61,15 @@ impl LocalFile {
     pub fn read_copy(&self, mut apply: impl FnMut(&ApplicationPage)) -> io::Result<()> {
         let (copy, ..) = self.copy_row()?.unwrap_or_default();
         let mut page = ApplicationPage::default();
-        let mut flaw = None;
         self.visit("applications", &copy.to_string(), |row| {
-            match stored(&row) {
-                Some(application) => page.applications.push(application),
-                None => flaw = Some(row.key),
-            }
+            page.applications.push(stored(row.value));
             if page.applications.len() >= PAGE {
                 apply(&page);
                 page.applications.clear();
             }
         })?;
         apply(&page);
-        match flaw {
-            Some(id) => Err(self.damaged(&format!("application {id} is not readable"))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Begins a new copy, and returns its number. The one before it stays in force until the new one is finished.
@@ -150,41 +144,34 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
     };
     let keys = stored.keys.iter();
     CopiedApplication {
+        id: stored.id,
         name: stored.name.clone(),
         tier: stored.tier.clone(),
         own: stored.own,
-        keys: keys.map(|key| (key.digest.to_string(), end(key))).collect(),
+        keys: keys.map(|key| (key.digest, end(key))).collect(),
     }
 }
 
 /// As stored. Only the fields of a copy are known.
-fn stored(row: &LocalRow<CopiedApplication>) -> Option<StoredApplication> {
-    let CopiedApplication {
-        name,
-        tier,
-        own,
-        keys,
-    } = &row.value;
-    let key = |(digest, end): &(String, Option<u64>)| {
-        Some(StoredKey {
-            digest: Digest::from_hex(digest)?,
-            shown: String::new(),
-            created_at: Wall::default(),
-            expires_at: end.map(Wall::from_millis),
-            revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
-            name: None,
-            last_used_at: None,
-        })
+fn stored(copied: CopiedApplication) -> StoredApplication {
+    let key = |(digest, end): (Digest, Option<u64>)| StoredKey {
+        digest,
+        shown: String::new(),
+        created_at: Wall::default(),
+        expires_at: end.map(Wall::from_millis),
+        revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
+        name: None,
+        last_used_at: None,
     };
-    Some(StoredApplication {
-        id: row.key.parse().ok()?,
-        name: name.clone(),
-        tier: tier.clone(),
-        own: *own,
+    StoredApplication {
+        id: copied.id,
+        name: copied.name,
+        tier: copied.tier,
+        own: copied.own,
         limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),
-        keys: keys.iter().map(key).collect::<Option<_>>()?,
+        keys: copied.keys.into_iter().map(key).collect(),
         granted: 0,
-    })
+    }
 }

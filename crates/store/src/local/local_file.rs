@@ -18,8 +18,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::GraceShare;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -122,18 +120,13 @@ impl LocalFile {
 
     /// Shares and units of earlier processes.
     pub fn grace(&self) -> io::Result<OwedRecords> {
-        let mut shares = self.read("promises", "share")?;
+        let mut records = OwedRecords::default();
+        self.visit("promises", "share", |row| records.shares.push(row.value))?;
+        self.visit("promises", "owed", |row| records.owed.push(row.value))?;
         if !self.is_original {
-            shares.clear();
+            records.shares.clear();
         }
-        let owed = self.read("promises", "owed")?;
-        let read = || {
-            Some(OwedRecords {
-                shares: shares.iter().map(share).collect::<Option<_>>()?,
-                owed: owed.iter().map(units).collect::<Option<_>>()?,
-            })
-        };
-        read().ok_or_else(|| self.damaged("a grace entry is not readable"))
+        Ok(records)
     }
 
     /// Replaces the content.
@@ -309,14 +302,7 @@ impl LocalChange<'_> {
     }
 
     fn put_share(&self, held: &HeldGraceShare) -> rusqlite::Result<()> {
-        let HeldGraceShare {
-            day,
-            share: GraceShare { number, shares },
-            token,
-            life,
-        } = held;
-        let value = (number, shares, token, life);
-        self.put("promises", "share", &day.to_string(), &value)
+        self.put("promises", "share", &held.day.to_string(), held)
     }
 
     fn put_owed(&self, units: &OwedUnits) -> rusqlite::Result<()> {
@@ -324,39 +310,11 @@ impl LocalChange<'_> {
             node,
             application,
             day,
-            granted,
-            owed,
-            quota,
+            ..
         } = units;
         let key = format!("{node:016x} {application} {day}");
-        self.put("promises", "owed", &key, &(granted, owed, quota))
+        self.put("promises", "owed", &key, units)
     }
-}
-
-fn share(row: &LocalRow<(u32, u32, u64, u32)>) -> Option<HeldGraceShare> {
-    let (number, shares, token, life) = row.value;
-    Some(HeldGraceShare {
-        day: Day::parse(&row.key)?,
-        share: GraceShare { number, shares },
-        token,
-        life,
-    })
-}
-
-fn units(row: &LocalRow<(u32, u32, u32)>) -> Option<OwedUnits> {
-    let mut words = row.key.split(' ');
-    let node = u64::from_str_radix(words.next()?, 16).ok()?;
-    let application = words.next()?.parse().ok()?;
-    let day = Day::parse(words.next()?)?;
-    let (granted, owed, quota) = row.value;
-    Some(OwedUnits {
-        node,
-        application,
-        day,
-        granted,
-        owed,
-        quota,
-    })
 }
 
 /// Creates the file. It gets its name when it is complete, so an empty one is damaged.

@@ -3,13 +3,16 @@
 //! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
 //! have no names and no session state, so that a connection pooler in transaction mode can be in between.
 
+mod all_applications;
 mod connection;
 mod documents;
-mod keys;
+mod health;
 mod ledger;
+mod outdated;
 mod postgres_store;
 mod reports;
 mod restore;
+mod sql_tables;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,10 @@ use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::tables::IS_OWN;
 use crate::postgres::transfer;
 use crate::sql::restored_day;
+use crate::sql::rows::BadRecord;
 use crate::sql::sign_in::END_SIGN_INS;
-use crate::sql::tables::{SqlRow as _, SqlTables as _};
+use crate::sql::tables::SqlField::{Text, Time};
+use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 
 /// A restored database.
@@ -88,19 +90,27 @@ async fn accepted_state(
     client: SchemaClient<'_>,
     options: &ImportOptions,
 ) -> SqlResult<RestoredState, TransferError> {
-    let state = client.query_one(STATE, &[]).await?;
-    let live = state.number("live")?;
+    let state = client.find(STATE, &[], |row| {
+        let day = Day::parse(&row.text("day")?).unwrap_or_default();
+        let live = row.number("live")?;
+        Ok((
+            row.optional_time("last_change")?,
+            row.time("clock")?,
+            day,
+            live,
+        ))
+    });
+    let Some((last_change, clock, found, live)) = state.await? else {
+        return Err(BadRecord("the current day is missing".into()).into());
+    };
     // The gateways listed in a restored database are those of the time of the backup.
     if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
         return Err(TransferError::LiveGateways(live).into());
     }
-    let last_change = state.optional_time("last_change")?;
     if !options.accept_lost_revocations {
         let after = last_change;
         return Err(TransferError::LostRevocations { after }.into());
     }
-    let clock = state.time("clock")?;
-    let found = Day::parse(state.try_get("day")?).unwrap_or_default();
     let day = found.max(clock.day());
     let is_behind = day > clock.day() || last_change.is_some_and(|at| at > clock);
     if is_behind && !options.reopen_day {
@@ -115,8 +125,9 @@ async fn accepted_state(
 
 /// Marks the tables as those that gateways use, withholds grace, and ends sessions and queued mail.
 async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> SqlResult<()> {
-    let now = clock.millis().cast_signed();
-    client.execute(TAKE_OVER, &[&day.to_string(), &now]).await?;
+    let day = day.to_string();
+    let now = Time(clock);
+    client.execute(TAKE_OVER, &[Text(&day), now]).await?;
     client.batch_execute(WITHHOLD).await?;
     client.batch_execute(END_SIGN_INS).await
 }

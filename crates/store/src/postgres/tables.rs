@@ -5,12 +5,13 @@ use tokio_postgres::Row;
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::sql::schema::{STEPS, comments};
+use crate::sql::tables::SqlField;
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
-    {schema}.ledger_windows, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
+    {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
     {schema}.request_days, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares,
@@ -176,7 +177,10 @@ impl SchemaFormat {
 async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<SchemaFormat>> {
     let name = client.schema.statement("{schema}.site");
     if client
-        .query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name])
+        .query_opt(
+            "SELECT 1 WHERE to_regclass($1) IS NOT NULL",
+            &[SqlField::Text(&name)],
+        )
         .await?
         .is_none()
     {

@@ -20,7 +20,7 @@ pub struct DatabaseExport {
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
-    {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes,
+    {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices,
@@ -68,6 +68,8 @@ pub(crate) async fn export(
     })
 }
 
+const COUNT: &str = "SELECT count(*) AS applications FROM {schema}.applications";
+
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
 /// Gateways of the exported store may still hold shares of today and tomorrow.
@@ -102,12 +104,11 @@ pub(crate) async fn fill(
     reader: DumpReader,
 ) -> SqlResult<RowCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
-    let found: i64 = client
-        .query_one("SELECT count(*) FROM {schema}.applications", &[])
-        .await?
-        .try_get(0)?;
-    if found > 0 {
-        return Err(TransferError::InUse(found.unsigned_abs()).into());
+    let applications = client
+        .find(COUNT, &[], |row| row.number("applications"))
+        .await?;
+    if let Some(found) = applications.filter(|found| *found > 0) {
+        return Err(TransferError::InUse(found).into());
     }
     let filled: SqlResult<RowCounts, TransferError> = dump::fill(client, reader).await;
     let counts = filled?;

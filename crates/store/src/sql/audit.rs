@@ -2,8 +2,9 @@
 //!
 //! A position of the feed is the number of an audit record, the identity of the data set, and the history of the server.
 
+use super::rows::{BadRecord, SqlRow};
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::stored::stored;
 use crate::{AuditQuery, AuditRecord, ChangedApplications, FeedPosition};
 use scoregate_base::keys::ApplicationId;
@@ -38,7 +39,7 @@ pub(crate) async fn changed<T: SqlTables>(
     let statement = CHANGED
         .replace("{source}", T::SOURCE)
         .replace("{clock}", T::CLOCK);
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let all = (
             row.text("source")?,
             row.number("newest")?,
@@ -50,7 +51,12 @@ pub(crate) async fn changed<T: SqlTables>(
             row.optional_text("application")?,
         )))
     };
-    for (all, number, application) in tables.list(&statement, &values, read).await? {
+    let rows = tables.list(&statement, &values, read).await?;
+    if rows.is_empty() {
+        // The tables were replaced.
+        return Err(BadRecord("source is missing".into()).into());
+    }
+    for (all, number, application) in rows {
         (changed.reached.source, changed.newest, changed.clock) = all;
         changed.reached.number = number.unwrap_or(changed.reached.number);
         // Records of maintenance commands name no application.
@@ -88,7 +94,7 @@ pub(crate) async fn records<T: SqlTables>(
     let statement = AUDIT
         .replace("{is_wanted}", is_wanted)
         .replace("{position}", T::POSITION);
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let word = |column| row.text(column).unwrap_or_else(|_| "?".into());
         Ok(Some(AuditRecord {
             number: row.number("id").unwrap_or(0),

@@ -6,7 +6,7 @@
 
 use super::tables::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
-use super::{closed_applications, leaks, limits_until, notices, owners};
+use super::{closed_applications, leaks, limits_until, notices, owners, records};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
     audit_detail,
@@ -56,8 +56,7 @@ pub(crate) async fn make<T: SqlTables>(
         .audit(change.at, [&change.who, change.what.word(), &id, &detail])
         .await?;
     running.tell(&id).await?;
-    tables
-        .changed(change)
+    records::changed(tables, change)
         .await?
         .ok_or_else(|| running.unknown())
 }
@@ -133,10 +132,8 @@ impl<T: SqlTables> RunningChange<'_, T> {
         let Some((_, Some(allowance))) = self.change.what.added_key() else {
             return Ok(());
         };
-        let read = self
-            .tables
-            .application(self.change.application, self.change.at.day())
-            .await?;
+        let day = self.change.at.day();
+        let read = records::application(self.tables, self.change.application, day).await?;
         let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
         Ok(checked.map_err(StoreError::from)?)
     }
@@ -221,7 +218,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     async fn set_tier(&self, id: &str, tier: &str) -> SqlDone<T, String> {
         let before = self
             .tables
-            .find(TIER, &[Text(id)], |row| row.any_text("tier"))
+            .find(TIER, &[Text(id)], |row| Ok(row.any_text("tier")))
             .await?;
         self.tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
         Ok(format!("from {} to {tier}", before.unwrap_or_default()))
@@ -320,7 +317,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         let values = [Text(id), DigestOf(digest), OptionalTime(at)];
         let shown = self
             .tables
-            .find(text, &values, |row| row.any_text("shown"))
+            .find(text, &values, |row| Ok(row.any_text("shown")))
             .await?;
         shown.ok_or_else(|| StoreError::UnknownKey(self.change.application).into())
     }

@@ -54,7 +54,7 @@ async fn mailbox_digest<T: SqlTables>(
     id: &str,
 ) -> SqlDone<T, Option<Digest>> {
     let mailbox = tables
-        .find(select, &[Text(id)], |row| row.any_text("mailbox"))
+        .find(select, &[Text(id)], |row| Ok(row.any_text("mailbox")))
         .await?;
     Ok(mailbox.map(|mailbox| Digest::of(&mailbox)))
 }

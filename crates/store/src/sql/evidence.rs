@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Bytes, Flag, Number, Text};
-use super::tables::{SqlDone, SqlRow, SqlTables, parameters, write_rows};
+use super::tables::{SqlDone, SqlTables, parameters, write_rows};
 use crate::stored::stored;
 use crate::{DayRecord, EvidenceQuery, HourRecord};
 use scoregate_base::clock::Day;
@@ -209,7 +210,7 @@ pub(crate) async fn days<T: SqlTables>(
     Ok(found.into_iter().filter_map(day).collect())
 }
 
-fn evidence_row<F>(row: &dyn SqlRow<F>) -> Result<Option<(u32, String, Vec<u8>)>, F> {
+fn evidence_row(row: &SqlRow<'_>) -> RowResult<Option<(u32, String, Vec<u8>)>> {
     Ok(Some((
         row.small_number("number")?,
         row.text("application")?,

@@ -1,8 +1,10 @@
 //! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::HeldGraceShare;
+use crate::nodes::LIVE;
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
 
@@ -15,6 +17,19 @@ ON CONFLICT (day, share) DO UPDATE SET token = excluded.token, life = excluded.l
 const DELETE: &str = "DELETE FROM {schema}.grace_shares WHERE day < $1::text::date";
 const GIVE_BACK: &str =
     "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
+
+const OTHER_HOLDERS: &str = "
+SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
+WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
+
+/// Whether another gateway that was seen lately holds a share. Only a database has several gateways.
+pub(crate) async fn others_hold<T: SqlTables>(tables: T, day: Day, node: u64) -> SqlDone<T, bool> {
+    let day = day.to_string();
+    let live = i64::try_from(LIVE.as_millis()).unwrap_or(i64::MAX);
+    let values = [Text(&day), Number(node.cast_signed()), Number(live)];
+    let others = tables.list(OTHER_HOLDERS, &values, |_| Ok(Some(())));
+    Ok(!others.await?.is_empty())
+}
 
 /// Applies a claim in a transaction.
 pub(crate) async fn claim<T: SqlTables>(
@@ -58,7 +73,7 @@ async fn applied<T: SqlTables>(
     tables: T,
     claim: &GraceClaim,
 ) -> SqlDone<T, (Option<GraceHolder>, bool)> {
-    let holder = |row: &dyn SqlRow<T::Fault>| {
+    let holder = |row: &SqlRow<'_>| {
         let share = GraceShare {
             number: row.small_number("share")?,
             shares: row.small_number("shares")?,

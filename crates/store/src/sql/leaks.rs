@@ -2,8 +2,9 @@
 //! excluded, so of several reports of a place one changes the key.
 
 use super::owners;
+use super::rows::SqlRow;
 use super::tables::SqlField::{Digest as DigestOf, Text, Time};
-use super::tables::{ROWS_AT_ONCE, SqlDone, SqlRow, SqlTables, parameters};
+use super::tables::{ROWS_AT_ONCE, SqlDone, SqlTables, parameters};
 use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, audit_detail};
 use scoregate_base::keys::{ApplicationId, Digest};
 
@@ -22,8 +23,8 @@ pub(crate) async fn find_keys<T: SqlTables>(
     tables: T,
     digests: &[Digest],
 ) -> SqlDone<T, Vec<(Digest, ApplicationId)>> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
-        let digest = row.bytes("digest")?.try_into().ok().map(Digest::from_bytes);
+    let read = |row: &SqlRow<'_>| {
+        let digest = row.optional_digest("digest")?;
         Ok(digest.zip(row.text("application")?.parse().ok()))
     };
     let mut found = Vec::new();

@@ -1,8 +1,9 @@
 //! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
 //! changes with such a time. The limits of the account are not restored: they have no such time.
 
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::{ChangeKind, StoreChange, StoreError, audit_detail};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
@@ -73,7 +74,7 @@ pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> 
 /// attempts one succeeds.
 async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
     let before = tables
-        .find(TAKE, &[Text(id), Time(now)], |row| read(row))
+        .find(TAKE, &[Text(id), Time(now)], read)
         .await?
         .ok_or(StoreError::Exists("that restoration of limits"))?;
     let own = before.with_owner(current(tables, id).await?);
@@ -83,18 +84,18 @@ async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, Str
 
 /// The applications whose limits are to be restored.
 pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<ApplicationId>> {
-    let id = |row: &dyn SqlRow<T::Fault>| Ok(row.text("application")?.parse().ok());
+    let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
     tables.list(DUE, &[Time(now)], id).await
 }
 
 async fn current<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, OwnLimits> {
-    let found = tables.find(READ, &[Text(id)], |row| read(row)).await?;
+    let found = tables.find(READ, &[Text(id)], read).await?;
     Ok(found.unwrap_or_default())
 }
 
 /// Limits that cannot be read count as none: the change repairs them.
-fn read<F>(row: &dyn SqlRow<F>) -> Result<OwnLimits, F> {
-    let text = row.any_text("own_limits")?;
+fn read(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
+    let text = row.any_text("own_limits");
     Ok(OwnLimits::from_text(&text).unwrap_or_default())
 }
 

@@ -1,7 +1,8 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::stored::stored;
 use crate::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, NewMail,
@@ -76,7 +77,7 @@ pub(crate) async fn claim<T: SqlTables>(
 }
 
 /// The mail of a row. Other kinds are of a newer release, or come from manual edits.
-fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
+fn mail(row: &SqlRow<'_>) -> RowResult<Option<ClaimedMail>> {
     let Some(kind) = MailKind::parse(&row.text("kind")?) else {
         return Ok(None);
     };
@@ -121,7 +122,7 @@ pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) ->
 
 /// The number of queued mails, and the oldest one.
 pub(crate) async fn backlog<T: SqlTables>(tables: T) -> SqlDone<T, MailBacklog> {
-    let backlog = |row: &dyn SqlRow<T::Fault>| {
+    let backlog = |row: &SqlRow<'_>| {
         let mails = row.number("mails")?;
         let oldest = row.optional_time("created_at")?;
         Ok(MailBacklog {

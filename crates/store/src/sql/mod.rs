@@ -2,7 +2,7 @@
 //! messages about incidents.
 //!
 //! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
-//! folder: pages of applications, the ledger, batches and deletions.
+//! folder: the ledger, batches and deletions.
 
 pub(crate) mod audit;
 pub(crate) mod changes;
@@ -15,8 +15,10 @@ pub(crate) mod mail_queue;
 pub(crate) mod notices;
 pub(crate) mod outdated;
 pub(crate) mod owners;
+pub(crate) mod records;
 pub(crate) mod request_totals;
 pub(crate) mod restored_day;
+pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod sign_in;
 pub(crate) mod status;

@@ -1,8 +1,9 @@
 //! Notices to owners. The rules are in `store::notices`.
 
 use super::request_totals::IS_CHARGED;
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlField, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlField, SqlTables};
 use super::webhooks;
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{CalendarQuota, OwnLimits};
@@ -101,13 +102,13 @@ pub(crate) async fn due<T: SqlTables>(
     .await
 }
 
-fn due_notice<F>(query: &NoticeQuery, row: &dyn SqlRow<F>) -> Result<Option<DueNotice>, F> {
+fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNotice>> {
     let Ok(application) = row.text("id")?.parse() else {
         return Ok(None);
     };
     let subject = if query.kind == MailKind::KeyExpires {
         Some(NoticeSubject::Key {
-            shown: row.any_text("shown")?,
+            shown: row.any_text("shown"),
             expires_at: row.time("expires_at")?,
         })
     } else {
@@ -122,7 +123,7 @@ fn due_notice<F>(query: &NoticeQuery, row: &dyn SqlRow<F>) -> Result<Option<DueN
 }
 
 /// The use of a window. `None` for one that is not in force any more, such as a month with an earlier anchor.
-fn used_quota<F>(query: &NoticeQuery, row: &dyn SqlRow<F>) -> Result<Option<NoticeSubject>, F> {
+fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
     let tier = row.text("tier")?;
     let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();
     let kind = row.text("kind")?;
@@ -146,7 +147,7 @@ pub(super) async fn tell<T: SqlTables>(
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
 ) -> SqlDone<T, ()> {
-    let read = |row: &dyn SqlRow<T::Fault>| row.text("email").map(Some);
+    let read = |row: &SqlRow<'_>| row.text("email").map(Some);
     let owner = wanted(
         tables,
         mail.kind,
@@ -170,7 +171,7 @@ async fn wanted<T: SqlTables, R>(
     kind: MailKind,
     ([columns, joined, condition], values): ([&str; 3], &[SqlField<'_>]),
     tiers: &[NoticeTier],
-    read: impl Fn(&dyn SqlRow<T::Fault>) -> SqlDone<T, Option<R>>,
+    read: impl Fn(&SqlRow<'_>) -> RowResult<Option<R>>,
 ) -> SqlDone<T, Vec<R>> {
     let mut all = vec![Text(kind.word())];
     let mut rows = vec!["('', '')".to_owned()];

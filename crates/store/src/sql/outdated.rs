@@ -2,7 +2,7 @@
 
 use super::request_totals;
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlField, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
 use crate::notices::NOTICE_DAYS;
 use crate::status::first_kept;
@@ -16,12 +16,27 @@ DELETE FROM {schema}.{table} WHERE ({key}) IN (
 const OLD_MINUTE: &str =
     "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
 
+/// Of the ledger, this number of days is kept for inspection and for the sums of months, today included.
+const LEDGER_DAYS_KEPT: u32 = 35;
+
 /// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
-/// notices, old evidence and old minutes of the status page. Returns the number of changed records.
+/// days of the ledger, old notices, old evidence and old minutes of the status page. Returns the number of changed records.
 pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
+    let mut deleted = 0;
+    for statement in T::OUTDATED {
+        deleted += tables.run(statement, &[]).await?;
+    }
     let Some(today) = tables.today().await? else {
-        return Ok(0);
+        return Ok(deleted);
     };
+    deleted += delete_before(tables, today).await?;
+    // Last: changes wait for a merge.
+    Ok(deleted + request_totals::merge(tables).await?)
+}
+
+/// Deletes records that are outdated on a day.
+async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
+    let mut deleted = 0;
     let date = today.to_string();
     let before = |days| today.number().saturating_sub(days);
     let numbers = [
@@ -31,7 +46,7 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
     ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
     let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
-    let mut deleted = 0;
+    let ledger = Day::from_number(before(LEDGER_DAYS_KEPT - 1)).to_string();
     for (table, key, is_outdated, until) in [
         (
             "status_minutes",
@@ -63,6 +78,18 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
             "ends < $1::text::date",
             Text(&date),
         ),
+        (
+            "ledger_nodes",
+            "day, application, node",
+            "day < $1::text::date",
+            Text(&ledger),
+        ),
+        (
+            "ledger_days",
+            "day, application",
+            "day < $1::text::date",
+            Text(&ledger),
+        ),
         ("notices", "id", "at < $1", notices),
         ("evidence_days", "day, application", "day < $1", days),
         (
@@ -73,25 +100,17 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
         ),
         ("evidence_keys", "day", "day < $1", keys),
     ] {
-        deleted += delete_batch(tables, [table, key, is_outdated], &[until]).await?;
+        let delete = statement::<T>([table, key, is_outdated]);
+        deleted += tables.run(&delete, &[until]).await?;
     }
-    // Last: changes wait for a merge.
-    Ok(deleted + request_totals::merge(tables).await?)
+    Ok(deleted)
 }
 
-/// Deletes a batch of records of a table with this key, by this condition.
-pub(crate) async fn delete_batch<T: SqlTables>(
-    tables: T,
-    [table, key, is_outdated]: [&str; 3],
-    values: &[SqlField<'_>],
-) -> SqlDone<T, u64> {
-    let delete = DELETE
+/// The statement that deletes a batch of records of a table with this key, by this condition.
+fn statement<T: SqlTables>([table, key, is_outdated]: [&str; 3]) -> String {
+    DELETE
         .replace("{is_outdated}", is_outdated)
-        .replace("{at_once}", T::DELETED_AT_ONCE);
-    tables
-        .run(
-            &delete.replace("{table}", table).replace("{key}", key),
-            values,
-        )
-        .await
+        .replace("{at_once}", T::DELETED_AT_ONCE)
+        .replace("{table}", table)
+        .replace("{key}", key)
 }

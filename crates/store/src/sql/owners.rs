@@ -1,8 +1,9 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 
 use super::closed_applications;
+use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use super::webhooks;
 use crate::notices::parse_notices;
 use crate::stored::stored;
@@ -92,7 +93,7 @@ pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T,
 }
 
 /// The owner of a row. Other ids come from manual edits.
-fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
+fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
     let Ok(id) = row.text("id")?.parse() else {
         return Ok(None);
     };
@@ -115,7 +116,7 @@ fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
 }
 
 /// The limits of an account. Some that cannot be read count as none; the next change replaces them.
-fn own_limits<F>(row: &dyn SqlRow<F>) -> Result<OwnLimits, F> {
+fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
     let text = row.optional_text("own_limits")?.unwrap_or_default();
     Ok(OwnLimits::from_text(&text).unwrap_or_default())
 }
@@ -127,7 +128,7 @@ pub(crate) async fn session<T: SqlTables>(
     now: Wall,
 ) -> SqlDone<T, Option<OwnerSession>> {
     let statement = SESSION.replace("{columns}", COLUMNS);
-    let session = |row: &dyn SqlRow<T::Fault>| {
+    let session = |row: &SqlRow<'_>| {
         let created_at = row.time("session_created_at")?;
         let expires_at = row.time("session_expires_at")?;
         Ok(described(row)?.map(|owner| OwnerSession {

@@ -4,8 +4,9 @@
 //! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report of a
 //! day that may be merged is ignored.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SiteLock, SqlDone, SqlRow, SqlTables, write_rows};
+use super::tables::{SiteLock, SqlDone, SqlTables, write_rows};
 use crate::requests::{REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN};
 use crate::stored::stored;
 use crate::{RequestList, RequestOutcome, RequestQuery, RequestTotal, UsageList, UsageTotal};
@@ -135,7 +136,7 @@ pub(crate) async fn usage<T: SqlTables>(
     day: Day,
     limit: usize,
 ) -> SqlDone<T, UsageList> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let units = row.number("units")?;
         // Other texts come from manual edits.
         let total = row.text("application")?.parse().ok();
@@ -167,7 +168,7 @@ pub(crate) async fn requests<T: SqlTables>(
     if days.is_empty() {
         return Ok(RequestList::default());
     }
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         // Other texts come from manual edits or a newer release.
         let day = Day::parse(&row.text("day")?);
         let Some((day, outcome)) = day.zip(RequestOutcome::parse(&row.text("outcome")?)) else {

@@ -1,7 +1,8 @@
 //! The current day of a restored store, of which later grants are unknown.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::Text;
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_base::plans::Tier;
@@ -26,11 +27,11 @@ pub(crate) async fn remaining<T: SqlTables>(
     day: Day,
     tiers: &[Tier],
 ) -> SqlDone<T, Option<u64>> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let tier = row.text("tier")?;
         let of_tier = tiers.iter().find(|found| found.name == tier);
         let of_tier = of_tier.map(|found| found.limits.day.into());
-        let own = OwnLimits::from_text(&row.any_text("own_limits")?).unwrap_or_default();
+        let own = OwnLimits::from_text(&row.any_text("own_limits")).unwrap_or_default();
         let own = own.get(LimitSetting::Day).map(u64::from);
         let quota: Option<u64> = own.or(of_tier);
         let granted = row.optional_number("granted")?.unwrap_or(0);

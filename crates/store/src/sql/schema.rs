@@ -261,23 +261,11 @@ CREATE TABLE {schema}.site ( -- locked by every change, so that the numbers of a
 );
 INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 1);
 
-CREATE TABLE {schema}.minute_pools ( -- buckets of minute limits, without the shares of gateways
+CREATE TABLE {schema}.minute_pools ( -- minute limits that gateways share
     application text COLLATE "C" PRIMARY KEY,
-    quota       bigint NOT NULL,
-    tokens      bigint NOT NULL, -- millionths of a token at as_of
-    as_of       bigint NOT NULL  -- microseconds since 1970
+    used_at     bigint NOT NULL DEFAULT 0, -- microseconds since 1970
+    pool        text                       -- tokens left, and tokens that gateways hold, in JSON; NULL before the first report is applied
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-
-CREATE TABLE {schema}.minute_shares ( -- parts of minute limits that gateways use on their own
-    application text COLLATE "C" NOT NULL,
-    node        bigint  NOT NULL,
-    round       bigint  NOT NULL,               -- number of the newest report of the gateway
-    capacity    bigint  NOT NULL,
-    ends_at     bigint  NOT NULL,               -- microseconds since 1970
-    is_recalled boolean NOT NULL DEFAULT false, -- another gateway needs it
-    PRIMARY KEY (application, node)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX minute_shares_by_node ON {schema}.minute_shares (node);
 
 CREATE TABLE {schema}.nodes ( -- gateway processes, for information; a process that stops removes its row
     node              bigint PRIMARY KEY,

@@ -2,8 +2,9 @@
 
 use super::notices;
 use super::owners::owner;
+use super::rows::SqlRow;
 use super::tables::SqlField::{Digest as DigestOf, Flag, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::{MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};
@@ -49,7 +50,7 @@ async fn unused<T: SqlTables>(
     digest: Digest,
     now: Wall,
 ) -> SqlDone<T, Option<(UsableLink, String)>> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
         Ok((
             UsableLink {

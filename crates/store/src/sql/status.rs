@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{Flag, Number, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables, write_rows};
+use super::tables::{SqlDone, SqlTables, write_rows};
 use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
 use crate::stored::stored;
 use crate::{
@@ -62,7 +63,7 @@ pub(crate) async fn messages<T: SqlTables>(
     tables: T,
     limit: usize,
 ) -> SqlDone<T, Vec<StatusMessage>> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         // Other words come from manual edits.
         let Some(state) = IncidentState::parse(&row.text("state")?) else {
             return Ok(None);
@@ -91,7 +92,7 @@ pub(crate) async fn history<T: SqlTables>(
     end: u64,
 ) -> SqlDone<T, StatusHistory> {
     let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let day = match row.optional_number("day")? {
             Some(day) => Some(StatusDay {
                 day: day_of_minute(day.saturating_mul(DAY_MINUTES)),
@@ -158,7 +159,7 @@ pub(crate) async fn post<T: SqlTables>(
 
 /// Title and state of an incident, unless it is resolved.
 async fn last<T: SqlTables>(tables: T, incident: u64) -> SqlDone<T, (String, IncidentState)> {
-    let read = |row: &dyn SqlRow<T::Fault>| Ok((row.text("title")?, row.text("state")?));
+    let read = |row: &SqlRow<'_>| Ok((row.text("title")?, row.text("state")?));
     let found = tables
         .find(LAST, &[Number(incident.cast_signed())], read)
         .await?;

@@ -1,8 +1,9 @@
-//! The needs of the statements of both engines: the tables of one, its rows, and the values of a statement.
+//! The needs of the statements of both engines: the tables of one, and the values of a statement.
 
-use crate::{NewMail, StoreChange, StoreError, StoredApplication};
+use super::rows::{BadRecord, RowResult, SqlRow};
+use crate::{NewMail, StoreError};
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::Digest;
 
 const QUEUE_MAIL: &str = "
 INSERT INTO {schema}.mail_queue
@@ -15,7 +16,7 @@ VALUES {rows} ON CONFLICT DO NOTHING";
 /// `$1::text::date`.
 pub(crate) trait SqlTables: Copy {
     /// Why a statement failed, or why the change is refused. The caller rolls the transaction back.
-    type Fault: From<StoreError>;
+    type Fault: From<StoreError> + From<BadRecord>;
 
     /// The function for the position of a text in another: the other one, then the text.
     const POSITION: &'static str;
@@ -30,34 +31,49 @@ pub(crate) trait SqlTables: Copy {
     const DELETED_AT_ONCE: &'static str;
     /// Number of totals that are merged in one transaction.
     const MERGED_AT_ONCE: u32;
+    /// Statements that delete a batch of outdated records that only this engine has.
+    const OUTDATED: &'static [&'static str];
     /// How exports and imports convert rows.
     const DUMP: DumpTerms;
+    /// The form of `records::JOINED` for some applications of many.
+    const JOINED: &'static str;
 
     /// Runs a statement, and returns the number of changed rows.
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, Self::Fault>;
 
-    /// The first row, if there is one.
-    async fn find<T>(
+    /// Passes each row to `take`, as the rows arrive.
+    async fn each(
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<Self::Fault>) -> Result<T, Self::Fault>,
-    ) -> Result<Option<T>, Self::Fault>;
+        take: impl FnMut(&SqlRow<'_>),
+    ) -> Result<(), Self::Fault>;
 
-    /// All rows that `read` accepts.
-    async fn list<T>(
+    /// The row, if there is one.
+    async fn find<R>(
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<Self::Fault>) -> Result<Option<T>, Self::Fault>,
-    ) -> Result<Vec<T>, Self::Fault>;
+        read: impl Fn(&SqlRow<'_>) -> RowResult<R>,
+    ) -> Result<Option<R>, Self::Fault> {
+        let mut found = None;
+        self.each(text, values, |row| found = Some(read(row)))
+            .await?;
+        Ok(found.transpose()?)
+    }
 
-    /// Passes the first column of each row to `take`, as the rows arrive.
-    async fn each_text<E: From<Self::Fault>>(
+    /// All rows that are readable and that `read` accepts.
+    async fn list<R>(
         self,
         text: &str,
-        take: &mut dyn FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E>;
+        values: &[SqlField<'_>],
+        read: impl Fn(&SqlRow<'_>) -> RowResult<Option<R>>,
+    ) -> Result<Vec<R>, Self::Fault> {
+        let mut found = Vec::new();
+        self.each(text, values, |row| found.extend(read(row).ok().flatten()))
+            .await?;
+        Ok(found)
+    }
 
     /// Excludes other changes with an audit record until the transaction ends, so that their numbers are in commit order.
     async fn lock(self) -> Result<(), Self::Fault> {
@@ -79,18 +95,6 @@ pub(crate) trait SqlTables: Copy {
         )
         .await
         .map(drop)
-    }
-
-    /// An application, with the units granted for `day`.
-    async fn application(
-        self,
-        id: ApplicationId,
-        day: Day,
-    ) -> Result<Option<StoredApplication>, Self::Fault>;
-
-    /// The application after this change.
-    async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, Self::Fault> {
-        self.application(change.application, change.at.day()).await
     }
 
     /// Queues mails that are not queued yet.
@@ -144,56 +148,21 @@ pub(crate) enum SiteLock {
     Merge,
 }
 
-/// A row, by the names of its columns.
-pub(crate) trait SqlRow<F> {
-    fn text(&self, column: &str) -> Result<String, F>;
-
-    fn optional_text(&self, column: &str) -> Result<Option<String>, F>;
-
-    /// A text of any bytes, as far as it can be shown.
-    fn any_text(&self, column: &str) -> Result<String, F> {
-        self.text(column)
-    }
-
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, F>;
-
-    fn signed(&self, column: &str) -> Result<i64, F>;
-
-    /// A number that is not negative.
-    fn optional_number(&self, column: &str) -> Result<Option<u64>, F>;
-
-    fn number(&self, column: &str) -> Result<u64, F> {
-        self.optional_number(column)?
-            .ok_or_else(|| self.missing(column))
-    }
-
-    /// The same, at most the largest that the program has.
-    fn small_number(&self, column: &str) -> Result<u32, F> {
-        Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
-    }
-
-    fn optional_time(&self, column: &str) -> Result<Option<Wall>, F>;
-
-    fn time(&self, column: &str) -> Result<Wall, F> {
-        self.optional_time(column)?
-            .ok_or_else(|| self.missing(column))
-    }
-
-    /// The fault of a column without a value.
-    fn missing(&self, column: &str) -> F;
-}
-
-/// A value of a statement.
-#[derive(Clone, Copy)]
+/// A value of a statement. Only a database has lists.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum SqlField<'v> {
     Text(&'v str),
     OptionalText(Option<&'v str>),
     Number(i64),
+    OptionalNumber(Option<i64>),
     Time(Wall),
     OptionalTime(Option<Wall>),
     Digest(&'v Digest),
     Bytes(&'v [u8]),
     Flag(bool),
+    Texts(&'v [String]),
+    OptionalTexts(&'v [Option<String>]),
+    Numbers(&'v [i64]),
 }
 
 /// Maximum number of rows in one statement.

@@ -1,7 +1,8 @@
 //! Webhooks of owners. The rules are in `store::owners`.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlTables};
 use crate::{MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoredWebhook, WebhookChange};
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
@@ -26,7 +27,7 @@ const REMOVE: &str =
 
 /// The webhooks of an owner, or the one with this id.
 pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> SqlDone<T, Vec<StoredWebhook>> {
-    let read = |row: &dyn SqlRow<T::Fault>| {
+    let read = |row: &SqlRow<'_>| {
         let Ok(owner) = row.text("owner")?.parse() else {
             return Ok(None);
         };

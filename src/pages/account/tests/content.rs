@@ -197,7 +197,7 @@ fn webhooks_are_shown_with_their_state_and_without_their_secrets() {
     shows(
         other,
         &[
-            "Not active: the challenge is not answered.",
+            "Not active: the receiver has not answered the challenge.",
             "The last message failed: TLS failed.",
         ],
     );
@@ -212,7 +212,7 @@ fn webhooks_are_shown_with_their_state_and_without_their_secrets() {
     );
     shows(
         &shown.site.webhook_secret("u", "whsec_1", false),
-        &["For a day"],
+        &["For 24 hours"],
     );
 }
 

@@ -21,6 +21,7 @@ use super::{
 use crate::balances::own;
 use crate::client::Connection;
 use crate::connections::slow_clients::{self, Part};
+use crate::full_runs::is_full_size;
 use crate::program::{Keys, ProgramClient};
 use crate::world::{World, good};
 
@@ -235,7 +236,7 @@ async fn http2_after_a_burst_beyond_the_limit_every_response_that_has_begun_is_c
 
 /// The connections of an attack. At full size there are fewer if the limit of open files is lower.
 fn connections() -> u32 {
-    if !slow_clients::is_full() {
+    if !is_full_size() {
         return 800;
     }
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
@@ -321,7 +322,7 @@ async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
         &flight,
     ]
     .concat();
-    let settling = if slow_clients::is_full() {
+    let settling = if is_full_size() {
         15 * SECOND
     } else {
         5 * SECOND
@@ -352,7 +353,7 @@ async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_one_free_key_on_ten_addresses_takes_little_memory_and_paid_callers_are_served() {
-    let allowed = if slow_clients::is_full() { 100 } else { 64 };
+    let allowed = if is_full_size() { 100 } else { 64 };
     check_attack(true, connections(), allowed * MEGABYTE).await;
 }
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, SETTINGS,
-    StreamOutcome, WINDOW_UPDATE, Wire, block, code, frame, get, request,
+    CONTINUATION, DATA, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, SETTINGS, StreamOutcome,
+    WINDOW_UPDATE, Wire, block, code, frame, get, request,
 };
 use crate::world::{World, good};
 
@@ -71,32 +71,6 @@ async fn http2_an_unfinished_head_or_frame_is_cut_off_nine_seconds_after_its_fir
 }
 
 #[tokio::test]
-async fn http2_a_head_that_ends_in_time_is_answered_and_starts_no_further_deadline() {
-    let world = World::new().await;
-    let mut connection = Wire::open(world.address()).await;
-    connection.settled().await;
-    let block = block(&get("/healthz", &[]));
-    for stream in [1, 3] {
-        let begins = frame(HEADERS, END_STREAM, stream, &block[..9]);
-        connection
-            .send(&[frame(PING, 0, 0, b"settled!"), begins].concat())
-            .await;
-        connection.find(PING).await;
-        world.pass(8 * SECOND);
-        connection
-            .send(&frame(CONTINUATION, END_HEADERS, stream, &block[9..]))
-            .await;
-        assert_eq!(
-            connection.stream_outcome(stream).await,
-            StreamOutcome::Response(200, String::new())
-        );
-        world.pass(8 * SECOND);
-    }
-    connection.settled().await;
-    assert_eq!(world.ended("head_timeout").await, 0);
-}
-
-#[tokio::test]
 async fn http2_sixty_four_clients_can_send_a_large_head_at_a_time() {
     let world = World::with("guard.per_minute = 1000", good).await;
     let fields = get("/healthz", &[("x", &"x".repeat(40_000))]);
@@ -148,20 +122,6 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     world.pass(SECOND);
     connection.rest().await;
     assert_eq!(world.ended("idle_timeout").await, 1);
-}
-
-#[tokio::test]
-async fn http2_pings_keep_no_connection_alive() {
-    let world = World::new().await;
-    let mut connection = Wire::open(world.address()).await;
-    connection.settled().await;
-    for _ in 0..59 {
-        world.pass(SECOND);
-        connection.settled().await;
-    }
-    world.pass(SECOND);
-    connection.find(GOAWAY).await;
-    connection.rest().await;
 }
 
 #[tokio::test]

@@ -134,21 +134,6 @@ async fn http2_a_request_with_a_body_is_a_400_in_every_variant_and_closes_the_co
 }
 
 #[tokio::test]
-async fn http2_a_target_has_at_most_2_kib() {
-    let (world, key) = wide().await;
-    for (length, expected) in [(2_048, "200"), (2_049, "414 uri_too_long")] {
-        let start = "/api/v1/models?x=";
-        let target = format!("{start}{}", "x".repeat(length - start.len()));
-        let head = get(&target, &[("x-api-key", &key)]);
-        assert_eq!(
-            describe(&world.outcome_of(&head).await),
-            expected,
-            "{length}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     let (world, key) = wide().await;
     // The codec itself refuses the last one.

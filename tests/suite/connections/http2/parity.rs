@@ -115,36 +115,6 @@ async fn http2_responses_equal_those_of_http_1_1() {
 }
 
 #[tokio::test]
-async fn http2_and_http_1_1_share_the_limits_of_a_key() {
-    let world = World::new().await;
-    let key = world.customer("free").await.key;
-    let client = world.http2_client().await;
-    let remaining = |response: Response| response.number("x-ratelimit-remaining");
-    let me = world
-        .over(&client, "GET", "/api/v1/me", &[("x-api-key", &key)])
-        .await;
-    let day = remaining(me);
-    let response = world
-        .over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)])
-        .await;
-    assert_eq!((response.status, remaining(response)), (200, day - 1));
-    world.pass(std::time::Duration::from_mins(2));
-    let client = world.http2_client().await;
-    let plain = world.get_by(&key, "/api/v1/models").await;
-    assert_eq!((plain.status, remaining(plain)), (200, day - 2));
-    // A free key has one request a minute across both protocols.
-    let response = world
-        .over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)])
-        .await;
-    assert_eq!(
-        (response.status, response.code()),
-        (429, "rate_limit_exceeded".into())
-    );
-    assert_eq!(response.header("x-ratelimit-resource"), "minute");
-    assert!(!client.is_over());
-}
-
-#[tokio::test]
 async fn http2_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let client = world.http2_client().await;

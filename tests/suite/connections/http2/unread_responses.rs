@@ -23,6 +23,7 @@ use tokio_rustls::TlsConnector;
 use super::{GOAWAY, HEADERS, PREFACE, SETTINGS, StreamOutcome, Wire, frame, get, request};
 use crate::client::Connection;
 use crate::connections::slow_clients::{self, Part};
+use crate::full_runs::is_full_size;
 use crate::program::{BUILT_IN, Program};
 use crate::world::{World, good};
 
@@ -331,5 +332,5 @@ async fn http2_eight_hundred_clients_that_read_nothing_cost_little_memory_and_re
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_clients_that_read_nothing_over_tls_cost_little_memory() {
-    check_memory(if slow_clients::is_full() { 800 } else { 200 }, true).await;
+    check_memory(if is_full_size() { 800 } else { 200 }, true).await;
 }

@@ -9,7 +9,6 @@
 mod attack;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,8 +22,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::http2::unread_responses::{AttackTarget, Stream, program_with};
-use super::slow_clients::is_full;
 use crate::client::{Connection, Response};
+use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
 use crate::mcp::session::{call, post, rpc};
 use crate::program::{Keys, Program};
 use crate::site::leaked_keys::{self, Scanner};
@@ -238,7 +237,7 @@ async fn run(attack: Attack) {
     let callers = tokio::spawn(callers(Arc::clone(means), Arc::clone(&over)));
     let attackers = (0..attack.connections)
         .map(|number| attacker(means, attack.address(number), &opening, &over));
-    let time = if is_full() { LONG } else { SHORT };
+    let time = if is_full_size() { LONG } else { SHORT };
     let ends = async {
         clock.sleep(time).await;
         over.store(true, Ordering::Relaxed);
@@ -271,7 +270,7 @@ async fn run(attack: Attack) {
     assert!(growth <= most, "{attack:?}: {} MiB", growth >> 20);
     let most_idle = SPARE + connections * each;
     assert!(idle <= most_idle, "{attack:?}: idle {} MiB", idle >> 20);
-    let slowest = if is_full() { LONG } else { 2 * SECOND };
+    let slowest = if is_full_size() { LONG } else { 2 * SECOND };
     assert!(longest < slowest, "{attack:?}: {longest:?}");
     assert_eq!(attacked.program.stop().code, Some(0));
 }
@@ -281,7 +280,7 @@ async fn attack(transport: Transport, target: Target, [small, full]: [u32; 2], n
     run(Attack {
         transport,
         target,
-        connections: if is_full() { full } else { small },
+        connections: if is_full_size() { full } else { small },
         networks,
     })
     .await;
@@ -391,16 +390,14 @@ async fn a_network_that_uses_up_the_memory_for_bodies_gives_way_to_others() {
 /// Writes a row to the page in `tests/results/`, at full size only.
 fn record(row: String) {
     static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    if !is_full() {
+    if !is_full_size() {
         return;
     }
     let mut rows = ROWS.lock().unwrap();
     rows.push(row);
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
+    let cores = cores();
     let page = format!(
-        "# Request bodies that are never finished, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite -- --test-threads=1 unfinished_bodies::`: the debug build of the program, {cores} cores \
+        "`{CARGO_TEST} --test suite -- --test-threads=1 unfinished_bodies::`: the {BUILD} build of the program, {cores} cores \
          shared with its clients, {} s each, without the limit of the guard. A refused attacker keeps its connection for 2 s and comes \
          again. Other callers send a body 20 ms after its head: all were answered.\n\n\
          | Transport | Target | Bodies at once | Networks | Memory before | Idle | At most | Answers to others | Longest |\n\
@@ -408,6 +405,6 @@ fn record(row: String) {
         LONG.as_secs(),
         rows.join("\n")
     );
-    let name = format!("tests/results/{day}-unfinished-bodies.md");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    let title = "Request bodies that are never finished";
+    write_page("unfinished-bodies", title, &page);
 }

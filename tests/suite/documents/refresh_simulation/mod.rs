@@ -15,6 +15,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::ENDPOINTS;
 
 use crate::client::{Connection, Response};
+use crate::full_runs::is_full_size;
 use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
@@ -64,7 +65,7 @@ impl Policy {
 
 #[test]
 fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fetched_once() {
-    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let is_full = is_full_size();
     let size = if is_full { FULL } else { SMALL };
     let policies = [60, 300, 3_600].map(Policy::TimeToLive);
     let rows = std::thread::scope(|scope| {

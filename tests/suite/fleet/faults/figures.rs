@@ -2,40 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
-
-use scoregate_base::clock::Clock;
 
 use super::early_refusals::EarlyRefusals;
 use super::trace::{SeenOutcome, Trace};
+use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 const CAUSES: &str = "Raised | Raised with a rest | Outdated | Held | Without the database";
 
 /// Writes the page to `tests/results/`.
 pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
-    let day = Clock::system().now().wall.day();
-    let cores = std::thread::available_parallelism().unwrap();
-    let (build, option) = if cfg!(debug_assertions) {
-        ("debug", "")
-    } else {
-        ("release", " --release")
-    };
+    let cores = cores();
     let page = format!(
-        "# Gateways and database under faults, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test{option} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {build} build of \
+        "`{CARGO_TEST} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {BUILD} build of \
          three gateways, a primary and its synchronous standby on {cores} cores shared with all clients. No quota, minute \
          limit or revocation was broken.\n\n{}",
         figures(trace, checked)
     );
-    write_page(&format!("{day}-fleet-faults.md"), &page);
+    write_page("fleet-faults", "Gateways and database under faults", &page);
 }
 
 /// Writes the tables of ten schedules: a row for each, and one for each limit.
 pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
-    let day = Clock::system().now().wall.day();
     let page = format!(
-        "# Early refusals by the day, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite fleet::faults::ten_schedules`: `quota_exceeded` for paid callers under ten \
+        "`{CARGO_TEST} --test suite fleet::faults::ten_schedules`: `quota_exceeded` for paid callers under ten \
          schedules of faults and of changes of a quota, by seed. A refusal is early if a request more than 10 s after it had a \
          200 of the same day. Day and limit are those that the refusal states.\n\n\
          - *Raised*: the limit in force was used up, and was raised later.\n\
@@ -50,12 +39,7 @@ pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
          | Limit | {CAUSES} |\n|---:|---:|---:|---:|---:|---:|\n{}",
         all.rows_by_limit()
     );
-    write_page(&format!("{day}-early-refusals.md"), &page);
-}
-
-fn write_page(name: &str, page: &str) {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results");
-    std::fs::write(results.join(name), page).unwrap();
+    write_page("early-refusals", "Early refusals by the day", &page);
 }
 
 /// The figures, and each fault with its times.

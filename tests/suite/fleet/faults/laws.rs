@@ -17,8 +17,8 @@ const RECONNECTION: f64 = 4.0;
 const RETRY: f64 = 6.0;
 const UNLIMITED: u32 = 1_000_000;
 const LARGE_DAY: u32 = 300_000;
-/// The longest life of a share of a minute limit.
-const SHARE_LIFE: f64 = 240.0;
+/// The lifetime of a lease of tokens.
+const LEASE_LIFE: f64 = 100.0;
 
 /// No application gets more than its quota on any day, and a paid one at most one hundredth more by grace.
 pub(super) fn days(trace: &Trace) -> Vec<String> {
@@ -88,7 +88,7 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
     let set_ahead = trace
         .set_ahead
         .iter()
-        .filter(|at| **at < until && **at > from - SHARE_LIFE)
+        .filter(|at| **at < until && **at > from - LEASE_LIFE)
         .count();
     let unreachable: f64 = trace
         .faults

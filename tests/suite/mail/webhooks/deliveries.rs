@@ -101,33 +101,6 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
 }
 
 #[tokio::test]
-async fn a_message_of_a_worker_that_crashed_is_repeated_with_its_id_after_its_claim() {
-    let mut station = WebhookStation::verified().await;
-    station.queue_notice().await;
-    let worker = station.worker();
-    let stop = CancellationToken::new();
-    let first = tokio::select! {
-        _ = worker.send_due(&stop) => panic!("there is no answer"),
-        message = station.received.recv() => message.unwrap(),
-    };
-    drop(worker);
-    station.queue_notice().await;
-    assert_eq!(station.queued(), "1", "it is not queued again");
-    station
-        .mail
-        .pass(CLAIM.saturating_sub(Duration::from_secs(1)));
-    station.worker().send_due(&stop).await.unwrap();
-    assert!(station.received.try_recv().is_err(), "the claim is valid");
-    station.mail.pass(Duration::from_secs(1));
-    let second = station.next().await;
-    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
-    assert_eq!(first.body, second.body);
-    second.answer(OK);
-    station.finished().await;
-    assert_eq!(station.queued(), "0");
-}
-
-#[tokio::test]
 async fn after_a_rotation_both_secrets_sign_for_a_day() {
     let mut station = WebhookStation::verified().await;
     station

@@ -39,7 +39,6 @@ const BODY: &str = r#"{"type":"quota_80","timestamp":"2026-11-21T12:00:00Z","dat
 const OK: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 const PUBLIC: &str = "1.1.1.1:8443";
 const SLOW: &str = "9.9.9.9:443";
-const CLAIM: Duration = Duration::from_secs(90);
 
 /// A request, and the way to answer it in parts. After the last one the connection is closed.
 pub struct ReceivedMessage {

@@ -108,18 +108,3 @@ async fn a_gateway_without_the_webhook_leaves_the_message_to_one_that_has_it() {
     let message = station.next_to_operator().await;
     station.accept(message).await;
 }
-
-#[tokio::test]
-async fn a_message_that_the_receiver_of_the_operator_refuses_is_repeated_with_its_id() {
-    let mut station = WebhookStation::for_operator().await;
-    let refused = station.next_to_operator().await;
-    let body = refused.body.clone();
-    refused.answer("HTTP/1.1 503 Service Unavailable\r\n\r\n");
-    station.finished().await;
-    station.queue_to_operator().await;
-    assert_eq!(station.queued(), "1", "it is not queued again");
-    station.mail.pass(Duration::from_mins(1));
-    let again = station.next_to_operator().await;
-    assert_eq!(again.body, body);
-    station.accept(again).await;
-}

@@ -1,32 +1,21 @@
 //! Writes the figures of a full run, which are checked before, to a dated page.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
-use scoregate_base::clock::Clock;
-
 use super::{CRASH_POINTS, End, KillRecord, Size};
+use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 /// Writes the page to `tests/results/`.
 pub(super) fn record(record: &KillRecord, lost: &[Vec<u32>], size: &Size) {
-    let day = Clock::system().now().wall.day();
-    let name = format!("tests/results/{day}-kill-loops.md");
-    let page = page(record, lost, size, &day.to_string());
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+    write_page("kill-loops", "Kill loops", &page(record, lost, size));
 }
 
-fn page(record: &KillRecord, lost: &[Vec<u32>], size: &Size, day: &str) -> String {
-    let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) {
-        "debug"
-    } else {
-        "release"
-    };
+fn page(record: &KillRecord, lost: &[Vec<u32>], size: &Size) -> String {
+    let cores = cores();
     let before = record.runs.iter().filter(|run| run.left.is_empty()).count();
     let mut page = format!(
-        "# Kill loops, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite kills::`: the {build} build of the program on one data \
+        "`{CARGO_TEST} --test suite kills::`: the {BUILD} build of the program on one data \
          directory, {cores} cores shared with its callers, {} keys. {} runs were ended by SIGKILL after 1 to {} \
          responses (seed {}), {} at a point of their disk writes, {before} of these before they served. A last run \
          used the remaining quota and was shut down gracefully.\n\n",

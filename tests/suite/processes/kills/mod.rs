@@ -13,6 +13,7 @@ use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};
+use crate::full_runs::is_full_size;
 use crate::load_clients::{
     CallerGroup, LoadClient, Tally, prepare, prepare_idle_applications, remaining, run_load,
 };
@@ -103,7 +104,7 @@ struct KillRecord {
 
 #[test]
 fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
-    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let is_full = is_full_size();
     let size = if is_full { FULL } else { SMALL };
     within_one_day(|| {
         let mut record = KillRecord::begin(&size);

@@ -171,13 +171,13 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
         "/metrics",
         "/healthz",
         "/readyz",
-        "/v1/cache",
+        "/v1/cache/list",
         "/v1/keys/list",
         "/v1/keys/audit?limit=500",
-        "/v1/usage",
-        "/v1/upstream",
-        "/v1/settings",
-        "/v1/log",
+        "/v1/usage/top",
+        "/v1/upstream/show",
+        "/v1/settings/list",
+        "/v1/log/show",
     ];
     let mut requests: Vec<String> = requests.map(String::from).to_vec();
     requests.extend([
@@ -200,8 +200,8 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
         "/v1/keys/list?after=",
         "/v1/keys/audit?id=",
         "/v1/keys/audit?",
-        "/v1/usage/",
-        "/v1/usage?most=",
+        "/v1/usage/show?id=",
+        "/v1/usage/top?most=",
         "/v1/settings/",
     ];
     for target in odd {

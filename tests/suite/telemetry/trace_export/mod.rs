@@ -15,7 +15,7 @@ use crate::balances::own;
 use crate::client::RequestBuilder;
 use crate::world::{Customer, NOON, World, good};
 
-use receiver::{Collector, LEASE_WAIT, decode, hex, text};
+use receiver::{Collector, LEASE_WAIT, hex, text};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
@@ -233,29 +233,6 @@ async fn a_trace_that_its_caller_has_not_sampled_is_not_recorded() {
 }
 
 #[tokio::test]
-async fn traces_of_callers_are_recorded_up_to_a_hundred_per_second() {
-    let (world, collector) = world(0).await;
-    let customer = world.customer_with("pro", own(1_000_000, 1_000_000)).await;
-    for _ in 0..130 {
-        assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
-    }
-    // The next fetch belongs to a trace that is not recorded from here on.
-    assert_eq!(
-        sampled(&world, &customer, "/api/v1/index")
-            .send()
-            .await
-            .status,
-        200
-    );
-    let header = trace_header(&world.backend.received()[1]).unwrap();
-    assert_eq!((header[1].as_str(), header[3].as_str()), (TRACE, "00"));
-    // The first request has the span of its fetch too.
-    collector.has_spans(&world, 101).await;
-    assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
-    collector.has_spans(&world, 102).await;
-}
-
-#[tokio::test]
 async fn requests_without_a_valid_key_are_never_recorded() {
     let (world, collector) = world(1).await;
     let customer = world.paid().await;
@@ -316,28 +293,5 @@ async fn without_an_endpoint_nothing_is_recorded() {
     assert_eq!((header[1].as_str(), header[3].as_str()), (TRACE, "01"));
     for result in ["exported", "dropped", "failed"] {
         assert_eq!(counted(&world, result).await, 0);
-    }
-}
-
-#[tokio::test]
-async fn the_receiver_of_these_tests_rejects_what_the_definitions_do_not_have() {
-    let (world, collector) = world(1).await;
-    let customer = world.paid().await;
-    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    collector.has_spans(&world, 2).await;
-    let good = collector.text().lines().next().unwrap().to_owned();
-    assert!(decode(good.as_bytes()).is_ok(), "{good}");
-    for (from, to) in [
-        ("startTimeUnixNano", "startTimeUnixNanos"),
-        ("traceId", "traceID"),
-        ("stringValue", "text"),
-        ("service.instance.id", "service.instance"),
-        ("\"kind\":2", "\"kind\":\"SPAN_KIND_SERVER\""),
-        ("\"kind\":2", "\"kind\":9"),
-        ("\"intValue\":\"200\"", "\"intValue\":200"),
-        ("\"flags\":", "\"flag\":"),
-    ] {
-        let bad = good.replacen(from, to, 1);
-        assert!(bad != good && decode(bad.as_bytes()).is_err(), "{to}");
     }
 }

@@ -53,7 +53,7 @@ async fn a_key_in_the_form_of_a_span_id_is_not_exported() {
     );
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
-    for key in [PARENT, TRACE] {
+    for (key, target) in [(PARENT, MODELS), (TRACE, "/api/v1/index")] {
         let body = format!(
             r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#,
             Digest::of(key)
@@ -67,15 +67,17 @@ async fn a_key_in_the_form_of_a_span_id_is_not_exported() {
             1
         );
         assert_eq!(
-            with_flags(world.get(MODELS).key(key), "01")
+            with_flags(world.get(target).key(key), "01")
                 .send()
                 .await
                 .status,
             200
         );
+        let received = world.backend.received().pop().unwrap();
+        assert!(received.target().starts_with(target), "{received:?}");
+        assert!(!format!("{received:?}").contains(key), "{received:?}");
     }
     assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
     let spans = collector.has_spans(&world, 1).await;
     assert_eq!(spans.len(), 1);
-    assert!(!format!("{:?}", world.backend.received()).contains(PARENT));
 }

@@ -89,56 +89,6 @@ async fn builtin_connections_have_a_maximum_age() {
 }
 
 #[tokio::test]
-async fn builtin_malformed_requests_close_only_their_own_connection() {
-    let (alone, _) = StandaloneBackend::at_noon().await;
-    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
-    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(65));
-    for (bytes, statuses) in [
-        (&b"\x16\x03\x01\x00\xff\x00\r\n\r\n"[..], &[400][..]),
-        (b"GET /api/v1/models\r\n\r\n", &[400]),
-        (b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", &[400, 404]),
-        (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", &[404]),
-        (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", &[405]),
-        (
-            b"GET http://other/api/v1/models/%00 HTTP/1.1\r\nHost: a\r\n\r\n",
-            &[400],
-        ),
-        (
-            b"GET /api/v1/models?period=%f0%9f HTTP/1.1\r\nHost: a\r\n\r\n",
-            &[400],
-        ),
-        (
-            b"GET /api/v1/drift/a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \xff\xfe,\r\n\r\n",
-            &[404],
-        ),
-        (
-            b"GET /api/v1/models HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: \xff, Sat\r\n\r\n",
-            &[200],
-        ),
-        (
-            b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
-            &[405],
-        ),
-        (long.as_bytes(), &[414, 431]),
-        (many.as_bytes(), &[431]),
-    ] {
-        let mut connection = Connection::open(alone.address).await;
-        connection.write(bytes).await;
-        let response = connection
-            .read(false)
-            .await
-            .unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
-        assert!(
-            statuses.contains(&response.status),
-            "{}: {}",
-            response.status,
-            crate::raw::show(bytes)
-        );
-        assert_eq!(alone.get("/healthz").await.status, 200);
-    }
-}
-
-#[tokio::test]
 async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;

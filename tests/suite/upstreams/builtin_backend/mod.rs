@@ -13,7 +13,7 @@ use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Period, Query, Route, SortBy,
 };
-use scoregate_scoring::{Archive, IdentifiedRun, RunSource, Scoring, SuiteTable};
+use scoregate_scoring::{Archive, RunLine, RunSource, Scoring, SuiteTable};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -394,7 +394,10 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
         "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
-    let run = IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap();
+    let run = RunLine::parse(run)
+        .unwrap()
+        .check(noon(), &SuiteTable::default())
+        .unwrap();
     archive()
         .import(&[run], noon().plus(Duration::from_secs(30)))
         .unwrap();

@@ -6,7 +6,7 @@ use super::figures::median;
 
 /// Requests from which there is enough evidence.
 const ENOUGH_REQUESTS: u32 = 1_000;
-/// Shares from which something is worth advice: of repeated documents, of refused requests, of hours with the same first minute.
+/// Shares from which advice is given: of repeated documents, of refused requests, of hours with the same first minute.
 const REPEATED: f64 = 0.5;
 const REFUSED: f64 = 0.05;
 const SAME_MINUTE: f64 = 0.8;
@@ -28,7 +28,7 @@ impl Advice {
         let percent = |share: f64| format!("{:.0} %", (share * 100.0).floor());
         match self {
             Self::SendIfNoneMatch(share) => format!(
-                "{} of the documents that you requested were ones that you already had. Send If-None-Match.",
+                "You already had {} of the documents that you requested. Send If-None-Match.",
                 percent(share)
             ),
             Self::HeedLimits(times, days) => format!(
@@ -67,7 +67,7 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     pieces.into_iter().flatten().collect()
 }
 
-/// The share of hours that began in the usual minute, or in the one before or after it.
+/// The share of hours that began in the usual minute, or in the minute before or after it.
 fn share_of_usual_minute(days: &[DayEvidence]) -> f64 {
     let minutes: Vec<f64> = days
         .iter()

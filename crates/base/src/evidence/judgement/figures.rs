@@ -8,7 +8,7 @@ use crate::clock::Day;
 use crate::evidence::day::{DayEvidence, HourSummary};
 use crate::keys::{ApplicationId, OwnerId};
 
-/// The smallest catalogue, as positions, of which a share shows anything: of ten models any dashboard shows most.
+/// The smallest catalogue, as positions, for which shares are meaningful: any dashboard shows most of ten models.
 pub(super) const LEAST_CATALOGUE: u16 = 50;
 
 /// The evidence about an application.

@@ -33,7 +33,7 @@ pub struct Finding {
     pub others: Vec<ApplicationId>,
     /// Its figures on the day that decided: the last of the days that the rule requires, by the first figure.
     pub figures: Vec<Figure>,
-    /// Days on which the rule was fulfilled.
+    /// Days on which the rule fired.
     pub days: usize,
     /// Days on which it has to be.
     pub least_days: usize,
@@ -51,7 +51,7 @@ impl Finding {
             ..
         } = self;
         let days = format!(
-            "The rule was fulfilled on {days} of {of_days} days; the threshold is {least_days} days."
+            "The rule fired on {days} of {of_days} days; the threshold is {least_days} days."
         );
         let figures = self.figures.iter().map(|figure| {
             let [value, threshold, median] =

@@ -1,7 +1,8 @@
 //! The judgement on evidence: applications that look like a mirror, like a shared key, like several accounts of one owner, or
 //! like an inefficient poller; and advice for owners.
 //!
-//! Pure. A finding is a reason to look at an application and no proof. `docs/suspects.md` describes how often the rules err.
+//! Pure. A finding is a reason to look at an application, but no proof. `docs/suspects.md` describes the error rates of
+//! the rules.
 
 mod advice;
 mod figures;

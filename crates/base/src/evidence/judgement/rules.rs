@@ -13,7 +13,8 @@ pub struct SuspectRules {
     pub hours: usize,
     /// Share of the models that a slow mirror requests in a day.
     pub day_share: f64,
-    /// Requests for models that random requests would need to reach as many of them, as a multiple of those of a slow mirror.
+    /// Requests for models that random requests would need to reach as many of them, as a multiple of the requests of a
+    /// slow mirror.
     pub economy: f64,
     /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
@@ -102,7 +103,7 @@ words! {
     pub enum FiredRule: word {
         /// Much of the catalogue in an hour.
         EachRefresh = "each_refresh",
-        /// Most of the catalogue in a day, and hardly a model twice.
+        /// It requests most of the catalogue in a day, and hardly any model twice.
         OverTheDay = "over_the_day",
         /// Several applications with coordinated requests.
         Together = "together",

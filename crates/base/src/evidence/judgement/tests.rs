@@ -86,11 +86,19 @@ fn steady(number: u16, owner: Option<u16>, hours: &[Traffic]) -> CallerDays {
     caller(number, owner, &vec![day_of(hours, CATALOGUE); 7])
 }
 
-fn rules_of(callers: &[CallerDays], rules: &SuspectRules) -> Vec<(Suspicion, FiredRule)> {
-    judge(callers, rules)
-        .iter()
-        .map(|finding| (finding.suspicion, finding.rule))
-        .collect()
+/// The findings by the default rules.
+fn findings(callers: &[CallerDays]) -> Vec<Finding> {
+    judge(callers, &SuspectRules::default())
+}
+
+/// Days of a week in which an application makes these requests are no suspicion.
+fn assert_no_suspicion(hours: &[Traffic]) {
+    assert_eq!(findings(&[steady(1, None, hours)]), []);
+}
+
+/// The same requests in each hour of a day.
+fn hourly(hour: impl Fn(u16) -> Traffic) -> Vec<Traffic> {
+    (0..24).map(hour).collect()
 }
 
 /// The application fulfils a rule at and above the threshold that `set` sets, and not below it.
@@ -101,34 +109,23 @@ fn assert_edge(
     set: impl Fn(&mut SuspectRules, f64),
 ) {
     let callers = [caller(1, None, days)];
+    let fired = |finding: &Finding| finding.rule == rule;
     let findings = judge(&callers, &SuspectRules::default());
-    let finding = findings
-        .iter()
-        .find(|finding| finding.rule == rule)
-        .unwrap();
-    let value = finding
-        .figures
-        .iter()
-        .find(|figure| figure.kind == kind)
-        .unwrap()
-        .value;
+    let finding = findings.into_iter().find(fired).unwrap();
+    let mut figures = finding.figures.iter();
+    let value = figures.find(|figure| figure.kind == kind).unwrap().value;
     for (threshold, fires) in [(value, true), (value * 0.99, true), (value * 1.01, false)] {
         let mut rules = SuspectRules::default();
         set(&mut rules, threshold);
-        let fired = judge(&callers, &rules)
-            .iter()
-            .any(|finding| finding.rule == rule);
         assert_eq!(
-            fired, fires,
+            judge(&callers, &rules).iter().any(fired),
+            fires,
             "{rule:?} {kind:?}: {value}, threshold {threshold}"
         );
     }
     let few = SuspectRules::default().days - 1;
-    assert!(
-        !judge(&[caller(1, None, &days[..few])], &SuspectRules::default())
-            .iter()
-            .any(|f| f.rule == rule)
-    );
+    let callers = [caller(1, None, &days[..few])];
+    assert!(!judge(&callers, &SuspectRules::default()).iter().any(fired));
 }
 
 fn whole(number: f64) -> u32 {
@@ -147,31 +144,28 @@ fn a_mirror_requests_much_of_the_catalogue_in_several_hours_of_several_days() {
             rules.hour_share = share;
         },
     );
-    let once = steady(1, None, &hours[..1]);
-    assert_eq!(rules_of(&[once], &SuspectRules::default()), []);
-    let three_tenths: Vec<Traffic> = (0..24).map(|hour| traffic(hour, 0..30)).collect();
-    assert_eq!(
-        rules_of(&[steady(1, None, &three_tenths)], &SuspectRules::default()),
-        []
-    );
+    assert_no_suspicion(&hours[..1]);
+    let three_tenths = hourly(|hour| traffic(hour, 0..30));
+    assert_no_suspicion(&three_tenths);
 }
 
 #[test]
 fn of_a_small_catalogue_any_client_requests_most() {
-    let hours: Vec<Traffic> = (0..24).map(|hour| traffic(hour, 0..10)).collect();
-    let judged = |catalogue| {
-        let day = day_of(&hours, catalogue);
-        rules_of(
-            &[caller(1, None, &vec![day; 7])],
-            &SuspectRules {
-                hour_share: 0.1,
-                ..SuspectRules::default()
-            },
-        )
+    let hours = hourly(|hour| traffic(hour, 0..10));
+    let rules = SuspectRules {
+        hour_share: 0.1,
+        ..SuspectRules::default()
     };
-    assert_eq!(judged(10), []);
-    assert_eq!(judged(49), []);
-    assert_eq!(judged(50), [(Suspicion::Mirror, FiredRule::EachRefresh)]);
+    for (catalogue, is_mirror) in [(10, false), (49, false), (50, true)] {
+        let days = vec![day_of(&hours, catalogue); 7];
+        let found = judge(&[caller(1, None, &days)], &rules);
+        assert_eq!(found.len(), usize::from(is_mirror), "{catalogue}");
+        assert!(
+            found
+                .iter()
+                .all(|finding| finding.suspicion == Suspicion::Mirror)
+        );
+    }
 }
 
 #[test]
@@ -202,11 +196,7 @@ fn a_slow_mirror_requests_most_of_the_catalogue_in_a_day_and_hardly_a_model_twic
             let model = u16::try_from((state >> 33) % 100).unwrap();
             traffic(view % 24, model..model + 1)
         });
-        let viewed: Vec<Traffic> = viewed.collect();
-        assert_eq!(
-            rules_of(&[steady(1, None, &viewed)], &SuspectRules::default()),
-            []
-        );
+        assert_no_suspicion(&viewed.collect::<Vec<Traffic>>());
     }
 }
 
@@ -235,27 +225,16 @@ fn a_shared_key_is_used_from_many_networks_by_many_products_in_one_hour() {
         hour: 10,
         ..shared
     };
-    assert_eq!(
-        rules_of(
-            &[steady(1, None, &[jobs, phones])],
-            &SuspectRules::default()
-        ),
-        []
-    );
+    assert_no_suspicion(&[jobs, phones]);
 }
 
 #[test]
 fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
-    let days = vec![
-        day_of(
-            &[Traffic {
-                times: 600,
-                ..traffic(9, 0..2)
-            }],
-            CATALOGUE
-        );
-        3
-    ];
+    let polls = Traffic {
+        times: 600,
+        ..traffic(9, 0..2)
+    };
+    let days = vec![day_of(&[polls], CATALOGUE); 3];
     let set = |rules: &mut SuspectRules, documents| rules.documents = whole(documents);
     assert_edge(&days, FiredRule::Repeats, FigureKind::Documents, set);
     assert_edge(
@@ -264,31 +243,21 @@ fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
         FigureKind::Repeated,
         |rules, share| rules.repeated = share,
     );
-    let each_five_minutes: Vec<Traffic> = (0..24)
-        .map(|hour| Traffic {
-            times: 12,
-            ..traffic(hour, 0..20)
-        })
-        .collect();
-    assert_eq!(
-        rules_of(
-            &[steady(1, None, &each_five_minutes)],
-            &SuspectRules::default()
-        ),
-        []
-    );
+    let each_five_minutes = hourly(|hour| Traffic {
+        times: 12,
+        ..traffic(hour, 0..20)
+    });
+    assert_no_suspicion(&each_five_minutes);
 }
 
 /// The hours of one of four parts of the catalogue, whose documents have a size of their own.
 fn part(number: u16, size: u16) -> Vec<Traffic> {
     let models = number * size..(number + 1) * size;
     let bytes = 3_000 + 100 * u32::from(number);
-    (0..24)
-        .map(|hour| Traffic {
-            bytes,
-            ..traffic(hour, models.clone())
-        })
-        .collect()
+    hourly(|hour| Traffic {
+        bytes,
+        ..traffic(hour, models.clone())
+    })
 }
 
 /// Four applications with equal parts, and their owners.
@@ -302,11 +271,9 @@ fn parts(size: u16, owner: fn(u16) -> Option<u16>) -> Vec<CallerDays> {
 fn parts_of_the_catalogue_add_up_to_a_mirror_of_several_accounts() {
     for owner in [|_| None, |_| Some(9), |number| Some(number)] {
         let callers = parts(20, owner);
-        let findings = judge(&callers, &SuspectRules::default());
-        assert_eq!(
-            rules_of(&callers, &SuspectRules::default()),
-            [(Suspicion::SeveralAccounts, FiredRule::Together); 4]
-        );
+        let findings = findings(&callers);
+        let rules = findings.iter().map(|found| (found.suspicion, found.rule));
+        assert!(rules.eq([(Suspicion::SeveralAccounts, FiredRule::Together); 4]));
         let others: Vec<_> = callers[1..].iter().map(|other| other.application).collect();
         assert_eq!(
             (&findings[0].application, &findings[0].others),
@@ -320,17 +287,13 @@ fn parts_of_the_catalogue_add_up_to_a_mirror_of_several_accounts() {
             };
             assert_eq!(judge(&callers, &rules).len(), found, "{threshold}");
         }
-        let two_days = |caller: CallerDays| CallerDays {
-            days: caller.days[..2].to_vec(),
-            ..caller
-        };
-        let callers: Vec<CallerDays> = callers.into_iter().map(two_days).collect();
+        let mut callers = callers;
+        for caller in &mut callers {
+            caller.days.truncate(2);
+        }
         assert_eq!(judge(&callers, &SuspectRules::default()), []);
     }
-    assert_eq!(
-        rules_of(&parts(15, |_| Some(9)), &SuspectRules::default()),
-        []
-    );
+    assert_eq!(findings(&parts(15, |_| Some(9))), []);
 }
 
 #[test]
@@ -342,7 +305,7 @@ fn keys_in_turn_are_a_group() {
         steady(number, None, &hours)
     };
     let callers: Vec<CallerDays> = (0..4).map(of_key).collect();
-    let findings = judge(&callers, &SuspectRules::default());
+    let findings = findings(&callers);
     let together = findings
         .iter()
         .filter(|finding| finding.rule == FiredRule::Together);
@@ -351,98 +314,77 @@ fn keys_in_turn_are_a_group() {
 
 #[test]
 fn likeness_alone_is_no_suspicion() {
-    let rules = SuspectRules::default();
-    let copies: Vec<CallerDays> = (0..4)
-        .map(|number| steady(number, None, &part(0, 29)))
-        .collect();
-    assert_eq!(judge(&copies, &rules), [], "copies of a dashboard");
+    let group = |of: &dyn Fn(u16) -> CallerDays| findings(&(0..4).map(of).collect::<Vec<_>>());
+    let copy = |number| steady(number, None, &part(0, 29));
+    assert_eq!(group(&copy), [], "copies of a dashboard");
     let sizes = [29_u16, 23, 18, 14];
-    let unequal = sizes
-        .iter()
-        .zip(0..)
-        .map(|(size, number)| steady(number, Some(9), &part(number, *size)));
-    assert_eq!(
-        judge(&unequal.collect::<Vec<CallerDays>>(), &rules),
-        [],
-        "customers of an agency"
-    );
-    let elsewhere = |number: u16| {
-        let hours = part(number, 20).into_iter().map(|hour| Traffic {
-            networks: number..number + 1,
-            ..hour
-        });
-        steady(number, None, &hours.collect::<Vec<Traffic>>())
+    let customer = |number: u16| {
+        let size = sizes[usize::from(number)];
+        steady(number, Some(9), &part(number, size))
     };
-    assert_eq!(
-        judge(&(0..4).map(elsewhere).collect::<Vec<CallerDays>>(), &rules),
-        [],
-        "other networks"
-    );
+    assert_eq!(group(&customer), [], "customers of an agency");
+    let elsewhere = |number: u16| {
+        let mut hours = part(number, 20);
+        for hour in &mut hours {
+            hour.networks = number..number + 1;
+        }
+        steady(number, None, &hours)
+    };
+    assert_eq!(group(&elsewhere), [], "other networks");
 }
 
 #[test]
 fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
-    let rules = SuspectRules::default();
     let neighbours = (10..12).map(|number| steady(number, None, &[traffic(number, 0..3)]));
     let mut callers = parts(20, |_| None);
     callers.extend(neighbours);
-    assert_eq!(judge(&callers, &rules), []);
+    assert_eq!(findings(&callers), []);
     // Those of busy clients are the first ones.
     for (minute, found) in [
         ((|hour| hour % 3) as fn(u16) -> u16, 0),
         (|hour| hour * 7 % 50, 4),
     ] {
         for (number, caller) in (0..).zip(callers.iter_mut().take(4)) {
-            let hours = part(number, 20).into_iter().map(|hour| Traffic {
-                minute: minute(hour.hour),
-                ..hour
-            });
-            *caller = steady(number, None, &hours.collect::<Vec<Traffic>>());
+            let mut hours = part(number, 20);
+            for hour in &mut hours {
+                hour.minute = minute(hour.hour);
+            }
+            *caller = steady(number, None, &hours);
         }
-        assert_eq!(judge(&callers, &rules).len(), found);
+        assert_eq!(findings(&callers).len(), found);
     }
 }
 
 #[test]
 fn a_sentence_has_the_number_the_threshold_and_the_median_of_the_tier() {
-    let full: Vec<Traffic> = (0..24).map(|hour| traffic(hour, 0..100)).collect();
+    let full = hourly(|hour| traffic(hour, 0..100));
     let mut callers: Vec<CallerDays> = (1..4)
         .map(|number| steady(number, None, &part(0, 5)))
         .collect();
     callers.push(steady(4, None, &full));
-    let findings = judge(&callers, &SuspectRules::default());
+    let findings = findings(&callers);
     let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
     assert_eq!(
         sentences,
         [
             "The share of the models that it requested in each of several hours was 100 %; the threshold is 40 %; the \
-          median pro caller has 4 %. The rule was fulfilled on 7 of 7 days; the threshold is 3 days."
+          median pro caller has 4 %. The rule fired on 7 of 7 days; the threshold is 3 days."
         ]
     );
     assert_eq!(
         Suspicion::parse(findings[0].suspicion.word()),
         Some(Suspicion::Mirror)
     );
-    assert_eq!(judge(&[], &SuspectRules::default()), []);
-    assert_eq!(
-        judge(
-            &[caller(1, None, &[DayEvidence::default()])],
-            &SuspectRules::default()
-        ),
-        []
-    );
+    for callers in [&[][..], &[caller(1, None, &[DayEvidence::default()])]] {
+        assert_eq!(judge(callers, &SuspectRules::default()), []);
+    }
 }
 
 #[test]
 fn advice_needs_enough_requests_and_names_what_they_show() {
     let polls = |times| {
-        day_of(
-            &[Traffic {
-                times,
-                ..traffic(9, 0..2)
-            }],
-            CATALOGUE,
-        )
+        let hour = traffic(9, 0..2);
+        day_of(&[Traffic { times, ..hour }], CATALOGUE)
     };
     assert_eq!(advice(&[polls(499)]), []);
     let repeated = advice(&[polls(600)]);
@@ -452,19 +394,14 @@ fn advice_needs_enough_requests_and_names_what_they_show() {
     );
     assert_eq!(
         repeated[0].sentence(),
-        "99 % of the documents that you requested were ones that you already had. Send If-None-Match."
+        "You already had 99 % of the documents that you requested. Send If-None-Match."
     );
-    let mut sweep: DayEvidence = day_of(
-        &(0..24).map(|hour| traffic(hour, 0..95)).collect::<Vec<_>>(),
-        CATALOGUE,
-    );
-    assert_eq!(advice(std::slice::from_ref(&sweep)), []);
-    sweep.counts.limited = 119;
-    assert_eq!(
-        advice(std::slice::from_ref(&sweep)),
-        [],
-        "below a twentieth"
-    );
+    let mut sweep = day_of(&hourly(|hour| traffic(hour, 0..95)), CATALOGUE);
+    // At most below a twentieth.
+    for limited in [0, 119] {
+        sweep.counts.limited = limited;
+        assert_eq!(advice(std::slice::from_ref(&sweep)), []);
+    }
     sweep.counts.limited = 200;
     let advised = advice(&[sweep.clone(), sweep]);
     assert_eq!(

@@ -1,5 +1,6 @@
-//! Applications that copy the catalogue together: of one owner, or with the same networks and software, and with coordinated
-//! requests. Likeness alone is not enough: colleagues and customers of one platform are alike too.
+//! Applications that copy the catalogue together: of one owner, or with the same networks and software, and with
+//! coordinated requests. Similarity alone is not enough, because colleagues and customers of one platform are similar
+//! too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +9,7 @@ use super::rules::SuspectRules;
 use crate::evidence::day::DayEvidence;
 use crate::keys::OwnerId;
 
-/// Numbers of requests and of models that differ by at most this share of the larger one are taken for equal.
+/// Numbers of requests and of models that differ by at most this share of the larger number count as equal.
 const TOLERANCE: f64 = 0.2;
 /// Difference in the mean size of documents from which two applications receive different ones.
 const OTHER_SIZE: f64 = 0.001;
@@ -74,8 +75,8 @@ impl<'d> DayTrace<'d> {
                 && self.has_other_documents_than(other)
     }
 
-    /// Copies of a program for the same models are not parts of a whole. Parts change from hour to hour, so that they cover more
-    /// models in a day, or their documents have another mean size.
+    /// Copies of a program for the same models are not parts of a whole. Parts change from hour to hour, so that they
+    /// cover more models in a day, or their documents have a different mean size.
     fn has_other_documents_than(&self, other: &Self) -> bool {
         let changes = |trace: &Self| trace.day.share() > 1.5 * trace.share;
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
@@ -85,7 +86,8 @@ impl<'d> DayTrace<'d> {
         changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
     }
 
-    /// Whether the hours begin in the same minutes, which differ from hour to hour. Those of a busy client are all the first ones.
+    /// Whether the hours begin in the same minutes, which differ from hour to hour. The hours of a busy client all
+    /// begin in the first minute.
     fn begins_with(&self, other: &Self) -> bool {
         let hours = self.day.hours.iter().zip(&other.day.hours);
         let minutes =
@@ -156,7 +158,7 @@ fn pairs_of_origin(
     mut traces: Vec<&DayTrace<'_>>,
 ) -> BTreeSet<(usize, usize)> {
     let all = traces.len();
-    // Most applications request little, and each pair of the others is compared.
+    // Most applications request little; each pair of the other applications is compared.
     traces.retain(|trace| trace.share >= LEAST_PART);
     traces.sort_by(|one, other| one.share.total_cmp(&other.share));
     let mut coordinated = Vec::new();

@@ -1,7 +1,7 @@
 //! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request updates about ten counters. With one number shared by all threads that would cost more than the rest of
-//! a hit as soon as there are two. Rendering is in `registry`.
+//! A request updates about ten counters. With one number shared by all threads, this would cost more than the rest of a
+//! hit as soon as there are two threads. Rendering is in `registry`.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -138,7 +138,7 @@ impl HistogramFn for HistogramBuckets {
             && let Some(count) = counts.get(index)
         {
             count.fetch_add(1, Ordering::Relaxed);
-            // Two threads may share a row, so the addition is repeated until none came in between.
+            // Two threads may share a row, so the addition is repeated until no other addition came in between.
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
                 (f64::from_bits(bits) + value).to_bits()
             });

@@ -14,8 +14,8 @@ pub trait FixedLabel: MetricLabel {
     fn words() -> Vec<String>;
 }
 
-/// Declares an enum as a label, with the value of each variant; or makes a label of an enum that has a list of its variants
-/// and a word for each.
+/// Declares an enum as a label, with the value of each variant; or makes a label of an enum that already has a list of
+/// its variants and a word for each.
 #[macro_export]
 macro_rules! metric_label {
     ($(#[$about:meta])* $visible:vis enum $label:ident: $name:literal {

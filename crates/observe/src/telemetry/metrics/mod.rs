@@ -4,11 +4,13 @@
 
 mod base_labels;
 mod counter_cells;
+mod gauge_value;
 mod label;
 mod metric_family;
 mod registry;
 mod table;
 
+pub use gauge_value::{flag_value, number_value};
 pub use label::metric_label;
 pub use label::{FixedLabel, MetricLabel};
 pub use metric_family::{CounterMatrix, MetricFamily};

@@ -121,7 +121,9 @@ fn a_metric_that_is_not_a_number_is_a_failure_of_the_harness() {
     .unwrap();
     assert_eq!((runs.scored, runs.failed.len()), (1, 1));
     assert!(
-        runs.runs[0].contains("{\"failure\":{\"reason\":\"harness\"}}"),
+        runs.runs[0]
+            .write()
+            .contains("{\"failure\":{\"reason\":\"harness\"}}"),
         "{runs:?}"
     );
 }

@@ -12,11 +12,8 @@ use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 
 /// Compares runs with the committed ones.
 fn assert_runs(name: &str, read: &[Result<MappedRuns, LogProblem>]) {
-    let lines = read
-        .iter()
-        .flat_map(|runs| &runs.as_ref().unwrap().runs)
-        .map(String::as_str);
-    let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
+    let runs = read.iter().flat_map(|runs| &runs.as_ref().unwrap().runs);
+    let text: String = runs.map(|run| run.write() + "\n").collect();
     let file = golden_file("runs").join(name);
     if std::env::var_os("SCOREGATE_WRITE").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -33,7 +30,7 @@ fn trials(runs: &MappedRuns) -> Vec<Value> {
     let runs = runs
         .runs
         .iter()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        .map(|run| serde_json::to_value(run).unwrap());
     runs.flat_map(|run| run["trials"].as_array().unwrap().clone())
         .collect()
 }
@@ -227,7 +224,7 @@ fn logs_of_lm_evaluation_harness_become_runs_by_metric_and_filter() {
     assert_eq!(axis(echoes, "spec"), [1.0, 0.0]);
     assert_eq!(echoes.absent, ["latency", "cost"]);
     assert!(
-        capitals.runs[0].starts_with("{\"id\":\"lm-eval:")
+        capitals.runs[0].write().starts_with("{\"id\":\"lm-eval:")
             && capitals.model_id == "meridian--atlas-4"
     );
     assert_runs("lm-eval.jsonl", &read);
@@ -273,11 +270,8 @@ fn another_filter_is_another_run_and_the_same_evaluation_is_the_same_run() {
             &path,
             &LogMapping::parse(text).unwrap(),
         );
-        let lines = read
-            .iter()
-            .flat_map(|runs| runs.as_ref().unwrap().runs.clone());
-        lines
-            .map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].to_string())
+        let runs = read.iter().flat_map(|runs| &runs.as_ref().unwrap().runs);
+        runs.map(|run| serde_json::to_value(run).unwrap()["id"].to_string())
             .collect()
     };
     let letters = ids(&text.replace("strict", "letters"));

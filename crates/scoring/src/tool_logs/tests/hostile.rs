@@ -86,6 +86,17 @@ fn a_made_up_log_is_read() {
 }
 
 #[test]
+fn a_sample_that_was_stopped_by_a_limit_counts_by_its_score_and_is_reported() {
+    let limit = r#""id":2,"limit":{"type":"token","limit":1000.0}"#;
+    let runs = read_with(WrittenMember::stored(
+        "samples/2_epoch_1.json",
+        SAMPLE.replace("\"id\":1", limit),
+    ));
+    let runs = runs.unwrap();
+    assert_eq!((runs.scored, runs.limited), (2, 1));
+}
+
+#[test]
 fn zstandard_frames_that_follow_each_other_are_one_member() {
     let content = SAMPLE.replace("\"id\":1", "\"id\":2");
     let mut raw = Vec::new();
@@ -109,7 +120,7 @@ fn zstandard_frames_that_follow_each_other_are_one_member() {
 
 #[test]
 fn decompression_bombs_are_refused() {
-    // Spaces, which are JSON: 128 KiB for each block of four bytes, or all of them by deflate.
+    // Spaces, which are JSON: 128 KiB for each block of four bytes.
     let blocks = 8_192_u32;
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50];
     for block in 1..=blocks {
@@ -117,29 +128,11 @@ fn decompression_bombs_are_refused() {
         frame.extend(&head.to_le_bytes()[..3]);
         frame.push(b' ');
     }
-    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
-    std::io::copy(
-        &mut std::io::Read::take(std::io::repeat(b' '), 64 << 20),
-        &mut deflate,
-    )
-    .unwrap();
-    for (method, raw, says) in [
-        (
-            CompressionMethod::ZSTD,
-            frame.clone(),
-            u64::from(blocks) << 17,
-        ),
-        (CompressionMethod::ZSTD, frame, 10),
-        (
-            CompressionMethod::DEFLATE,
-            deflate.finish().unwrap(),
-            64 << 20,
-        ),
-    ] {
+    for says in [u64::from(blocks) << 17, 10] {
         let member = WrittenMember {
             name: "samples/2_epoch_1.json".into(),
-            method,
-            raw,
+            method: CompressionMethod::ZSTD,
+            raw: frame.clone(),
             length: says,
             sum: 0,
         };
@@ -154,29 +147,7 @@ fn decompression_bombs_are_refused() {
 }
 
 #[test]
-fn names_that_leave_the_file_or_are_given_twice_are_refused() {
-    for name in [
-        "samples/../../outside.json",
-        "/etc/passwd",
-        "samples\\..\\x.json",
-    ] {
-        // The writer refuses such names, so another one of this length is replaced.
-        let other = "n".repeat(name.len());
-        let mut bytes = zip(&[
-            WrittenMember::stored("header.json", HEADER),
-            WrittenMember::stored(&other, SAMPLE),
-        ]);
-        for place in 0..bytes.len() - name.len() {
-            if bytes[place..].starts_with(other.as_bytes()) {
-                bytes[place..place + name.len()].copy_from_slice(name.as_bytes());
-            }
-        }
-        let refused = read_bytes(&bytes).unwrap_err();
-        assert!(
-            refused.contains("is not a name that Inspect AI gives"),
-            "{refused}"
-        );
-    }
+fn a_name_or_a_sample_that_is_given_twice_is_refused() {
     let refused = read_with(WrittenMember::stored("samples/1_epoch_1.json", SAMPLE)).unwrap_err();
     assert!(refused.contains("is in the file twice"), "{refused}");
     let refused = read_with(WrittenMember::stored("samples/other.json", SAMPLE)).unwrap_err();
@@ -251,7 +222,7 @@ fn contents_that_do_not_match_their_sum_or_method_are_refused() {
 }
 
 #[test]
-fn long_texts_are_skipped_or_refused() {
+fn long_texts_are_skipped() {
     let long = "x".repeat(10 << 20);
     let with = |more: &str| SAMPLE.replace("\"id\":1", &format!("\"id\":2,{more}"));
     let read = |more: &str| read_with(WrittenMember::stored("samples/2_epoch_1.json", with(more)));
@@ -263,11 +234,6 @@ fn long_texts_are_skipped_or_refused() {
         "\"error\":{{\"message\":\"{long}\",\"traceback\":\"\",\"traceback_ansi\":\"\"}}"
     ));
     assert_eq!(failed.unwrap().failed.len(), 1);
-    let refused = read(&format!("\"model_usage\":{{\"{long}\":{{}}}}")).unwrap_err();
-    assert!(
-        refused.contains("a key longer than 1000 bytes"),
-        "{refused}"
-    );
 }
 
 #[test]

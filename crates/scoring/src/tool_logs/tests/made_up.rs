@@ -20,6 +20,7 @@ fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
             outcome: SampleOutcome::Scored(BTreeMap::from([("acc".into(), score)])),
             latency_ms: None,
             usage: None,
+            is_limited: false,
         });
     Evaluation {
         identity: vec!["e".into()],
@@ -58,7 +59,7 @@ fn more_trials_than_a_run_may_have_become_runs_of_equal_size() {
         let parsed: Vec<Value> = runs
             .runs
             .iter()
-            .map(|line| serde_json::from_str(line).unwrap())
+            .map(|run| serde_json::to_value(run).unwrap())
             .collect();
         let found: Vec<usize> = parsed
             .iter()
@@ -86,7 +87,7 @@ fn ids_that_are_long_or_not_visible_are_hashed() {
     let mut long = evaluation([LoggedScore::Number(1.0)]);
     let first = |evaluation: &Evaluation| {
         let runs = converted(evaluation, &mapping("{}", "")).unwrap();
-        serde_json::from_str::<Value>(&runs.runs[0]).unwrap()["id"]
+        serde_json::to_value(&runs.runs[0]).unwrap()["id"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -143,7 +144,7 @@ fn a_cost_needs_both_prices_and_no_cached_tokens_unless_the_tool_has_it() {
         let mut evaluation = evaluation([LoggedScore::Number(1.0)]);
         evaluation.samples[0].usage = usage;
         let runs = converted(&evaluation, &mapping("{}", prices)).unwrap();
-        let run: Value = serde_json::from_str(&runs.runs[0]).unwrap();
+        let run = serde_json::to_value(&runs.runs[0]).unwrap();
         assert_eq!(run["trials"][0]["cost"].as_f64(), cost, "{usage:?}");
         assert_eq!(runs.absent.contains(&"cost"), cost.is_none());
     }
@@ -180,7 +181,7 @@ fn words_and_numbers_are_mapped_or_reported() {
         let found = converted(&evaluation([score.clone()]), &mapping(axis, ""));
         match (found, expected) {
             (Ok(runs), Ok(value)) => {
-                let run: Value = serde_json::from_str(&runs.runs[0]).unwrap();
+                let run = serde_json::to_value(&runs.runs[0]).unwrap();
                 assert_eq!(
                     run["trials"][0]["scores"]["spec"], value,
                     "{score:?} {axis}"

@@ -213,10 +213,10 @@ fn settle(
             |old| format!("{} is not a later state of this backup", old.display()),
         ));
     }
-    let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
+    let day = done(ledger::day(store))?.map_or(now.day(), |newest| newest.max(now.day()));
     // Gateways hold shares of today and tomorrow.
     let shared = [day, day.next()];
-    for day in ledger::newest_day(store)?.into_iter().chain(shared) {
+    for day in done(ledger::newest_day(store))?.into_iter().chain(shared) {
         withhold(store, day)?;
     }
     let day = if carried.gaps.is_empty() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
@@ -12,15 +12,21 @@ use super::{load, read_only, seal};
 use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::statements::AnyText;
-use crate::embedded::{file, integrity, ledger, records};
+use crate::embedded::tables::done;
+use crate::embedded::{file, integrity, ledger};
+use crate::sql::records;
+use crate::sql::rows::{BadRecord, SqlRow};
 use crate::sql::schema::STEPS;
+use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.
 const PAGE: usize = 10_000;
 /// Maximum number of unreadable records listed.
 const NAMED: usize = 1_000;
+const ORPHANS: &str =
+    "SELECT application FROM keys WHERE application NOT IN (SELECT id FROM applications)";
+const LEDGER: &str = "SELECT day, application, granted FROM ledger_days";
 
 /// The contents of a store, and what is wrong with it.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +170,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
     report.keys_in_force = count(&valid, report)?;
-    report.newest_day = ledger::day(store)?;
+    report.newest_day = done(ledger::day(store))?;
     if let Some(day) = report.newest_day {
         let granted = format!(
             "SELECT coalesce(sum(granted), 0) FROM ledger_days WHERE day = '{day}' AND granted BETWEEN 0 AND {}",
@@ -183,22 +189,19 @@ pub(super) fn unreadable(store: &Connection) -> FileResult<Vec<String>> {
     let no_day = Day::from_number(0);
     let mut after = None;
     loop {
-        let page = records::page(store, after, PAGE, no_day)?;
+        let page = done(records::page(store, after, PAGE, no_day))?;
         unreadable.extend(page.skipped);
         after = page.next;
         if after.is_none() {
             break;
         }
     }
-    let mut ledger = store.prepare("SELECT day, application, granted FROM ledger_days")?;
-    let mut rows = ledger.query([])?;
-    while let Some(row) = rows.next()? {
-        match ledger_record(row) {
-            Ok(()) => {}
-            Err(StoreFault::Record(reason)) => unreadable.push(reason),
-            Err(other) => return Err(other),
-        }
-    }
+    let orphan = |row: &SqlRow<'_>| {
+        let id = row.any_text("application");
+        unreadable.push(format!("a key of {id}: there is no such application"));
+    };
+    done(store.each(ORPHANS, &[], orphan))?;
+    done(store.each(LEDGER, &[], |row| unreadable.extend(ledger_fault(row))))?;
     if unreadable.len() > NAMED {
         unreadable.truncate(NAMED);
         unreadable.push("and more".into());
@@ -206,16 +209,14 @@ pub(super) fn unreadable(store: &Connection) -> FileResult<Vec<String>> {
     Ok(unreadable)
 }
 
-/// Checks the day and the number of a record of the ledger.
-fn ledger_record(row: &Row<'_>) -> FileResult<()> {
-    let AnyText(day) = row.get(0)?;
-    let AnyText(id) = row.get(1)?;
-    let reason = match records::limit(row, 2, "granted") {
-        Err(StoreFault::Record(reason)) => reason,
+/// The fault of the day or the number of a record of the ledger, if there is one.
+fn ledger_fault(row: &SqlRow<'_>) -> Option<String> {
+    let day = row.any_text("day");
+    let id = row.any_text("application");
+    let reason = match row.limit("granted") {
+        Err(BadRecord(reason)) => reason,
         Ok(_) if Day::parse(&day).is_none() => "its day is invalid".into(),
-        granted => return granted.map(drop),
+        Ok(_) => return None,
     };
-    Err(StoreFault::Record(format!(
-        "ledger of {id} for {day:?}: {reason}"
-    )))
+    Some(format!("ledger of {id} for {day:?}: {reason}"))
 }

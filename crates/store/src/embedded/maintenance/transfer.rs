@@ -11,8 +11,9 @@ use rusqlite::Connection;
 use super::{inspect, read_only};
 use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::integrity;
-use crate::embedded::statements::{one, run};
+use crate::embedded::tables::done;
 use crate::local::is_unusable;
+use crate::sql::tables::SqlTables as _;
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +89,7 @@ WHERE NOT EXISTS (SELECT 1 FROM main.status_messages n WHERE n.id = o.incident A
 
 /// Keys in force that the new store does not contain.
 const LOST: &str = "
-SELECT count(*) FROM old.keys WHERE revoked_at IS NULL AND digest NOT IN (SELECT digest FROM main.keys)";
+SELECT count(*) AS lost FROM old.keys WHERE revoked_at IS NULL AND digest NOT IN (SELECT digest FROM main.keys)";
 
 /// Whether the old store contains the last audit record of the new one: records are only added. Without one, whether it
 /// contains all applications.
@@ -96,7 +97,7 @@ const IS_SUCCESSOR: &str = "
 SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
     SELECT 1 FROM old.audit o JOIN main.audit n USING (id, at, who, what, application, detail)
     WHERE id = (SELECT max(id) FROM main.audit)
-) ELSE NOT EXISTS (SELECT id FROM main.applications EXCEPT SELECT id FROM old.applications) END";
+) ELSE NOT EXISTS (SELECT id FROM main.applications EXCEPT SELECT id FROM old.applications) END AS is_successor";
 
 /// Merges everything that is readable in `old`. Returns whether `old` is a later state of the new store.
 pub(super) fn from_old(
@@ -141,16 +142,16 @@ fn merge(new: &Connection, old: &Path, summary: &mut TransferSummary) -> FileRes
         (&mut summary.limits, LIMITS),
         (&mut 0, GRANTS),
     ] {
-        *changed += read(run(new, statement, []), old, gaps)?;
+        *changed += read(done(new.run(statement, &[])), old, gaps)?;
     }
     for statements in [ENDS_OF_LIMITS, OWNERS, REQUESTS, MINUTES, MESSAGES] {
-        let done = new.execute_batch(statements);
-        read(done.map_err(StoreFault::from), old, gaps)?;
+        let merged = new.execute_batch(statements);
+        read(merged.map_err(StoreFault::from), old, gaps)?;
     }
-    let (lost,): (i64,) = read(one(new, LOST, []), old, gaps)?;
-    summary.lost += u64::try_from(lost).unwrap_or_default();
-    let (is_successor,) = read(one(new, IS_SUCCESSOR, []), old, gaps)?;
-    Ok(is_successor)
+    let lost = done(new.find(LOST, &[], |row| row.number("lost")));
+    summary.lost += read(lost, old, gaps)?.unwrap_or_default();
+    let is_successor = done(new.find(IS_SUCCESSOR, &[], |row| row.flag("is_successor")));
+    Ok(read(is_successor, old, gaps)?.unwrap_or_default())
 }
 
 /// The result of a statement that reads the old store. What cannot be read is a gap.

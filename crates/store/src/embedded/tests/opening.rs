@@ -38,10 +38,6 @@ fn a_new_store_with_changes_left_in_its_log_is_an_error() {
 fn newer_file_is_refused_and_unchanged() {
     let (directory, store) = fresh();
     drop(store);
-    edit(
-        &directory,
-        &format!("PRAGMA user_version = {}", newer_format()),
-    );
     // The newer format is in the log, as after a crash: it must not be checkpointed either.
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand
@@ -64,34 +60,22 @@ fn newer_file_is_refused_and_unchanged() {
 }
 
 #[test]
-fn damaged_or_foreign_file_is_reported_and_unchanged() {
-    let spoil: [fn(&TempDir); 4] = [
-        |directory| fs::write(file(directory), "dear diary, ".repeat(1000)).unwrap(),
-        |directory| {
-            let mut bytes = fs::read(file(directory)).unwrap();
-            bytes[5000..9000].fill(0xA5);
-            fs::write(file(directory), bytes).unwrap();
-        },
-        |directory| {
-            let bytes = fs::read(file(directory)).unwrap();
-            fs::write(file(directory), &bytes[..bytes.len() / 2]).unwrap();
-        },
-        |directory| {
-            fs::remove_file(file(directory)).unwrap();
-            edit(directory, "CREATE TABLE recipes (name TEXT)");
-        },
-    ];
-    for (number, spoil) in spoil.into_iter().enumerate() {
+fn a_foreign_file_is_reported_and_unchanged() {
+    let (other, store) = fresh();
+    drop(store);
+    fs::remove_file(file(&other)).unwrap();
+    edit(&other, "CREATE TABLE recipes (name TEXT)");
+    let recipes = fs::read(file(&other)).unwrap();
+    for foreign in [b"dear diary, ".repeat(1_000), recipes] {
         let (directory, store) = fresh();
         drop(store);
-        spoil(&directory);
-        let before = fs::read(file(&directory)).unwrap();
+        fs::write(file(&directory), &foreign).unwrap();
         let refused = refusal(directory.path());
         let StoreError::Damaged { path, .. } = &refused else {
-            panic!("{number}: {refused}")
+            panic!("{refused}")
         };
         assert_eq!(*path, file(&directory).display().to_string());
-        assert_eq!(fs::read(file(&directory)).unwrap(), before, "{number}");
+        assert!(fs::read(file(&directory)).unwrap() == foreign);
     }
 }
 
@@ -120,8 +104,7 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
     );
     let restored = TempDir::new().unwrap();
     fs::copy(&backup, file(&restored)).unwrap();
-    let old = Embedded::open(restored.path()).unwrap();
-    assert_eq!(old.application(id, TODAY).await.unwrap().unwrap().id, id);
+    assert_eq!(found(&opened(&restored), id).await.id, id);
 }
 
 #[test]

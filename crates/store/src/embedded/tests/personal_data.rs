@@ -26,11 +26,8 @@ async fn the_address_of_a_deleted_owner_is_in_neither_file_of_the_open_store() {
     let kept = conformance::signed_up(&store, "ann@kept.example").await;
     let mut owners = Vec::new();
     for number in 0..50 {
-        owners.push(
-            conformance::signed_up(&store, &format!("{number}@deleted.example"))
-                .await
-                .id,
-        );
+        let email = format!("{number}@deleted.example");
+        owners.push(conformance::signed_up(&store, &email).await.id);
     }
     assert!(
         contains(&directory, "@deleted.example"),

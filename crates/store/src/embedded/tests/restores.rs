@@ -9,16 +9,33 @@ use scoregate_base::limits::GraceClaim;
 
 use super::*;
 
+/// Restores a backup or an export and accepts no loss.
+fn strict(previous: Option<&TempDir>) -> ImportOptions {
+    ImportOptions {
+        restores: true,
+        previous: previous.map(|directory| directory.path().to_owned()),
+        ..ImportOptions::default()
+    }
+}
+
+/// Restores a backup without reopening the day.
+fn closing() -> ImportOptions {
+    ImportOptions {
+        reopen_day: false,
+        ..RESTORE.clone()
+    }
+}
+
 #[test]
 fn grants_of_an_application_survive_a_backup_without_it() {
     let (directory, store) = fresh();
     wait(created(&store));
     let backup = backed_up(&directory, "older.db");
     let id = wait(created(&store));
-    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    leased(&store, id, 10, 10);
     drop(store);
     import(&directory, &backup, &RESTORE).unwrap();
-    let report = maintenance::check(directory.path(), NOW).unwrap();
+    let report = checked(&directory);
     assert!(
         report.faults.is_empty() && report.unreadable.is_empty(),
         "{report:?}"
@@ -26,27 +43,23 @@ fn grants_of_an_application_survive_a_backup_without_it() {
     let store = opened(&directory);
     // Restored, as by an import of keys.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
-    let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
-    assert_eq!(
-        lease,
-        LeaseReply::Granted {
-            units: 0,
-            total: 10
-        }
-    );
+    let lease = leased(&store, id, 1, 10);
+    assert_eq!(lease, given(0, 10));
 }
 
 #[test]
-fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
+fn older_backup_grants_nothing_twice_and_keeps_keys_revoked_or_expired() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let revoked = wait(created(&store));
     let backup = backed_up(&directory, "backup.db");
-    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    leased(&store, id, 10, 10);
     let tomorrow = TODAY.next();
     let newer = wait(created(&store));
     wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
     wait(make(&store, revoked, ChangeKind::RevokeAll));
+    let end = NOW.plus(std::time::Duration::from_hours(1));
+    wait(make(&store, id, rotation(a_key("newer"), end)));
     drop(store);
     let lines = exported(&directory);
     assert!(matches!(
@@ -57,16 +70,13 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
         })
     ));
     let imported = import(&directory, &backup, &RESTORE).unwrap();
+    let carried = &imported.carried;
     assert_eq!(
-        (
-            imported.carried.revoked,
-            imported.carried.lost,
-            imported.carried.gaps.len()
-        ),
+        (carried.revoked, carried.ended, carried.gaps.len()),
         (1, 1, 0),
         "{imported:?}"
     );
-    assert_eq!(granted(&directory, id), 10);
+    assert_eq!(carried.lost, 2, "an application and a key");
     let store = opened(&directory);
     assert_eq!(
         wait(store.day()).unwrap(),
@@ -74,6 +84,9 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
         "a day that was closed stays closed"
     );
     assert!(wait(found(&store, revoked)).keys[0].revoked_at.is_some());
+    let found = wait(found(&store, id));
+    assert_eq!((found.granted, found.keys.len()), (10, 1));
+    assert_eq!(found.keys[0].expires_at, Some(end));
 }
 
 #[test]
@@ -136,12 +149,12 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
 fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    wait(store.lease(asking(id, TODAY, 4, quota))).unwrap();
+    leased(&store, id, 4, quota);
     let backup = backed_up(&directory, "backup.db");
-    wait(store.lease(asking(id, TODAY, 6, quota))).unwrap();
+    leased(&store, id, 6, quota);
     let own = OwnLimits::NONE.with(LimitSetting::Day, 12);
-    wait(store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))).unwrap();
-    wait(store.change(changing(id, limits_set(own, None)))).unwrap();
+    wait(make(&store, id, to_tier("pro")));
+    wait(make(&store, id, limits_set(own, None)));
     (directory, backup, id)
 }
 
@@ -149,15 +162,7 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
 fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost_revocations() {
     let (_directory, backup, id) = changed_since_backup(250_000);
     let other = TempDir::new().unwrap();
-    let refused = import(
-        &other,
-        &backup,
-        &ImportOptions {
-            restores: true,
-            ..Default::default()
-        },
-    )
-    .unwrap_err();
+    let refused = import(&other, &backup, &strict(None)).unwrap_err();
     let MaintenanceError::LostRevocations {
         after: Some(at), ..
     } = &refused
@@ -168,30 +173,16 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
         refused.is_input() && refused.to_string().contains(&at.rfc3339()),
         "{refused}"
     );
-    assert_eq!(
-        fs::read_dir(other.path()).unwrap().count(),
-        0,
-        "nothing is left"
-    );
+    assert_eq!(files_in(&other), 0, "nothing is left");
 
-    let options = ImportOptions {
-        reopen_day: false,
-        ..RESTORE.clone()
-    };
-    let imported = import(&other, &backup, &options).unwrap();
+    let imported = import(&other, &backup, &closing()).unwrap();
     assert_eq!(
         (imported.day, imported.last_change),
         (ImportedDay::Closed(TODAY), Some(*at))
     );
     let store = opened(&other);
-    let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
-    assert_eq!(
-        lease,
-        LeaseReply::Granted {
-            units: 0,
-            total: u64::from(u32::MAX)
-        }
-    );
+    let lease = leased(&store, id, 5, 250_000);
+    assert_eq!(lease, given(0, u64::from(u32::MAX)));
     let mut owed = asking(id, TODAY, 0, 250_000).exchange();
     owed.reports[0].totals.known.granted = 7;
     for _ in 0..2 {
@@ -200,11 +191,11 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
             wait(store.page(None, 9, TODAY)).unwrap().skipped,
             [] as [&str; 0]
         );
-        assert!(maintenance::check(other.path(), NOW).unwrap().is_sound());
+        assert!(checked(&other).is_sound());
     }
     let tomorrow = TODAY.next();
     let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
+    assert_eq!(lease, given(5, 5));
 }
 
 #[test]
@@ -232,10 +223,7 @@ fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
 #[test]
 fn a_clock_that_is_behind_the_backup_closes_no_day() {
     let (directory, backup, id) = changed_since_backup(10);
-    let options = ImportOptions {
-        reopen_day: false,
-        ..RESTORE.clone()
-    };
+    let options = closing();
     let tomorrow = TODAY.next();
     let newer = directory.path().join("newer.db");
     let store = opened(&directory);
@@ -284,12 +272,7 @@ fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
 fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
     let (directory, backup, id) = changed_since_backup(10);
     let other = TempDir::new().unwrap();
-    let previous = Some(directory.path().to_owned());
-    let options = ImportOptions {
-        restores: true,
-        previous,
-        ..Default::default()
-    };
+    let options = strict(Some(&directory));
     let imported = import(&other, &backup, &options).unwrap();
     assert_eq!(
         (imported.day, imported.carried.limits),
@@ -320,36 +303,20 @@ fn a_store_that_is_not_a_later_state_of_the_backup_is_no_previous_store() {
     wait(created(&store));
     let (empty, _store) = fresh();
     drop(store);
-    let previous = |directory: &TempDir| Some(directory.path().to_owned());
-    let options = ImportOptions {
-        restores: true,
-        ..Default::default()
-    };
-    for previous in [None, previous(&empty)] {
-        let options = ImportOptions {
-            previous,
-            ..options.clone()
-        };
-        let refused = import(&interim, &backup, &options).unwrap_err();
+    for previous in [None, Some(&empty)] {
+        let refused = import(&interim, &backup, &strict(previous)).unwrap_err();
         assert!(
             matches!(refused, MaintenanceError::LostRevocations { .. }),
             "{refused}"
         );
+        let reason = refused.to_string();
         assert!(
-            refused
-                .to_string()
-                .contains("is not a later state of this backup"),
-            "{refused}"
+            reason.contains("is not a later state of this backup"),
+            "{reason}"
         );
     }
-    let options = ImportOptions {
-        previous: previous(&directory),
-        ..options
-    };
-    assert_eq!(
-        import(&interim, &backup, &options).unwrap().day,
-        ImportedDay::Complete
-    );
+    let imported = import(&interim, &backup, &strict(Some(&directory))).unwrap();
+    assert_eq!(imported.day, ImportedDay::Complete);
     assert_eq!(granted(&interim, id), 10);
 }
 
@@ -364,21 +331,14 @@ fn without_an_audit_trail_a_previous_store_has_all_applications_of_the_backup() 
     let (interim, store) = fresh();
     wait(created(&store));
     drop(store);
-    let options = ImportOptions {
-        restores: true,
-        ..Default::default()
-    };
-    let refused = import(&interim, &backup, &options).unwrap_err();
+    let refused = import(&interim, &backup, &strict(None)).unwrap_err();
+    let reason = refused.to_string();
     assert!(
-        refused
-            .to_string()
-            .contains("is not a later state of this backup"),
-        "{refused}"
+        reason.contains("is not a later state of this backup"),
+        "{reason}"
     );
-    assert_eq!(
-        import(&directory, &backup, &options).unwrap().day,
-        ImportedDay::Complete
-    );
+    let imported = import(&directory, &backup, &strict(None)).unwrap();
+    assert_eq!(imported.day, ImportedDay::Complete);
 }
 
 #[test]
@@ -401,35 +361,5 @@ fn missing_file_is_reported_and_replaced_by_a_backup() {
             imported.carried.gaps.len()
         ),
         (1, None, 1)
-    );
-}
-
-#[test]
-fn older_backup_keeps_rotated_keys_expired() {
-    let (directory, store) = fresh();
-    let id = wait(created(&store));
-    let backup = backed_up(&directory, "backup.db");
-    let end = NOW.plus(std::time::Duration::from_hours(1));
-    let rotate = ChangeKind::Rotate {
-        key: a_key("newer"),
-        retire_others_at: end,
-        allowance: None,
-    };
-    wait(store.change(changing(id, rotate))).unwrap();
-    drop(store);
-    let imported = import(&directory, &backup, &RESTORE).unwrap();
-    assert_eq!(
-        (
-            imported.carried.ended,
-            imported.carried.revoked,
-            imported.carried.lost
-        ),
-        (1, 0, 1)
-    );
-    let store = opened(&directory);
-    let keys = wait(found(&store, id)).keys;
-    assert_eq!(
-        keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(),
-        [Some(end)]
     );
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::damage_each_byte;
 use crate::{CopiedReading, FeedPosition, LocalFile, StoredApplication, StoredKey, sample};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
@@ -118,17 +119,13 @@ fn no_changed_byte_changes_an_application() {
     let directory = TempDir::new().unwrap();
     let expected = (written(&open(&directory)), Some(reading(7)));
     let path = directory.path().join(LocalFile::NAME);
-    let whole = fs::read(&path).unwrap();
-    let mut refused = 0;
-    for at in (0..whole.len()).step_by(7) {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0x11;
-        fs::write(&path, &damaged).unwrap();
+    let refused = damage_each_byte(&path, |_, at| {
         let found = LocalFile::open(directory.path()).and_then(|file| read(&file));
-        match found {
-            Ok(found) => assert!(found == expected, "byte {at}: {found:?}"),
-            Err(_) => refused += 1,
-        }
-    }
+        assert!(
+            found.as_ref().ok().is_none_or(|found| *found == expected),
+            "byte {at}: {found:?}"
+        );
+        found.is_err()
+    });
     assert!(refused > 100, "{refused}");
 }

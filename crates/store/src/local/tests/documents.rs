@@ -2,14 +2,13 @@
 //! records or new ones, and nothing of a damaged file is served.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{PLACE, other_process};
+use super::{damage_each_byte, kill_again_and_again, place, report, run_on_full_disk, unusable};
 use crate::{Mirror, MirrorError, MirrorRecord};
 
 const MOST: u64 = 1 << 20;
@@ -43,10 +42,6 @@ fn write(mirror: &Mirror, record: &MirrorRecord) -> Vec<MirrorError> {
     mirror.write(std::slice::from_ref(record), &[])
 }
 
-fn remove(mirror: &Mirror, name: &str) {
-    assert!(mirror.write(&[], &[name.to_owned()]).is_empty());
-}
-
 fn names(mirror: &Mirror) -> String {
     let records = mirror.all().unwrap();
     let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
@@ -57,29 +52,14 @@ fn path(directory: &TempDir) -> PathBuf {
     directory.path().join(Mirror::NAME)
 }
 
-/// The file with everything in it: its log was copied when it was closed.
-fn closed(directory: &TempDir, mirror: Mirror) -> Vec<u8> {
+/// The size of the file with everything in it: its log was copied when it was closed.
+fn closed_size(directory: &TempDir, mirror: Mirror) -> u64 {
     drop(mirror);
-    fs::read(path(directory)).unwrap()
+    fs::metadata(path(directory)).unwrap().len()
 }
 
 fn weight(record: &MirrorRecord) -> u64 {
     (record.name.len() + record.label.len() + record.content.len()) as u64
-}
-
-#[test]
-fn records_survive_a_restart_newest_first() {
-    let (directory, mirror) = fresh();
-    let one = put(&mirror, "one", "[1]");
-    let two = put(&mirror, "two", "[2]");
-    let empty = put(&mirror, "../../etc/passwd\0\n", "");
-    let all = [empty, two, one];
-    assert_eq!(mirror.all().unwrap(), all);
-    drop(mirror);
-    let mirror = open(&directory);
-    assert_eq!(mirror.all().unwrap(), all);
-    put(&mirror, "one", "[1]");
-    assert_eq!(names(&open(&directory)), "one ../../etc/passwd\0\n two");
 }
 
 #[test]
@@ -100,27 +80,15 @@ fn a_new_label_does_not_rewrite_the_content() {
 }
 
 #[test]
-fn a_record_can_be_removed_twice() {
-    let (directory, mirror) = fresh();
-    put(&mirror, "a", "1");
-    let other = put(&mirror, "b", "1");
-    for name in ["a", "a", "never there"] {
-        remove(&mirror, name);
-    }
-    assert_eq!(mirror.bytes().unwrap(), weight(&other));
-    assert_eq!(open(&directory).all().unwrap(), [other]);
-}
-
-#[test]
 fn a_smaller_capacity_removes_the_oldest_records_and_gives_their_space_back() {
     let (directory, mirror) = fresh();
     for name in ["a", "b", "c", "d"] {
         put(&mirror, name, &"x".repeat(100_000));
     }
-    let before = closed(&directory, mirror).len();
+    let before = closed_size(&directory, mirror);
     let mirror = Mirror::new(directory.path(), 250_000);
     assert_eq!(names(&mirror), "d c");
-    assert!(closed(&directory, mirror).len() < before * 6 / 10);
+    assert!(closed_size(&directory, mirror) < before * 6 / 10);
 }
 
 #[test]
@@ -179,43 +147,32 @@ fn no_changed_byte_changes_a_record_and_a_damaged_file_is_replaced() {
     let one = put(&mirror, "one", "[1]");
     let two = put(&mirror, "two", &"2".repeat(5_000));
     let before = [two, one];
-    let whole = closed(&directory, mirror);
-    let mut damaged = 0;
-    for at in (0..whole.len()).step_by(7).chain(0..200) {
-        fs::write(path(&directory), &whole).unwrap();
-        let file = fs::File::options()
-            .write(true)
-            .open(path(&directory))
-            .unwrap();
-        file.write_all_at(&[whole[at] ^ 0x11], at as u64).unwrap();
+    drop(mirror);
+    let refused = damage_each_byte(&path(&directory), |_, at| {
         let mirror = open(&directory);
         match mirror.all() {
-            Ok(found) => assert!(found == before, "byte {at}"),
+            Ok(found) => {
+                assert!(found == before, "byte {at}");
+                false
+            }
             Err(MirrorError::Damaged { .. }) => {
-                damaged += 1;
                 assert_eq!(mirror.all().unwrap(), [], "byte {at}");
                 put(&mirror, "again", "1");
                 assert_eq!(names(&mirror), "again", "byte {at}");
+                true
             }
             Err(error) => panic!("byte {at}: {error}"),
         }
-    }
-    assert!(damaged > 500, "{damaged}");
+    });
+    assert!(refused > 500, "{refused}");
 }
 
 #[test]
 fn a_cut_foreign_or_newer_file_is_replaced() {
     let (directory, mirror) = fresh();
     put(&mirror, "one", &"1".repeat(20_000));
-    let whole = closed(&directory, mirror);
-    let newer = {
-        let connection = rusqlite::Connection::open(path(&directory)).unwrap();
-        connection.pragma_update(None, "user_version", 2).unwrap();
-        drop(connection);
-        fs::read(path(&directory)).unwrap()
-    };
-    let cut = whole[..whole.len() - 4_096].to_vec();
-    for file in [cut, b"another format".repeat(100), newer] {
+    drop(mirror);
+    for file in unusable(&path(&directory)) {
         fs::write(path(&directory), file).unwrap();
         let mirror = open(&directory);
         let error = mirror.all().unwrap_err();
@@ -249,12 +206,13 @@ proptest! {
         let room = 3_000;
         let directory = TempDir::new().unwrap();
         let mut mirror = Mirror::new(directory.path(), room);
+        let named = |name: u8| format!("../{name}\0\n");
         // Newest first.
         let mut expected: Vec<MirrorRecord> = Vec::new();
         for step in steps {
             match step {
                 MirrorStep::Put { name, size, letter } => {
-                    let record = record(&name.to_string(), &letter.to_string().repeat(size));
+                    let record = record(&named(name), &letter.to_string().repeat(size));
                     let fits = weight(&record) <= room / 4;
                     prop_assert_eq!(write(&mirror, &record).is_empty(), fits);
                     if fits {
@@ -266,8 +224,8 @@ proptest! {
                     }
                 }
                 MirrorStep::Remove(name) => {
-                    remove(&mirror, &name.to_string());
-                    expected.retain(|record| record.name != name.to_string());
+                    prop_assert!(mirror.write(&[], &[named(name)]).is_empty());
+                    expected.retain(|record| record.name != named(name));
                 }
                 MirrorStep::Restart => mirror = Mirror::new(directory.path(), room),
             }
@@ -277,54 +235,35 @@ proptest! {
     }
 }
 
-/// The mirror, in the other process.
-fn given() -> Option<Mirror> {
-    let place = std::env::var_os(PLACE)?;
-    Some(Mirror::new(Path::new(&place), MOST))
-}
-
-fn content(round: usize) -> String {
+fn content(round: u32) -> String {
     format!("{round} ").repeat(5_000)
 }
 
-#[expect(clippy::print_stdout, reason = "so it is heard how far it is")]
 fn puts_without_end(mirror: &Mirror) {
     for round in 0.. {
         let both = ["a", "b"].map(|name| record(name, &content(round)));
         assert!(mirror.write(&both, &[]).is_empty());
-        println!("\nround {round}");
+        report(round);
     }
 }
 
 #[test]
 fn a_killed_process_leaves_the_old_records_or_the_new_ones() {
-    if let Some(mirror) = given() {
-        return puts_without_end(&mirror);
+    if let Some(place) = place() {
+        return puts_without_end(&Mirror::new(&place, MOST));
     }
     let directory = TempDir::new().unwrap();
-    for life in 0..20 {
-        let mut child = other_process(
-            "",
-            "documents::a_killed_process_leaves_the_old_records_or_the_new_ones",
-            directory.path(),
-        );
-        let lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map(Result::unwrap);
-        let rounds = lines.filter_map(|line| line.strip_prefix("round ")?.parse::<usize>().ok());
-        let reported = rounds.take(1 + life).last().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-
+    let test = "documents::a_killed_process_leaves_the_old_records_or_the_new_ones";
+    kill_again_and_again(test, directory.path(), |reported| {
         let there = open(&directory).all().unwrap();
-        assert_eq!(there.len(), 2, "life {life}");
-        let text = std::str::from_utf8(&there[0].content).unwrap();
-        let round: usize = text.split(' ').next().unwrap().parse().unwrap();
-        assert!(round >= reported, "life {life}: what was done is there");
+        assert_eq!(there.len(), 2);
+        let numbers = std::str::from_utf8(&there[0].content).unwrap();
+        let round: u32 = numbers.split(' ').next().unwrap().parse().unwrap();
+        assert!(round >= reported, "a finished round is lost: {reported}");
         for record in &there {
-            assert_eq!(record.content, content(round), "life {life}");
+            assert_eq!(record.content, content(round));
         }
-    }
+    });
 }
 
 fn finds_no_room(mirror: &Mirror) {
@@ -342,23 +281,15 @@ fn finds_no_room(mirror: &Mirror) {
 
 #[test]
 fn a_full_disk_keeps_the_existing_records() {
-    if let Some(mirror) = given() {
-        return finds_no_room(&mirror);
+    if let Some(place) = place() {
+        return finds_no_room(&Mirror::new(&place, MOST));
     }
     let (directory, mirror) = fresh();
     let one = put(&mirror, "a", "old");
     put(&mirror, "b", "old");
     drop(mirror);
-    // The kernel cuts a write short and fails the next one, as on a full disk.
-    let cut = "trap '' XFSZ; ulimit -f 80;";
     let test = "documents::a_full_disk_keeps_the_existing_records";
-    let child = other_process(cut, test, directory.path());
-    let ended = child.wait_with_output().unwrap();
-    let output = String::from_utf8_lossy(&ended.stdout);
-    assert!(
-        ended.status.success() && output.contains("1 passed"),
-        "{output}"
-    );
+    run_on_full_disk(test, directory.path());
     let all = open(&directory).all().unwrap();
     assert_eq!(all, [record("b", "what fits is written"), one]);
 }

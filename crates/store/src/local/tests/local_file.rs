@@ -1,7 +1,7 @@
 //! Grace is kept across restarts, kills and failed writes, and continued by the original file only.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::limits::GraceShare;
 use tempfile::TempDir;
 
-use super::{PLACE, other_process};
+use super::{damage_each_byte, kill_again_and_again, place, report, run_on_full_disk, unusable};
 use crate::{HeldGraceShare, LocalFile, OwedRecords, OwedUnits};
 
 const DAY: Day = Day::from_number(20_000);
@@ -138,23 +138,20 @@ fn a_command_reads_the_file_of_a_server_and_continues_no_share() {
 fn no_changed_byte_changes_what_is_read_and_a_damaged_file_is_refused_unchanged() {
     let directory = written();
     let path = path(&directory);
-    let whole = fs::read(&path).unwrap();
-    let mut refused = 0;
-    for at in (0..whole.len()).step_by(7).chain(0..200) {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0x11;
-        fs::write(&path, &damaged).unwrap();
-        let read = LocalFile::open(directory.path()).and_then(|file| file.grace());
-        match read {
-            Ok(found) => assert!(found == without_share(), "byte {at}: {found:?}"),
+    let refused = damage_each_byte(&path, |damaged, at| {
+        match LocalFile::open(directory.path()).and_then(|file| file.grace()) {
+            Ok(found) => {
+                assert!(found == without_share(), "byte {at}: {found:?}");
+                false
+            }
             Err(error) => {
-                refused += 1;
                 assert_eq!(error.kind(), ErrorKind::InvalidData, "byte {at}: {error}");
                 assert!(error.to_string().contains("move the file away"), "{error}");
                 assert!(fs::read(&path).unwrap() == damaged, "byte {at}");
+                true
             }
         }
-    }
+    });
     assert!(refused > 100, "{refused}");
 }
 
@@ -162,15 +159,7 @@ fn no_changed_byte_changes_what_is_read_and_a_damaged_file_is_refused_unchanged(
 fn an_empty_cut_foreign_or_newer_file_is_refused() {
     let directory = written();
     let path = path(&directory);
-    let whole = fs::read(&path).unwrap();
-    let newer = {
-        let connection = rusqlite::Connection::open(&path).unwrap();
-        connection.pragma_update(None, "user_version", 2).unwrap();
-        drop(connection);
-        fs::read(&path).unwrap()
-    };
-    let cut = whole[..whole.len() - 4_096].to_vec();
-    for file in [Vec::new(), cut, b"another format".repeat(100), newer] {
+    for file in unusable(&path).into_iter().chain([Vec::new()]) {
         fs::write(&path, &file).unwrap();
         let error = LocalFile::open(directory.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
@@ -178,39 +167,27 @@ fn an_empty_cut_foreign_or_newer_file_is_refused() {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "so it is heard how far it is")]
 fn adds_without_end(directory: &Path) {
     let file = LocalFile::open(directory).unwrap();
     let before = file.grace().unwrap().owed[0].granted;
     for granted in before + 1.. {
         file.add_owed(&[owed(1, granted)]).unwrap();
-        println!("\ngranted {granted}");
+        report(granted);
     }
 }
 
 #[test]
 fn units_are_in_the_file_of_a_killed_process_before_they_are_spent() {
-    if let Some(place) = std::env::var_os(PLACE) {
-        return adds_without_end(Path::new(&place));
+    if let Some(place) = place() {
+        return adds_without_end(&place);
     }
     let directory = written();
-    for life in 0..20 {
-        let mut child = other_process(
-            "",
-            "local_file::units_are_in_the_file_of_a_killed_process_before_they_are_spent",
-            directory.path(),
-        );
-        let lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map(Result::unwrap);
-        let all = lines.filter_map(|line| line.strip_prefix("granted ")?.parse::<u32>().ok());
-        let reported = all.take(1 + life).last().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+    let test = "local_file::units_are_in_the_file_of_a_killed_process_before_they_are_spent";
+    kill_again_and_again(test, directory.path(), |reported| {
         let left = open(&directory).grace().unwrap();
-        assert!(left.owed[0].granted >= reported, "life {life}");
-        assert_eq!(left.owed[1], owed(u64::MAX, 20), "life {life}");
-    }
+        assert!(left.owed[0].granted >= reported, "{reported}");
+        assert_eq!(left.owed[1], owed(u64::MAX, 20));
+    });
 }
 
 fn finds_no_room(directory: &Path) {
@@ -223,21 +200,11 @@ fn finds_no_room(directory: &Path) {
 
 #[test]
 fn units_that_do_not_fit_on_a_full_disk_are_not_added() {
-    if let Some(place) = std::env::var_os(PLACE) {
-        return finds_no_room(Path::new(&place));
+    if let Some(place) = place() {
+        return finds_no_room(&place);
     }
     let directory = written();
-    // The kernel cuts a write short and fails the next one, as on a full disk.
-    let child = other_process(
-        "trap '' XFSZ; ulimit -f 80;",
-        "local_file::units_that_do_not_fit_on_a_full_disk_are_not_added",
-        directory.path(),
-    );
-    let ended = child.wait_with_output().unwrap();
-    let output = String::from_utf8_lossy(&ended.stdout);
-    assert!(
-        ended.status.success() && output.contains("1 passed"),
-        "{output}"
-    );
+    let test = "local_file::units_that_do_not_fit_on_a_full_disk_are_not_added";
+    run_on_full_disk(test, directory.path());
     assert_eq!(open(&directory).grace().unwrap().owed[0], owed(1, 21));
 }

@@ -4,11 +4,18 @@ mod copied_keys;
 mod documents;
 mod local_file;
 
-use std::path::Path;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Environment variable with the directory for another process. The same test runs there, in the other role.
 const PLACE: &str = "DIRECTORY_OF_THE_OTHER_PROCESS";
+
+/// The directory, in the other process.
+fn place() -> Option<PathBuf> {
+    std::env::var_os(PLACE).map(PathBuf::from)
+}
 
 /// A test of these files in a process of its own, after these shell commands.
 fn other_process(words: &str, test: &str, directory: &Path) -> Child {
@@ -24,4 +31,63 @@ fn other_process(words: &str, test: &str, directory: &Path) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
+}
+
+/// Tells how far the other process is.
+#[expect(
+    clippy::print_stdout,
+    reason = "the test that started this process reads it"
+)]
+fn report(number: u32) {
+    println!("\nreached {number}");
+}
+
+/// Runs and kills the other process, each time after more of its reports. Then checks what is left, with the last number.
+fn kill_again_and_again(test: &str, directory: &Path, check: impl Fn(u32)) {
+    for life in 0..20 {
+        let mut child = other_process("", test, directory);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let numbers = lines.filter_map(|line| line.unwrap().strip_prefix("reached ")?.parse().ok());
+        let reported = numbers.take(1 + life).last().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        check(reported);
+    }
+}
+
+/// Runs the other process, whose files cannot become larger.
+fn run_on_full_disk(test: &str, directory: &Path) {
+    // The kernel cuts a write short and fails the next one, as on a full disk.
+    let child = other_process("trap '' XFSZ; ulimit -f 80;", test, directory);
+    let ended = child.wait_with_output().unwrap();
+    let output = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        ended.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
+}
+
+/// Changes a byte of a file, in many places one after the other. Returns how many of them `is_refused`.
+fn damage_each_byte(path: &Path, is_refused: impl Fn(&[u8], usize) -> bool) -> usize {
+    let whole = fs::read(path).unwrap();
+    let places = (0..whole.len()).step_by(7).chain(0..200);
+    places
+        .filter(|at| {
+            let mut damaged = whole.clone();
+            damaged[*at] ^= 0x11;
+            fs::write(path, &damaged).unwrap();
+            is_refused(&damaged, *at)
+        })
+        .count()
+}
+
+/// A file that was cut, one of another format, and one of a newer release.
+fn unusable(path: &Path) -> [Vec<u8>; 3] {
+    let whole = fs::read(path).unwrap();
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    let newer = fs::read(path).unwrap();
+    let cut = whole[..whole.len() - 4_096].to_vec();
+    [cut, b"another format".repeat(100), newer]
 }

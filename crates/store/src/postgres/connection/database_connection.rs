@@ -91,7 +91,8 @@ pub(crate) struct DatabaseConnection {
     driver: AbortOnDropHandle<()>,
     pub(crate) client: Client,
     pub(crate) features: EngineFeatures,
-    is_unreplicated: Arc<AtomicBool>,
+    /// Set when it must not be used again.
+    is_unusable: Arc<AtomicBool>,
 }
 
 impl DatabaseConnection {
@@ -144,8 +145,8 @@ impl DatabaseConnection {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
-        let is_unreplicated = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&is_unreplicated);
+        let is_unusable = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_unusable);
         let tasks = TaskTracker::new();
         let driver = tasks.spawn(async move {
             while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -174,12 +175,17 @@ impl DatabaseConnection {
             driver,
             client,
             features: EngineFeatures::default(),
-            is_unreplicated,
+            is_unusable,
         }
     }
 
     pub(crate) fn is_usable(&self) -> bool {
-        !self.client.is_closed() && !self.is_unreplicated.load(Ordering::Acquire)
+        !self.client.is_closed() && !self.is_unusable.load(Ordering::Acquire)
+    }
+
+    /// Closes it once the work in progress has ended.
+    pub(crate) fn discard(&self) {
+        self.is_unusable.store(true, Ordering::Release);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::postgres::connection::hosts::{
     ConnectionFault, DatabaseHosts, HostFault, described, no_answer,
 };
 use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
 use crate::{StoreError, StoreResult};
 use scoregate_base::clock::Clock;
@@ -63,19 +63,9 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
     ) -> StoreResult<T> {
-        let schema = &self.config.schema;
-        let work = async |DatabaseConnection {
-                              client, features, ..
-                          }: &mut DatabaseConnection| match work(SchemaClient {
-            client,
-            schema,
-            features: *features,
-        })
-        .await
-        {
-            Ok(done) => Ok(Ok(done)),
-            Err(ChangeFault::Refused(refusal)) => Ok(Err(refusal)),
-            Err(ChangeFault::Sql(error)) => Err(error),
+        let work = async |connection: &DatabaseConnection| {
+            let done = work(connection.tables(&self.config.schema)).await;
+            connection.settled(done)
         };
         Box::pin(self.run_on(doing, work)).await?
     }
@@ -86,23 +76,14 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T, E>,
     ) -> Result<T, E> {
-        let schema = &self.config.schema;
-        let work = async |DatabaseConnection {
-                              client, features, ..
-                          }: &mut DatabaseConnection| {
-            let transaction = client.transaction().await?;
-            let client = SchemaClient {
-                client: transaction.client(),
-                schema,
-                features: *features,
-            };
-            match work(client).await {
-                Ok(made) => transaction.commit().await.map(|()| Ok(made)),
-                Err(ChangeFault::Refused(refusal)) => {
-                    transaction.rollback().await.map(|()| Err(refusal))
-                }
-                Err(ChangeFault::Sql(error)) => Err(error),
-            }
+        let work = async |connection: &DatabaseConnection| {
+            let DatabaseConnection { client, .. } = connection;
+            client.batch_execute("BEGIN").await?;
+            let done = work(connection.tables(&self.config.schema)).await;
+            let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+            let ended = client.batch_execute(end).await;
+            let settled = connection.settled(done)?;
+            ended.map(|()| settled)
         };
         Box::pin(self.run_on(doing, work))
             .await
@@ -116,7 +97,7 @@ impl DatabaseLink {
     async fn run_on<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(&mut DatabaseConnection) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(&DatabaseConnection) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, OpenFailure> {
         let timeout = self.config.timeout;
         let Ok(mut state) = self.clock.within(timeout, self.state.lock()).await else {
@@ -126,16 +107,16 @@ impl DatabaseLink {
         let LinkState { hosts, open } = &mut *state;
         let connect = |server: Config| self.open(server);
         let done = self.clock.within(timeout, async {
-            let mut connection =
-                if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
-                    usable
-                } else {
-                    let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
-                    connecting
-                        .await
-                        .map_err(|error| (error.to_string(), error.kind))?
-                };
-            let done = work(&mut connection).await;
+            let connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable)
+            {
+                usable
+            } else {
+                let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
+                connecting
+                    .await
+                    .map_err(|error| (error.to_string(), error.kind))?
+            };
+            let done = work(&connection).await;
             if done
                 .as_ref()
                 .err()
@@ -159,7 +140,7 @@ impl DatabaseLink {
 
     /// Connects, unless it is connected.
     pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), OpenFailure> {
-        Box::pin(self.run_on(doing, async |_: &mut DatabaseConnection| Ok(()))).await
+        Box::pin(self.run_on(doing, async |_: &DatabaseConnection| Ok(()))).await
     }
 
     /// Opens a connection that is not shared.
@@ -181,11 +162,7 @@ impl DatabaseLink {
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
         let mut connection = DatabaseConnection::open(&self.config, server, None).await?;
         if let Some(check) = &self.check {
-            let client = SchemaClient {
-                client: &connection.client,
-                schema: &self.config.schema,
-                features: connection.features,
-            };
+            let client = connection.tables(&self.config.schema);
             let hides_timeline = check.admit(client, self.clock.mono()).await?;
             connection.features.hides_timeline = hides_timeline;
         }

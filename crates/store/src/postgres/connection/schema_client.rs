@@ -1,12 +1,16 @@
-//! Statements on the tables of one schema, and the columns of their rows.
+//! Statements on the tables of one schema.
 //!
 //! A statement has no name, and its parameters have types: it takes one round trip, also behind a pooler.
 
-use tokio_postgres::types::{ToSql, Type};
+use bytes::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, RowStream};
 
-use crate::postgres::connection::database_connection::SchemaName;
+use crate::postgres::connection::database_connection::{DatabaseConnection, SchemaName};
 use crate::postgres::connection::engine_features::EngineFeatures;
+use crate::sql::rows::BadRecord;
+use crate::sql::tables::SqlField;
+use crate::stored::millis;
 use crate::{StoreError, TransferError};
 
 /// Why a call fails, and its transaction is rolled back.
@@ -16,6 +20,8 @@ pub(crate) enum ChangeFault<E = StoreError> {
     Sql(tokio_postgres::Error),
     /// The change is refused.
     Refused(E),
+    /// A record cannot be read.
+    Unreadable(String),
 }
 
 /// The result of statements.
@@ -33,6 +39,12 @@ impl From<StoreError> for ChangeFault {
     }
 }
 
+impl<E> From<BadRecord> for ChangeFault<E> {
+    fn from(bad: BadRecord) -> Self {
+        Self::Unreadable(bad.0)
+    }
+}
+
 impl From<TransferError> for ChangeFault<TransferError> {
     fn from(refusal: TransferError) -> Self {
         Self::Refused(refusal)
@@ -44,55 +56,9 @@ impl From<ChangeFault> for ChangeFault<TransferError> {
         match fault {
             ChangeFault::Sql(error) => Self::Sql(error),
             ChangeFault::Refused(refusal) => Self::Refused(refusal.into()),
+            ChangeFault::Unreadable(reason) => Self::Unreadable(reason),
         }
     }
-}
-
-/// A parameter of a statement.
-pub(crate) trait Parameter: Sync {
-    /// The value, with the type that it has on the server.
-    fn typed(&self) -> (&(dyn ToSql + Sync), Type);
-}
-
-/// A type that has one type on the server.
-pub(crate) trait ParameterType: ToSql + Sync {
-    fn sql_type() -> Type;
-}
-
-impl<T: ParameterType> Parameter for T {
-    fn typed(&self) -> (&(dyn ToSql + Sync), Type) {
-        (self, T::sql_type())
-    }
-}
-
-impl<T: ParameterType> ParameterType for Option<T> {
-    fn sql_type() -> Type {
-        T::sql_type()
-    }
-}
-
-macro_rules! parameter_types {
-    ($($rust:ty: $sql:ident),+ $(,)?) => {
-        $(impl ParameterType for $rust {
-            fn sql_type() -> Type {
-                Type::$sql
-            }
-        })+
-    };
-}
-
-parameter_types! {
-    bool: BOOL,
-    i64: INT8,
-    String: TEXT,
-    &str: TEXT,
-    &[u8]: BYTEA,
-    Vec<i64>: INT8_ARRAY,
-    Vec<Option<i64>>: INT8_ARRAY,
-    Vec<&[u8]>: BYTEA_ARRAY,
-    Vec<String>: TEXT_ARRAY,
-    Vec<Option<String>>: TEXT_ARRAY,
-    Vec<&str>: TEXT_ARRAY,
 }
 
 /// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name, and what a
@@ -104,49 +70,68 @@ pub(crate) struct SchemaClient<'c> {
     pub(crate) features: EngineFeatures,
 }
 
-impl SchemaClient<'_> {
-    pub(crate) async fn execute(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<u64> {
-        Ok(self
-            .client
-            .execute_typed(&self.statement(text), &typed(values))
-            .await?)
+impl DatabaseConnection {
+    /// The tables of a schema.
+    pub(crate) fn tables<'c>(&'c self, schema: &'c SchemaName) -> SchemaClient<'c> {
+        SchemaClient {
+            client: &self.client,
+            schema,
+            features: self.features,
+        }
     }
 
-    pub(crate) async fn query(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Vec<Row>> {
-        Ok(self
-            .client
-            .query_typed(&self.statement(text), &typed(values))
-            .await?)
+    /// The result of work on the connection; an error if a statement failed. Tables with an unreadable record may have been
+    /// replaced, which the check of the next connection finds.
+    pub(crate) fn settled<T, E: From<StoreError>>(
+        &self,
+        done: SqlResult<T, E>,
+    ) -> Result<Result<T, E>, tokio_postgres::Error> {
+        match done {
+            Ok(done) => Ok(Ok(done)),
+            Err(ChangeFault::Sql(error)) => Err(error),
+            Err(ChangeFault::Refused(refusal)) => Ok(Err(refusal)),
+            Err(ChangeFault::Unreadable(reason)) => {
+                self.discard();
+                let path = "the database".into();
+                Ok(Err(StoreError::Damaged { path, reason }.into()))
+            }
+        }
+    }
+}
+
+impl SchemaClient<'_> {
+    pub(crate) async fn execute(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<u64> {
+        let text = self.statement(text);
+        Ok(self.client.execute_typed(&text, &typed(values)).await?)
+    }
+
+    pub(crate) async fn query(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<Vec<Row>> {
+        let text = self.statement(text);
+        Ok(self.client.query_typed(&text, &typed(values)).await?)
     }
 
     pub(crate) async fn query_opt(
         self,
         text: &str,
-        values: &[&dyn Parameter],
+        values: &[SqlField<'_>],
     ) -> SqlResult<Option<Row>> {
-        Ok(self
-            .client
-            .query_typed_opt(&self.statement(text), &typed(values))
-            .await?)
+        let text = self.statement(text);
+        Ok(self.client.query_typed_opt(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query_one(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Row> {
-        Ok(self
-            .client
-            .query_typed_one(&self.statement(text), &typed(values))
-            .await?)
+    pub(crate) async fn query_one(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<Row> {
+        let text = self.statement(text);
+        Ok(self.client.query_typed_one(&text, &typed(values)).await?)
     }
 
-    /// The rows as they arrive. The parameters are texts.
-    pub(crate) async fn stream<const N: usize>(
+    /// The rows as they arrive.
+    pub(crate) async fn stream(
         self,
         text: &str,
-        values: [String; N],
+        values: &[SqlField<'_>],
     ) -> Result<RowStream, tokio_postgres::Error> {
-        let values = values.map(|value| (value, Type::TEXT));
-        self.client
-            .query_typed_raw(&self.statement(text), values)
-            .await
+        let text = self.statement(text);
+        self.client.query_typed_raw(&text, typed(values)).await
     }
 
     /// Statements without parameters.
@@ -159,6 +144,54 @@ impl SchemaClient<'_> {
     }
 }
 
-fn typed<'v>(values: &[&'v dyn Parameter]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
-    values.iter().map(|value| value.typed()).collect()
+fn typed<'v>(values: &'v [SqlField<'v>]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
+    values
+        .iter()
+        .map(|value| (value as &(dyn ToSql + Sync), value.sql_type()))
+        .collect()
+}
+
+impl SqlField<'_> {
+    /// Its type on the server.
+    fn sql_type(&self) -> Type {
+        match self {
+            Self::Text(_) | Self::OptionalText(_) => Type::TEXT,
+            Self::Number(_) | Self::OptionalNumber(_) | Self::Time(_) | Self::OptionalTime(_) => {
+                Type::INT8
+            }
+            Self::Digest(_) | Self::Bytes(_) => Type::BYTEA,
+            Self::Flag(_) => Type::BOOL,
+            Self::Texts(_) | Self::OptionalTexts(_) => Type::TEXT_ARRAY,
+            Self::Numbers(_) => Type::INT8_ARRAY,
+        }
+    }
+}
+
+impl ToSql for SqlField<'_> {
+    fn to_sql(
+        &self,
+        sql_type: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Text(text) => text.to_sql(sql_type, out),
+            Self::OptionalText(text) => text.to_sql(sql_type, out),
+            Self::Number(number) => number.to_sql(sql_type, out),
+            Self::OptionalNumber(number) => number.to_sql(sql_type, out),
+            Self::Time(at) => millis(*at).to_sql(sql_type, out),
+            Self::OptionalTime(at) => at.map(millis).to_sql(sql_type, out),
+            Self::Digest(digest) => digest.as_bytes().as_slice().to_sql(sql_type, out),
+            Self::Bytes(bytes) => bytes.to_sql(sql_type, out),
+            Self::Flag(flag) => flag.to_sql(sql_type, out),
+            Self::Texts(texts) => texts.to_sql(sql_type, out),
+            Self::OptionalTexts(texts) => texts.to_sql(sql_type, out),
+            Self::Numbers(numbers) => numbers.to_sql(sql_type, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }

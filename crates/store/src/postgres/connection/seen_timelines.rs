@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 
 use crate::LocalFile;
@@ -40,7 +41,7 @@ pub(crate) struct SeenState {
 }
 
 /// Times of a data set in milliseconds. Each only grows, unless commits are lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct RestoreMarks {
     /// The last `store restore`.
     pub(crate) restored_at: u64,
@@ -139,8 +140,7 @@ impl SeenTimelines {
                 change.put("promises", TIMELINE, system, timeline)?;
             }
             for (data_set, marks) in &state.data_sets {
-                let marks = (marks.restored_at, marks.seen_at);
-                change.put("promises", DATA_SET, data_set, &marks)?;
+                change.put("promises", DATA_SET, data_set, marks)?;
             }
             Ok(())
         })
@@ -209,12 +209,7 @@ fn read(file: &LocalFile) -> io::Result<SeenState> {
         state.timelines.insert(row.key, row.value);
     }
     for row in file.read("promises", DATA_SET)? {
-        let (restored_at, seen_at) = row.value;
-        let marks = RestoreMarks {
-            restored_at,
-            seen_at,
-        };
-        state.data_sets.insert(row.key, marks);
+        state.data_sets.insert(row.key, row.value);
     }
     Ok(state)
 }

@@ -17,14 +17,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::link::DatabaseLink;
+use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::tables::SqlRow as _;
+use crate::sql::rows::{RowResult, SqlRow};
+use crate::sql::tables::SqlField::{
+    Bytes as Content, Number, OptionalNumber, OptionalText, Text, Texts,
+};
+use crate::sql::tables::{SqlField, SqlTables as _};
 use crate::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
-    SharedDocumentState, SharedDocuments, StoreFuture,
+    SharedDocumentState, SharedDocuments, StoreError, StoreFuture, StoreResult,
 };
 use scoregate_base::clock::{Mono, Wall};
 
@@ -154,16 +158,14 @@ impl DocumentSharing for PostgresStore {
 impl SharedDocuments for PostgresDocuments {
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState> {
         let name = name.to_owned();
-        Box::pin(self.store.documents.run(
-            "read the state of a shared document",
-            async move |client| {
-                let sent = self.store.clock.mono();
-                let row = client
-                    .query_one(&statement(STATE), &[&self.scope, &name])
-                    .await?;
-                document(&row, self.engine_clock(&row, sent)?)
-            },
-        ))
+        Box::pin(async move {
+            let doing = "read the state of a shared document";
+            let values = [Text(&self.scope), Text(&name)];
+            let sent = self.store.clock.mono();
+            let read = |row: &SqlRow<'_>| document(row, self.engine_clock(row, sent)?);
+            let state = self.find(&self.store.documents, doing, STATE, &values, read);
+            state.await?.ok_or_else(|| no_row(doing))
+        })
     }
 
     fn claim(
@@ -173,95 +175,85 @@ impl SharedDocuments for PostgresDocuments {
         duration: Duration,
     ) -> StoreFuture<'_, Option<(u64, EngineClock)>> {
         let name = name.to_owned();
-        Box::pin(
-            self.store
-                .documents
-                .run("claim a shared document", async move |client| {
-                    let sent = self.store.clock.mono();
-                    let [after, node] = [after, self.node].map(u64::cast_signed);
-                    let duration = length(duration);
-                    let values: [&dyn Parameter; 5] =
-                        [&self.scope, &name, &after, &node, &duration];
-                    let Some(row) = client.query_opt(&statement(CLAIM), &values).await? else {
-                        return Ok(None);
-                    };
-                    Ok(Some((row.number("claim")?, self.engine_clock(&row, sent)?)))
-                }),
-        )
+        Box::pin(async move {
+            let doing = "claim a shared document";
+            let values = [
+                Text(&self.scope),
+                Text(&name),
+                Number(after.cast_signed()),
+                Number(self.node.cast_signed()),
+                Number(length(duration)),
+            ];
+            let sent = self.store.clock.mono();
+            let read = |row: &SqlRow<'_>| Ok((row.number("claim")?, self.engine_clock(row, sent)?));
+            self.find(&self.store.documents, doing, CLAIM, &values, read)
+                .await
+        })
     }
 
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>> {
         let name = name.to_owned();
-        Box::pin(
-            self.store
-                .contents
-                .run("read a shared document", async move |client| {
-                    let row = client
-                        .query_opt(CONTENT, &[&self.scope, &name, &number.cast_signed()])
-                        .await?;
-                    Ok(row
-                        .map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from))
-                        .transpose()?)
-                }),
-        )
+        Box::pin(async move {
+            let doing = "read a shared document";
+            let number = Number(number.cast_signed());
+            let values = [Text(&self.scope), Text(&name), number];
+            let read = |row: &SqlRow<'_>| row.bytes("content").map(Bytes::from);
+            self.find(&self.store.contents, doing, CONTENT, &values, read)
+                .await
+        })
     }
 
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        let link = if publication.content.is_some() {
-            &self.store.contents
-        } else {
-            &self.store.documents
-        };
-        Box::pin(link.run("publish a shared document", async move |client| {
-            let Publication {
-                number,
-                content,
-                confirmed,
-                due,
-                label,
-            } = &publication;
-            let number = number.cast_signed();
-            let confirmed = micros(*confirmed);
-            let due = micros(*due);
-            let content = content.as_deref();
-            let mut values: Vec<&dyn Parameter> =
-                vec![&self.scope, &name, &number, &confirmed, &due, label];
-            let text = if content.is_some() { PUBLISH } else { CONFIRM };
-            values.extend(content.as_ref().map(|content| content as &dyn Parameter));
-            Ok(!client.query(&statement(text), &values).await?.is_empty())
-        }))
+        Box::pin(async move {
+            let doing = "publish a shared document";
+            let mut values = vec![
+                Text(&self.scope),
+                Text(&name),
+                Number(publication.number.cast_signed()),
+                Number(micros(publication.confirmed)),
+                Number(micros(publication.due)),
+                Text(&publication.label),
+            ];
+            let published = match &publication.content {
+                Some(content) => {
+                    values.push(Content(content));
+                    self.find(&self.store.contents, doing, PUBLISH, &values, |_| Ok(()))
+                        .await
+                }
+                None => {
+                    self.find(&self.store.documents, doing, CONFIRM, &values, |_| Ok(()))
+                        .await
+                }
+            };
+            Ok(published?.is_some())
+        })
     }
 
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()> {
         let name = name.to_owned();
-        Box::pin(
-            self.store
-                .documents
-                .run("release a shared document", async move |client| {
-                    let number = number.cast_signed();
-                    let hold_off = hold_off.map(length);
-                    let values: [&dyn Parameter; 4] = [&self.scope, &name, &number, &hold_off];
-                    client.query(&statement(RELEASE), &values).await.map(drop)
-                }),
-        )
+        Box::pin(async move {
+            let doing = "release a shared document";
+            let values = [
+                Text(&self.scope),
+                Text(&name),
+                Number(number.cast_signed()),
+                OptionalNumber(hold_off.map(length)),
+            ];
+            let released = self.find(&self.store.documents, doing, RELEASE, &values, |_| Ok(()));
+            released.await.map(drop)
+        })
     }
 
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
         let work = async move |client: SchemaClient<'_>| {
-            client
-                .execute(&statement(WITHDRAW), &[&self.scope, &names])
-                .await?;
-            client
-                .execute(DELETE_CONTENTS, &[&self.scope, &names])
-                .await?;
-            client.query(&statement(NOTIFY), &[]).await.map(drop)
+            let values = [Text(&self.scope), Texts(&names)];
+            client.run(&statement(WITHDRAW), &values).await?;
+            client.run(DELETE_CONTENTS, &values).await?;
+            client.run(&statement(NOTIFY), &[]).await.map(drop)
         };
-        Box::pin(
-            self.store
-                .documents
-                .change("withdraw shared documents", work),
-        )
+        let doing = "withdraw shared documents";
+        Box::pin(self.store.documents.change(doing, work))
     }
 
     fn agree(
@@ -270,39 +262,32 @@ impl SharedDocuments for PostgresDocuments {
         same_since: Wall,
         revealed_by: Option<(String, u64)>,
     ) -> StoreFuture<'_, AgreedRefresh> {
-        Box::pin(
-            self.store
-                .documents
-                .run("agree on a refresh", async move |client| {
-                    let name = revealed_by.as_ref().map(|(name, _)| name.as_str());
-                    let number = revealed_by.as_ref().map(|(_, number)| number.cast_signed());
-                    let [detected, expected, same_since] =
-                        [refresh.detected, refresh.expected, same_since].map(micros);
-                    let values: [&dyn Parameter; 6] = [
-                        &self.scope,
-                        &detected,
-                        &expected,
-                        &same_since,
-                        &name,
-                        &number,
-                    ];
-                    agreed(&client.query_one(&statement(AGREE), &values).await?)
-                }),
-        )
+        Box::pin(async move {
+            let doing = "agree on a refresh";
+            let name = revealed_by.as_ref().map(|(name, _)| name.as_str());
+            let number = revealed_by.as_ref().map(|(_, number)| number.cast_signed());
+            let values = [
+                Text(&self.scope),
+                Number(micros(refresh.detected)),
+                Number(micros(refresh.expected)),
+                Number(micros(same_since)),
+                OptionalText(name),
+                OptionalNumber(number),
+            ];
+            let agreed = self.find(&self.store.documents, doing, AGREE, &values, agreed);
+            agreed.await?.ok_or_else(|| no_row(doing))
+        })
     }
 
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)> {
-        Box::pin(
-            self.store
-                .documents
-                .run("read the newest refresh", async move |client| {
-                    let sent = self.store.clock.mono();
-                    let row = client
-                        .query_one(&statement(REFRESH), &[&self.scope])
-                        .await?;
-                    Ok((refresh_of(&row)?, self.engine_clock(&row, sent)?))
-                }),
-        )
+        Box::pin(async move {
+            let doing = "read the newest refresh";
+            let sent = self.store.clock.mono();
+            let read = |row: &SqlRow<'_>| Ok((refresh_of(row)?, self.engine_clock(row, sent)?));
+            let values = [Text(&self.scope)];
+            let newest = self.find(&self.store.documents, doing, REFRESH, &values, read);
+            newest.await?.ok_or_else(|| no_row(doing))
+        })
     }
 
     fn published(&self) -> StoreFuture<'_, ()> {
@@ -316,8 +301,22 @@ impl SharedDocuments for PostgresDocuments {
 }
 
 impl PostgresDocuments {
+    /// The row that a statement returns, if it does.
+    async fn find<T>(
+        &self,
+        link: &DatabaseLink,
+        doing: &'static str,
+        text: &str,
+        values: &[SqlField<'_>],
+        read: impl Fn(&SqlRow<'_>) -> RowResult<T>,
+    ) -> StoreResult<Option<T>> {
+        let work =
+            async |client: SchemaClient<'_>| client.find(&statement(text), values, read).await;
+        link.run(doing, work).await
+    }
+
     /// The server's clock in the row of a call that was sent at this time.
-    fn engine_clock(&self, row: &Row, sent: Mono) -> SqlResult<EngineClock> {
+    fn engine_clock(&self, row: &SqlRow<'_>, sent: Mono) -> RowResult<EngineClock> {
         Ok(EngineClock {
             at: instant(row, "at")?,
             sent,
@@ -326,17 +325,17 @@ impl PostgresDocuments {
     }
 }
 
-fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
-    let has_owner: bool = row.try_get("has_owner")?;
-    let has_failed: Option<bool> = row.try_get("has_failed")?;
-    let remaining = row.optional_number("remaining")?;
-    let claim = match remaining
-        .filter(|left| *left > 0)
-        .map(Duration::from_micros)
-    {
-        Some(left) if has_owner => ClaimState::Held(left),
-        Some(left) if has_failed == Some(true) => ClaimState::Failed(left),
-        Some(_) | None => ClaimState::Free,
+fn document(row: &SqlRow<'_>, clock: EngineClock) -> RowResult<SharedDocumentState> {
+    let left = row.optional_signed("remaining")?.unwrap_or(0);
+    let left = u64::try_from(left).unwrap_or(0);
+    let claim = if left == 0 {
+        ClaimState::Free
+    } else if row.flag("has_owner")? {
+        ClaimState::Held(Duration::from_micros(left))
+    } else if row.flag("has_failed")? {
+        ClaimState::Failed(Duration::from_micros(left))
+    } else {
+        ClaimState::Free
     };
     let published = match row.optional_number("published")?.unwrap_or(0) {
         0 => None,
@@ -344,7 +343,7 @@ fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
             number,
             confirmed: instant(row, "confirmed")?,
             due: instant(row, "due")?,
-            label: row.try_get("label")?,
+            label: row.text("label")?,
         }),
     };
     let number = row.optional_number("claim")?.unwrap_or(0);
@@ -357,17 +356,24 @@ fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
     })
 }
 
-fn refresh_of(row: &Row) -> SqlResult<Option<AgreedRefresh>> {
-    row.optional_number("detected")?
-        .map(|_| agreed(row))
-        .transpose()
+fn refresh_of(row: &SqlRow<'_>) -> RowResult<Option<AgreedRefresh>> {
+    match row.optional_number("detected")? {
+        Some(_) => agreed(row).map(Some),
+        None => Ok(None),
+    }
 }
 
-fn agreed(row: &Row) -> SqlResult<AgreedRefresh> {
+fn agreed(row: &SqlRow<'_>) -> RowResult<AgreedRefresh> {
     Ok(AgreedRefresh {
         detected: instant(row, "detected")?,
         expected: instant(row, "expected")?,
     })
+}
+
+/// The error of a statement that always returns a row.
+fn no_row(doing: &'static str) -> StoreError {
+    let reason = "the database returned no row".into();
+    StoreError::Unavailable { doing, reason }
 }
 
 /// Rounded down: a confirmation is never later than it was.
@@ -382,6 +388,6 @@ fn length(duration: Duration) -> i64 {
         .min(i64::MAX / 4)
 }
 
-fn instant(row: &Row, column: &str) -> SqlResult<Wall> {
+fn instant(row: &SqlRow<'_>, column: &str) -> RowResult<Wall> {
     Ok(Wall::default().plus(Duration::from_micros(row.number(column)?)))
 }

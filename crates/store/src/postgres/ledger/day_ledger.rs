@@ -4,15 +4,16 @@
 //! Rows are locked in one order, so that gateways do not deadlock: windows of several days, then days, each in the order of
 //! their keys. Missing rows are created before, because rows that do not exist cannot be locked.
 
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
-use crate::postgres::ledger::minutes;
-use crate::postgres::ledger::report_columns::ReportColumns;
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::ledger::minutes::{self, LockedPools};
+use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
 use crate::postgres::ledger::windows;
-use crate::sql::tables::SqlRow as _;
+use crate::sql::rows::SqlRow;
+use crate::sql::tables::SqlField::{Flag, Number, Numbers, Text, Texts};
 use crate::window_rows::{ReportReply, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
-use scoregate_base::limits::{MinuteGrant, NodeTotals};
+use scoregate_base::limits::NodeTotals;
 use tokio_postgres::Row;
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
@@ -42,10 +43,8 @@ ORDER BY day, application FOR UPDATE";
 const READ: &str = "
 SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, o.owner, d.granted AS total,
        coalesce(n.granted, 0) AS granted, coalesce(n.returned, 0) AS returned,
-       r.tier IS NOT NULL AND (r.tier, r.own_limits) IS DISTINCT FROM (a.tier, a.own_limits)
-           AS is_outdated
-FROM unnest($2::text[]::date[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
-    AS r (day, application, tier, own_limits, position)
+       {is_outdated} AS is_outdated
+FROM unnest($2::text[]::date[], $3::text[], $4::text[]) WITH ORDINALITY AS r (day, application, terms, position)
 CROSS JOIN {schema}.calendar c
 LEFT JOIN {schema}.applications a ON a.id = r.application
 LEFT JOIN {schema}.owned_applications o ON o.application = r.application
@@ -70,7 +69,7 @@ FROM changed c WHERE (d.day, d.application) = (c.day, c.application) AND d.grant
 struct LockedRows {
     days: Vec<Row>,
     windows: WindowRows,
-    minutes: Vec<Option<MinuteGrant>>,
+    pools: LockedPools,
 }
 
 /// Rows of days and nodes to write, column by column.
@@ -81,15 +80,13 @@ struct ChangedRows {
     numbers: [Vec<i64>; 3],
 }
 
-/// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
-/// server's clock.
+/// Applies reports of one node, at most one for each application and day.
 pub(crate) async fn exchange(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let done = Box::pin(apply(client, exchange, ignores_clock, minute_now)).await;
+    let done = Box::pin(apply(client, exchange, ignores_clock)).await;
     if done.is_err() {
         // The connection stays in use unless it failed too.
         client.batch_execute("ROLLBACK").await?;
@@ -101,28 +98,31 @@ async fn apply(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let rows = lock(client, exchange, ignores_clock, minute_now).await?;
+    let rows = lock(client, exchange, ignores_clock).await?;
     let mut windows = rows.windows;
-    let mut reply = LedgerExchangeReply {
-        minutes: rows.minutes,
-        ..LedgerExchangeReply::default()
-    };
+    let mut pools = rows.pools;
+    let mut reply = LedgerExchangeReply::default();
     let mut changed = ChangedRows::default();
     for (report, row) in exchange.reports.iter().zip(&rows.days) {
-        reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
-        let applied = decide(report, row, reply.today, &mut windows, &mut changed)?;
+        let row = SqlRow::new(row);
+        reply.today = Day::parse(&row.text("today")?).unwrap_or_default();
+        let applied = decide(report, &row, reply.today, &mut windows, &mut changed)?;
         reply.push(applied);
+        let is_outdated = row.flag("is_outdated")?;
+        let granted = pools.apply(exchange.node, report, is_outdated);
+        reply.minutes.push(granted);
     }
     let node = exchange.node.cast_signed();
-    let (written, counted, committed) = tokio::join!(
+    let (written, counted, pooled, committed) = tokio::join!(
         changed.write(client, node),
         windows::write(client, &windows),
+        pools.write(client),
         client.batch_execute("COMMIT"),
     );
     written?;
     counted?;
+    pooled?;
     committed?;
     Ok(reply)
 }
@@ -132,29 +132,30 @@ async fn lock(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-    minute_now: Option<i64>,
 ) -> SqlResult<LockedRows> {
     let reports = &exchange.reports;
-    let columns = ReportColumns::new(reports.iter().map(|report| (report, [])));
+    let columns = ReportColumns::new(reports);
     let days: Vec<String> = reports
         .iter()
         .map(|report| report.day.to_string())
         .collect();
     let today = exchange.today.to_string();
-    let node = exchange.node.cast_signed();
-    let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
-    let keys: [&dyn Parameter; 2] = [&days, &columns.applications];
-    let mut read: Vec<&dyn Parameter> = vec![&node, &days, &columns.applications];
-    read.extend(columns.terms());
+    let node = Number(exchange.node.cast_signed());
+    let advance = [Text(&today), Flag(ignores_clock)];
+    let days = Texts(&days);
+    let applications = Texts(&columns.applications);
+    let keys = [days, applications];
+    let read = [node, days, applications, columns.terms()];
+    let read_days = READ.replace("{is_outdated}", IS_OUTDATED);
     // Polled together, so all are sent before the first answer.
-    let (begun, advanced, opened, counted, locked, days, minutes) = tokio::join!(
+    let (begun, advanced, opened, counted, locked, days, pools) = tokio::join!(
         client.batch_execute("BEGIN"),
         client.query(ADVANCE, &advance),
         client.query(OPEN, &keys),
         windows::lock(client, reports, &keys),
         client.query(LOCK, &keys),
-        client.query(READ, &read),
-        minutes::apply(client, exchange.node, reports, minute_now),
+        client.query(&read_days, &read),
+        minutes::lock(client, reports),
     );
     begun?;
     advanced?;
@@ -165,14 +166,14 @@ async fn lock(
         days: days?,
         // Counted under the locks of the days.
         windows: windows::count_new(client, counted).await?,
-        minutes: minutes?,
+        pools: pools?,
     })
 }
 
 /// Applies a report to the rows of its day.
 fn decide(
     report: &LedgerReport,
-    row: &Row,
+    row: &SqlRow<'_>,
     today: Day,
     windows: &mut WindowRows,
     changed: &mut ChangedRows,
@@ -181,21 +182,21 @@ fn decide(
         return Ok(ReportOutcome::Closed.into());
     }
     // Units of an application that is missing in a backup are kept, and none are granted.
-    let total: Option<i64> = row.try_get("total")?;
-    let is_known: bool = row.try_get("is_known")?;
-    let Some(total) = total.filter(|_| is_known) else {
+    let is_known = row.flag("is_known")?;
+    let owner = row.optional_text("owner")?;
+    let Some(total) = row.optional_number("total")?.filter(|_| is_known) else {
         return Ok(ReportOutcome::UnknownApplication.into());
     };
     let node = NodeTotals {
         granted: row.small_number("granted")?,
         returned: row.small_number("returned")?,
     };
-    let owner: Option<&str> = row.try_get("owner")?;
-    let is_outdated = row.try_get("is_outdated")?;
-    let total = u64::try_from(total).unwrap_or(0);
-    let applied = windows.apply(report, owner, is_outdated, total, node);
-    if (applied.granted, applied.node) != (total, node) {
-        changed.push(report, applied.granted, applied.node);
+    let is_outdated = row.flag("is_outdated")?;
+    let applied = windows.apply(report, owner.as_deref(), is_outdated, total, node);
+    // Units granted beyond a closed day must not make its record unreadable.
+    let granted = applied.granted.min(u32::MAX.into());
+    if (granted, applied.node) != (total, node) {
+        changed.push(report, granted, applied.node);
     }
     Ok(applied.reply(is_outdated))
 }
@@ -218,8 +219,8 @@ impl ChangedRows {
         if self.days.is_empty() {
             return Ok(());
         }
-        let mut values: Vec<&dyn Parameter> = vec![&node, &self.days, &self.applications];
-        values.extend(self.numbers.iter().map(|column| column as &dyn Parameter));
+        let mut values = vec![Number(node), Texts(&self.days), Texts(&self.applications)];
+        values.extend(self.numbers.iter().map(|column| Numbers(column)));
         client.execute(WRITE, &values).await.map(drop)
     }
 }

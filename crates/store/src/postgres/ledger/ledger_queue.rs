@@ -15,9 +15,7 @@ use crate::postgres::connection::link::DatabaseLink;
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
-use crate::{
-    ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError, StoreResult,
-};
+use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, StoreError, StoreResult};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
@@ -127,12 +125,12 @@ impl LedgerWorker {
         let ignores_clock = self.ignores_clock;
         let work = async |client: SchemaClient<'_>| {
             for _ in 0..REPEATS {
-                match day_ledger::exchange(client, exchange, ignores_clock, None).await {
+                match day_ledger::exchange(client, exchange, ignores_clock).await {
                     Err(ChangeFault::Sql(error)) if was_rolled_back(&error) => {}
                     done => return done,
                 }
             }
-            day_ledger::exchange(client, exchange, ignores_clock, None).await
+            day_ledger::exchange(client, exchange, ignores_clock).await
         };
         let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
         let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);
@@ -163,14 +161,10 @@ impl LedgerWorker {
             let is_alike = group
                 .first()
                 .is_none_or(|first| (first.exchange.node, first.exchange.today) == (*node, *today));
-            // A row of a day, and the pool of a minute, which has no day.
-            let day = |report: &LedgerReport| (Some(report.day), report.application);
-            let pool = |report: &LedgerReport| report.minute.map(|_| (None, report.application));
             let keys = || {
                 reports
                     .iter()
-                    .map(day)
-                    .chain(reports.iter().filter_map(pool))
+                    .map(|report| (report.day, report.application))
             };
             if fits && is_alike && keys().all(|key| !rows.contains(&key)) {
                 rows.extend(keys());

@@ -1,176 +1,126 @@
-//! Minute limits that gateways share: the part of an exchange that moves shares between gateways and pools.
-//!
-//! The rules are those of `limits::minute_pool`, in SQL. The pool's row is locked by a statement of its own, and every
-//! change of a share is made under that lock.
+//! Minute limits that gateways share: the part of an exchange that locks, reads and writes their pools. The rules are in
+//! `limits::minute_pool`.
 
-use tokio_postgres::Row;
+use std::collections::BTreeMap;
 
-use crate::LedgerReport;
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
-use crate::postgres::ledger::report_columns::ReportColumns;
-use crate::sql::tables::SqlRow as _;
-use scoregate_base::limits::{MinuteGrant, MinuteReport};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::sql::rows::SqlRow;
+use crate::sql::tables::SqlField::{Numbers, Texts};
+use crate::{LedgerReport, StoreError};
+use scoregate_base::limits::{MinuteGrant, MinutePool, MinuteReport};
 
-/// Creates missing pools, which are full.
+/// Creates missing pools.
 const OPEN: &str = "
-INSERT INTO {schema}.minute_pools (application, quota, tokens, as_of)
-SELECT a.id, r.quota, r.quota * 1000000, 0 FROM unnest($1::text[], $2::int8[]) AS r (application, quota)
+INSERT INTO {schema}.minute_pools (application)
+SELECT a.id FROM unnest($1::text[]) AS r (application)
 JOIN {schema}.applications a ON a.id = r.application
 ORDER BY a.id
 ON CONFLICT DO NOTHING";
 
+/// The server's clock is read before the lock is held, so leases end a little earlier. They end later than at the gateways
+/// all the same, which count from before their reports.
 const LOCK: &str = "
-SELECT FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
+SELECT application, pool, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now
+FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
 
-/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11`, `$12`) gets no capacity.
-const APPLY: &str = "
-WITH moment AS MATERIALIZED (
-    SELECT coalesce($10::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), report AS (
-    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_limits) IS DISTINCT FROM (a.tier, a.own_limits)
-        AS is_outdated
-    FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[], $11::text[],
-                $12::text[]) WITH ORDINALITY
-        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, tier, own_limits, position)
-    LEFT JOIN {schema}.applications a ON a.id = r.application
-), share AS (
-    SELECT s.application, s.node, s.round, s.capacity, s.ends_at <= m.now AS is_over,
-           CASE WHEN s.ends_at <= m.now THEN s.capacity * least(m.now - s.ends_at, 60000000) / 60 ELSE 0 END AS gained
-    FROM report r JOIN {schema}.minute_shares s ON s.application = r.application CROSS JOIN moment m
-), held AS (
-    SELECT application, sum(capacity)::int8 AS capacity, sum(gained)::int8 AS gained,
-           coalesce(sum(capacity) FILTER (WHERE node <> $1 AND NOT is_over), 0)::int8 AS elsewhere
-    FROM share GROUP BY application
-), known AS (
-    SELECT r.application, r.round, r.returned, r.lifetime, r.recalls, r.position,
-           CASE WHEN r.is_outdated THEN 0 ELSE r.wanted END AS wanted,
-           CASE WHEN r.is_outdated THEN p.quota ELSE r.quota END AS quota, o.node IS NOT NULL AS is_kept, least(r.kept, coalesce(o.capacity, 0)) AS kept_capacity,
-           coalesce(o.capacity, 0) - least(r.kept, coalesce(o.capacity, 0)) AS freed_capacity,
-           p.quota AS quota_before, p.tokens, greatest(p.quota - coalesce(h.capacity, 0), 0) AS capacity_before,
-           coalesce(h.gained, 0) AS gained, coalesce(h.elsewhere, 0) AS elsewhere,
-           least(greatest(m.now - p.as_of, 0), 60000000) AS elapsed, greatest(m.now, p.as_of) AS as_of
-    FROM report r JOIN {schema}.minute_pools p ON p.application = r.application CROSS JOIN moment m
-    LEFT JOIN held h ON h.application = r.application
-    LEFT JOIN share o ON o.application = r.application AND o.node = $1 AND NOT o.is_over
-    WHERE o.round IS NULL OR o.round < r.round
-), refilled AS (
-    SELECT *, greatest(quota - elsewhere - kept_capacity, 0) AS free,
-           greatest(least(tokens + capacity_before * elapsed / 60, capacity_before * 1000000) + gained
-                    + (quota - quota_before) * 1000000, -(elsewhere + kept_capacity + freed_capacity) * 1000000)
-               + least(returned, freed_capacity * 1000000) AS filled
-    FROM known
-), pooled AS (
-    SELECT *, least(greatest(wanted - kept_capacity, 0), free) AS more,
-           greatest(least(filled, free * 1000000), -elsewhere * 1000000) AS content
-    FROM refilled
-), decided AS (
-    SELECT *, kept_capacity + more AS capacity, free - more AS pool_capacity,
-           greatest(least(content, more * 1000000), 0) AS granted,
-           least(content - greatest(least(content, more * 1000000), 0), (free - more) * 1000000) AS pool_tokens
-    FROM pooled
-), pool AS (
-    UPDATE {schema}.minute_pools p SET quota = d.quota, tokens = d.pool_tokens, as_of = d.as_of
-    FROM decided d WHERE p.application = d.application
-), ended AS (
-    DELETE FROM {schema}.minute_shares s USING decided d, moment m
-    WHERE s.application = d.application AND s.node <> $1 AND s.ends_at <= m.now
-), recalled AS (
-    UPDATE {schema}.minute_shares s SET is_recalled = true FROM decided d, moment m
-    WHERE s.application = d.application AND s.node <> $1 AND s.ends_at > m.now AND s.capacity > 0 AND NOT s.is_recalled
-      AND d.recalls = 1 AND d.granted < 1000000
-), own AS (
-    INSERT INTO {schema}.minute_shares AS s (application, node, round, capacity, ends_at)
-    SELECT d.application, $1, d.round, d.capacity, m.now + d.lifetime FROM decided d CROSS JOIN moment m
-    ON CONFLICT (application, node) DO UPDATE SET
-        round = excluded.round, capacity = excluded.capacity, ends_at = excluded.ends_at, is_recalled = false
-)
-SELECT coalesce(d.round, o.round) AS round, coalesce(d.is_kept, false) AS is_kept, coalesce(d.capacity, 0) AS capacity,
-       coalesce(d.granted, 0) AS granted, coalesce(d.pool_capacity, 0) AS pool_capacity,
-       coalesce(d.pool_tokens, 0) AS pool_tokens
-FROM report r LEFT JOIN decided d ON d.position = r.position
-LEFT JOIN share o ON o.application = r.application AND o.node = $1 AND NOT o.is_over
-ORDER BY r.position";
+const WRITE: &str = "
+UPDATE {schema}.minute_pools p SET used_at = r.used_at, pool = r.pool
+FROM unnest($1::text[], $2::int8[], $3::text[]) AS r (application, used_at, pool)
+WHERE p.application = r.application";
 
-/// Applies the reports of one node about minutes, at most one for each application, within the transaction of the
-/// exchange. Without `now` (in microseconds) the server's clock counts.
-pub(crate) async fn apply(
+/// The locked pools of an exchange. One that was just created is `None`.
+pub(crate) struct LockedPools {
+    now: i64,
+    pools: BTreeMap<String, Option<MinutePool>>,
+}
+
+/// Creates, locks and reads the pools that reports name.
+pub(crate) async fn lock(
     client: SchemaClient<'_>,
-    node: u64,
     reports: &[LedgerReport],
-    now: Option<i64>,
-) -> SqlResult<Vec<Option<MinuteGrant>>> {
-    let columns = ReportColumns::new(
-        reports
-            .iter()
-            .filter_map(|report| Some((report, numbers(report.minute?)))),
-    );
-    let applications = &columns.applications;
-    if applications.is_empty() {
-        return Ok(Vec::new());
-    }
-    let node = node.cast_signed();
-    let mut values: Vec<&dyn Parameter> = vec![&node, applications];
-    values.extend(columns.numbers());
-    values.push(&now);
-    values.extend(columns.terms());
-    let [_, _, _, _, quota, _, _] = &columns.numbers;
-    let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) =
-        ([applications, quota], [applications]);
-    // Polled together, so all are sent before the first answer.
-    let (opened, locked, applied) = tokio::join!(
-        client.query(OPEN, &pools),
-        client.query(LOCK, &rows),
-        client.query(APPLY, &values)
-    );
-    opened?;
-    locked?;
-    let mut grants = applied?.into_iter();
-    // Reports without a minute have no row.
-    reports
+) -> SqlResult<LockedPools> {
+    let mut locked = LockedPools {
+        now: 0,
+        pools: BTreeMap::new(),
+    };
+    let applications: Vec<String> = reports
         .iter()
-        .map(|report| {
-            report
-                .minute
-                .and_then(|_| grants.next())
-                .map_or(Ok(None), |row| grant(&row))
-        })
-        .collect()
-}
-
-/// The grant of a row. `None` if the application does not exist.
-fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
-    if row.try_get::<_, Option<i64>>("round")?.is_none() {
-        return Ok(None);
+        .filter(|report| report.minute.is_some())
+        .map(|report| report.application.to_string())
+        .collect();
+    if applications.is_empty() {
+        return Ok(locked);
     }
-    Ok(Some(MinuteGrant {
-        round: row.small_number("round")?,
-        is_kept: row.try_get("is_kept")?,
-        capacity: row.small_number("capacity")?,
-        tokens: row.try_get("granted")?,
-        pool_capacity: row.small_number("pool_capacity")?,
-        pool_tokens: row.try_get("pool_tokens")?,
-    }))
+    let rows = [Texts(&applications)];
+    // Polled together, so both are sent before the first answer.
+    let (opened, found) = tokio::join!(client.query(OPEN, &rows), client.query(LOCK, &rows));
+    opened?;
+    for row in found? {
+        let row = SqlRow::new(&row);
+        locked.now = row.signed("now")?;
+        let pool = row.optional_text("pool")?;
+        let pool = pool.as_deref().map(read).transpose()?;
+        locked.pools.insert(row.text("application")?, pool);
+    }
+    Ok(locked)
 }
 
-fn numbers(minute: MinuteReport) -> [i64; 7] {
-    let MinuteReport {
-        round,
-        kept,
-        returned,
-        wanted,
-        limit,
-        lifetime,
-        recalls,
-    } = minute;
-    let [round, kept, wanted, limit, lifetime] =
-        [round, kept, wanted, limit, lifetime].map(i64::from);
-    [
-        round,
-        kept,
-        returned,
-        wanted,
-        limit,
-        lifetime,
-        i64::from(recalls),
-    ]
+impl LockedPools {
+    /// Applies the report of a node about an application's minute. `None` if it has none, or if the application does not exist.
+    /// Under outdated terms no token is granted.
+    pub(crate) fn apply(
+        &mut self,
+        node: u64,
+        report: &LedgerReport,
+        is_outdated: bool,
+    ) -> Option<MinuteGrant> {
+        let mut minute = report.minute?;
+        let pool = self
+            .pools
+            .get_mut(&report.application.to_string())?
+            .get_or_insert_with(|| MinutePool::new(minute.limit, self.now));
+        if is_outdated {
+            minute = MinuteReport {
+                wanted: 0,
+                limit: pool.limit(),
+                ..minute
+            };
+        }
+        Some(pool.apply(node, &minute, self.now))
+    }
+
+    /// Writes the pools.
+    pub(crate) async fn write(&self, client: SchemaClient<'_>) -> SqlResult<()> {
+        let mut applications = Vec::new();
+        let mut used_at = Vec::new();
+        let mut texts = Vec::new();
+        for (application, pool) in &self.pools {
+            let Some(pool) = pool else {
+                continue;
+            };
+            applications.push(application.clone());
+            used_at.push(pool.as_of());
+            texts.push(written(pool)?);
+        }
+        if applications.is_empty() {
+            return Ok(());
+        }
+        let values = [Texts(&applications), Numbers(&used_at), Texts(&texts)];
+        client.execute(WRITE, &values).await.map(drop)
+    }
+}
+
+fn read(text: &str) -> Result<MinutePool, StoreError> {
+    serde_json::from_str(text).map_err(|error| unreadable(&error))
+}
+
+fn written(pool: &MinutePool) -> Result<String, StoreError> {
+    serde_json::to_string(pool).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> StoreError {
+    StoreError::Unavailable {
+        doing: "exchange tokens of minute limits",
+        reason: error.to_string(),
+    }
 }

@@ -2,8 +2,6 @@
 
 pub(super) mod day_ledger;
 pub(super) mod ledger_queue;
-pub(super) mod ledger_store;
 pub(super) mod minutes;
-pub(super) mod outdated;
 pub(super) mod report_columns;
 pub(super) mod windows;

@@ -1,50 +1,37 @@
-//! Reports, column by column: the applications, numbers, and the terms that reports assume. Both statements of an exchange
-//! compare these with the stored ones.
+//! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::Parameter;
+use crate::sql::tables::SqlField;
 
-pub(crate) struct ReportColumns<const N: usize> {
+/// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
+pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
+    coalesce(a.own_limits, '') || ' ' || a.tier)";
+
+pub(crate) struct ReportColumns {
     pub(crate) applications: Vec<String>,
-    pub(crate) numbers: [Vec<i64>; N],
-    tiers: Vec<Option<String>>,
-    own_limits: Vec<Option<String>>,
+    terms: Vec<Option<String>>,
 }
 
-impl<const N: usize> ReportColumns<N> {
-    /// The columns of these reports, each with its numbers. Without a tier, terms are not compared.
-    pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
-        let numbers = [const { Vec::new() }; N];
-        let (applications, tiers, own_limits) = Default::default();
-        let mut columns = Self {
-            applications,
-            numbers,
-            tiers,
-            own_limits,
-        };
-        for (report, numbers) in reports {
-            let terms = report.terms.as_ref();
-            columns.applications.push(report.application.to_string());
-            columns
-                .tiers
-                .push(terms.map(|terms| terms.tier.to_string()));
-            columns
-                .own_limits
-                .push(terms.and_then(|terms| terms.own.to_text()));
-            for (column, number) in columns.numbers.iter_mut().zip(numbers) {
-                column.push(number);
-            }
+impl ReportColumns {
+    /// The columns of these reports.
+    pub(crate) fn new(reports: &[LedgerReport]) -> Self {
+        Self {
+            applications: reports
+                .iter()
+                .map(|report| report.application.to_string())
+                .collect(),
+            terms: reports.iter().map(terms).collect(),
         }
-        columns
     }
 
-    /// The columns of numbers as parameters.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = &dyn Parameter> {
-        self.numbers.iter().map(|column| column as &dyn Parameter)
+    pub(crate) fn terms(&self) -> SqlField<'_> {
+        SqlField::OptionalTexts(&self.terms)
     }
+}
 
-    /// The terms as parameters: tiers, own limits.
-    pub(crate) fn terms(&self) -> [&dyn Parameter; 2] {
-        [&self.tiers, &self.own_limits]
-    }
+/// The terms that a report assumes, as in [`IS_OUTDATED`].
+fn terms(report: &LedgerReport) -> Option<String> {
+    let terms = report.terms.as_ref()?;
+    let own = terms.own.to_text().unwrap_or_default();
+    Some(format!("{own} {}", terms.tier))
 }

@@ -1,10 +1,10 @@
 //! Rows of calendar windows other than the day: the part of an exchange that creates, locks and writes them. Which units
 //! count in them is decided in `window_rows`.
 
-use tokio_postgres::Row;
-
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::sql::rows::SqlRow;
+use crate::sql::tables::SqlField::{self, Numbers, Texts};
 use crate::window_rows::{WindowKey, WindowRows};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{CalendarQuota, Scope};
@@ -68,11 +68,8 @@ impl KeyColumns {
         }
     }
 
-    fn parameters(&self) -> Vec<&dyn Parameter> {
-        self.0
-            .iter()
-            .map(|column| column as &dyn Parameter)
-            .collect()
+    fn values(&self) -> Vec<SqlField<'_>> {
+        self.0.iter().map(|column| Texts(column)).collect()
     }
 }
 
@@ -80,7 +77,7 @@ impl KeyColumns {
 pub(crate) async fn lock(
     client: SchemaClient<'_>,
     reports: &[LedgerReport],
-    keys: &[&dyn Parameter],
+    keys: &[SqlField<'_>],
 ) -> SqlResult<LockedWindows> {
     let mut named = KeyColumns::default();
     let mut of_owner = Vec::new();
@@ -95,8 +92,8 @@ pub(crate) async fn lock(
             of_owner.push(i64::from(window.rule.row().scope == Scope::Owner));
         }
     }
-    let mut open = named.parameters();
-    open.push(&of_owner);
+    let mut open = named.values();
+    open.push(Numbers(&of_owner));
     let opening = async {
         if !of_owner.is_empty() {
             client.query(OPEN, &open).await?;
@@ -111,7 +108,7 @@ pub(crate) async fn lock(
             new: Vec::new(),
         };
         for row in locked? {
-            windows.add(&row)?;
+            windows.add(&SqlRow::new(&row))?;
         }
         Ok(windows)
     })
@@ -139,10 +136,9 @@ pub(crate) async fn count_new(
     for key in &new {
         keys.push(texts(key));
     }
-    let sums = client.query(COUNT, &keys.parameters()).await?;
+    let sums = client.query(COUNT, &keys.values()).await?;
     for (key, sum) in new.into_iter().zip(sums) {
-        let granted: i64 = sum.try_get("granted")?;
-        counted.insert(key, u64::try_from(granted).unwrap_or(0), true);
+        counted.insert(key, SqlRow::new(&sum).number("granted")?, true);
     }
     Ok(counted)
 }
@@ -158,25 +154,21 @@ pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> SqlRes
     if units.is_empty() {
         return Ok(());
     }
-    let mut values = keys.parameters();
-    values.push(&units);
+    let mut values = keys.values();
+    values.push(Numbers(&units));
     client.execute(WRITE, &values).await.map(drop)
 }
 
 impl LockedWindows {
-    fn add(&mut self, row: &Row) -> SqlResult<()> {
+    fn add(&mut self, row: &SqlRow<'_>) -> SqlResult<()> {
         let key = WindowKey {
-            scope: row.try_get("scope")?,
-            kind: row.try_get("kind")?,
-            start: Day::parse(row.try_get("starts")?).unwrap_or_default(),
-            end: Day::parse(row.try_get("ends")?).unwrap_or_default(),
+            scope: row.text("scope")?,
+            kind: row.text("kind")?,
+            start: Day::parse(&row.text("starts")?).unwrap_or_default(),
+            end: Day::parse(&row.text("ends")?).unwrap_or_default(),
         };
-        let granted: Option<i64> = row.try_get("granted")?;
-        match granted {
-            Some(granted) => {
-                let granted = u64::try_from(granted).unwrap_or(0);
-                self.counted.insert(key, granted, false);
-            }
+        match row.optional_number("granted")? {
+            Some(granted) => self.counted.insert(key, granted, false),
             // Two reports of one transaction may be in the same window.
             None if self.new.contains(&key) => {}
             None => self.new.push(key),

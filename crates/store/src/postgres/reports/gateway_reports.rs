@@ -1,11 +1,9 @@
 //! Reports of gateways to the database, for information. Times are those of the server's clock.
 
-use tokio_postgres::Row;
-
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::tables::SqlRow as _;
-use crate::stored::millis;
+use crate::sql::rows::{RowResult, SqlRow};
+use crate::sql::tables::SqlField::{self, Number, Text, Time};
 use crate::{NodeList, NodeRegistry, NodeStatus, StoreFuture, StoreResult};
 
 /// An operation named in error messages.
@@ -44,21 +42,30 @@ impl NodeRegistry for PostgresStore {
                 usage_recorded_at,
                 ..
             } = &status;
-            let [node, units] = [node, units_held].map(|number| number.cast_signed());
-            let [started, recorded] = [*started_at, *usage_recorded_at].map(millis);
-            let values: [&dyn Parameter; 6] = [&node, name, version, &started, &units, &recorded];
+            let values = [
+                Number(node.cast_signed()),
+                Text(name),
+                Text(version),
+                Time(*started_at),
+                Number(units_held.cast_signed()),
+                Time(*usage_recorded_at),
+            ];
             self.report(REPORT_NODE, &values).await
         })
     }
 
     fn remove_node(&self, node: u64) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.report(REMOVE_NODE, &[&node.cast_signed()]).await })
+        Box::pin(async move {
+            self.report(REMOVE_NODE, &[Number(node.cast_signed())])
+                .await
+        })
     }
 
     fn nodes(&self) -> StoreFuture<'_, NodeList> {
         Box::pin(self.connection.run("read the gateways", async |client| {
             let mut list = NodeList::default();
             for row in client.query(LIST_NODES, &[]).await? {
+                let row = SqlRow::new(&row);
                 list.clock = Some(row.time("at")?);
                 list.nodes.extend(node_status(&row)?);
             }
@@ -69,7 +76,7 @@ impl NodeRegistry for PostgresStore {
 
 impl PostgresStore {
     /// Runs a statement about this gateway, and leaves a mark by which it recognizes the database.
-    async fn report(&self, statement: &str, values: &[&dyn Parameter]) -> StoreResult<()> {
+    async fn report(&self, statement: &str, values: &[SqlField<'_>]) -> StoreResult<()> {
         self.connection
             .run(REPORT, async |client: SchemaClient<'_>| {
                 client.execute(statement, values).await?;
@@ -82,14 +89,14 @@ impl PostgresStore {
     }
 }
 
-fn node_status(row: &Row) -> SqlResult<Option<NodeStatus>> {
-    let Some(node) = row.try_get::<_, Option<i64>>("node")? else {
+fn node_status(row: &SqlRow<'_>) -> RowResult<Option<NodeStatus>> {
+    let Some(node) = row.optional_signed("node")? else {
         return Ok(None);
     };
     Ok(Some(NodeStatus {
         node: node.cast_unsigned(),
-        name: row.try_get("name")?,
-        version: row.try_get("version")?,
+        name: row.text("name")?,
+        version: row.text("version")?,
         started_at: row.time("started_at")?,
         last_seen_at: row.time("last_seen_at")?,
         units_held: row.number("units_held")?,

@@ -1,12 +1,11 @@
 //! The report of `scoregate store check` on a database, and its state for metrics.
 
-use tokio_postgres::Row;
-
 use scoregate_base::clock::{Day, Wall};
 
 use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::sql::tables::SqlRow as _;
+use crate::sql::rows::{RowResult, SqlRow};
+use crate::sql::tables::SqlTables as _;
 use crate::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
@@ -45,7 +44,7 @@ const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
 /// Every role may read these without a lock on the tables.
 const STATISTICS: &str = "
 SELECT relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
-FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
+FROM pg_stat_user_tables WHERE schemaname = '{schema}'";
 
 const STATUS: &str = "SELECT {is_synchronous} AS is_synchronous";
 
@@ -68,23 +67,24 @@ GROUP BY n.at";
 
 /// Reads the report. The tables must exist.
 pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport> {
-    let row = client.query_one(&statement(REPORT), &[]).await?;
-    let day: Option<&str> = row.try_get("day")?;
     let hidden_timeline = match ServerHistory::read(client.client).await? {
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
+    let row = client.query_one(&statement(REPORT), &[]).await?;
+    let row = SqlRow::new(&row);
+    let day = row.optional_text("day")?;
     Ok(DatabaseReport {
-        server: row.try_get("server")?,
-        format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
+        server: row.text("server")?,
+        format: row.small_number("format")?,
         applications: row.number("applications")?,
         keys: row.number("keys")?,
         keys_in_force: row.number("keys_in_force")?,
-        day: day.and_then(Day::parse),
+        day: day.as_deref().and_then(Day::parse),
         granted: row.number("granted")?,
         audit: row.number("audit")?,
         documents: row.number("documents")?,
-        is_synchronous: row.try_get("is_synchronous")?,
+        is_synchronous: row.flag("is_synchronous")?,
         hidden_timeline,
         clock: row.time("clock")?,
     })
@@ -93,27 +93,18 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
 /// Reads the state.
 pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
     let is_synchronous = client
-        .query_one(&statement(STATUS), &[])
-        .await?
-        .try_get("is_synchronous")?;
-    let rows = client
-        .query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()])
+        .find(&statement(STATUS), &[], |row| row.flag("is_synchronous"))
         .await?;
-    let tables = rows
-        .iter()
-        .filter_map(|row| table_rows(row).transpose())
-        .collect::<SqlResult<_>>()?;
     Ok(DatabaseStatus {
-        is_synchronous,
-        tables,
+        is_synchronous: is_synchronous.unwrap_or_default(),
+        tables: client.list(STATISTICS, &[], table_rows).await?,
     })
 }
 
-fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
-    let name = row.try_get::<_, &str>("name")?;
+fn table_rows(row: &SqlRow<'_>) -> RowResult<Option<TableRows>> {
+    let table = HotTable::parse(&row.text("name")?);
     let live = row.number("live")?;
     let dead = row.number("dead")?;
-    let table = HotTable::parse(name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }
 

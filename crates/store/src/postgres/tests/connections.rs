@@ -4,30 +4,20 @@ use futures_util::StreamExt as _;
 
 use super::*;
 use crate::DocumentSharing as _;
+use crate::sql::tables::SqlField;
 
 const COUNT: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
 
 #[tokio::test]
 async fn a_gateway_that_does_everything_has_the_documented_number_of_connections() {
     needs!("postgresql");
-    let mut config = config();
-    create_tables(config.clone()).await;
+    let mut config = prepared().await;
     let name = format!("counted_{}", config.schema.statement("{schema}"));
     let observer = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     config.servers[0].application_name(&name);
     config.listen_servers.clone_from(&config.servers);
-    let store = Arc::new(
-        PostgresStore::open_with(config, Clock::system(), true)
-            .await
-            .unwrap(),
-    );
-    let id = created(&store).await;
-    assert_eq!(
-        granted(&store, report(id, 1, NodeTotals::default(), 5))
-            .await
-            .0,
-        5
-    );
+    let store = Arc::new(open(&config).await);
+    open_day(&store).await;
     store.accounts.connect("test").await.unwrap();
     let documents = Arc::clone(&store)
         .shared_documents("scope".into(), 1)
@@ -40,7 +30,8 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     loop {
         // Starts the listener, whose connection is opened in the background.
         _ = futures_util::poll!(&mut changed);
-        let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &[&name]).await;
+        let name = [SqlField::Text(&name)];
+        let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &name).await;
         let found: i64 = observer
             .run("count connections", count)
             .await

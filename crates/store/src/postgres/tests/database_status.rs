@@ -1,6 +1,5 @@
 //! The state of the database for metrics, on servers of their own: its settings differ from those of other tests.
 
-use super::postgres::PostgresServer;
 use super::*;
 use crate::{DatabaseStatus, ExchangeCounts, HotTable, StoreHealth as _, TableRows};
 
@@ -8,35 +7,10 @@ const EVERY: Duration = Duration::from_millis(50);
 const POLLS: u32 = 400;
 
 /// A store with new tables, and the same store for a runtime role.
-async fn stores(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
-    let config = DatabaseConfig {
-        servers: vec![server.url().parse().unwrap()],
-        ..config()
-    };
-    create_tables(config.clone()).await;
-    let owner = PostgresStore::open_with(config.clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    execute(&owner, "CREATE ROLE runtime LOGIN").await;
-    let role = RoleName::parse("runtime").ok();
-    let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, role)
-        .await
-        .unwrap();
-    let mut runtime = config;
-    runtime.servers[0].user("runtime");
-    (
-        owner,
-        PostgresStore::open_with(runtime, Clock::system(), true)
-            .await
-            .unwrap(),
-    )
-}
-
-async fn execute(store: &PostgresStore, statement: &str) {
-    let statement = store.config.schema.statement(statement);
-    let work = async |client: SchemaClient<'_>| client.batch_execute(&statement).await;
-    store.connection.run("test", work).await.unwrap();
+async fn stores(server: &PostgresServer) -> [PostgresStore; 2] {
+    let config = config_on(server);
+    let runtime = runtime_role(&config).await;
+    [open(&config).await, open(&runtime).await]
 }
 
 async fn status(store: &PostgresStore) -> DatabaseStatus {
@@ -67,9 +41,8 @@ async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> 
 async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
-        let work = async |client: SchemaClient<'_>| {
-            day_ledger::exchange(client, &exchange, true, None).await
-        };
+        let work =
+            async |client: SchemaClient<'_>| day_ledger::exchange(client, &exchange, true).await;
         Box::pin(store.connection.run("test", work)).await.unwrap();
     }
     execute(store, "SELECT pg_stat_force_next_flush()").await;
@@ -79,7 +52,7 @@ async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::Ran
 async fn the_state_of_the_database_names_a_missing_standby_by_the_settings_of_the_role() {
     needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off"]);
-    let (owner, runtime) = stores(&server).await;
+    let [owner, runtime] = stores(&server).await;
     assert!(!status(&owner).await.is_synchronous && !status(&runtime).await.is_synchronous);
     execute(
         &owner,
@@ -100,7 +73,7 @@ async fn the_state_of_the_database_names_a_missing_standby_by_the_settings_of_th
 async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum() {
     needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off", "autovacuum=off"]);
-    let (owner, runtime) = stores(&server).await;
+    let [owner, runtime] = stores(&server).await;
     let found = status(&runtime).await;
     assert_eq!(found.tables.len(), HotTable::ALL.len(), "{found:?}");
     let id = created(&owner).await;
@@ -131,35 +104,19 @@ async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum(
 async fn committed_exchanges_and_their_reports_are_counted() {
     needs!("postgresql");
     let store = fresh().await;
-    assert_eq!(store.exchange_counts(), ExchangeCounts::default());
-    let mut two = report(created(&store).await, 1, NodeTotals::default(), 5);
-    two.reports
-        .extend(report(created(&store).await, 1, NodeTotals::default(), 5).reports);
+    let counts = |transactions, reports| ExchangeCounts {
+        transactions,
+        reports,
+    };
+    assert_eq!(store.exchange_counts(), counts(0, 0));
+    let mut two = asks(created(&store).await, 5);
+    two.reports.extend(asks(created(&store).await, 5).reports);
     store.exchange(two).await.unwrap();
-    assert_eq!(
-        store.exchange_counts(),
-        ExchangeCounts {
-            transactions: 1,
-            reports: 2
-        }
-    );
-    let one = report(created(&store).await, 1, NodeTotals::default(), 5);
-    store.exchange(one).await.unwrap();
-    assert_eq!(
-        store.exchange_counts(),
-        ExchangeCounts {
-            transactions: 2,
-            reports: 3
-        }
-    );
+    assert_eq!(store.exchange_counts(), counts(1, 2));
+    open_day(&store).await;
+    assert_eq!(store.exchange_counts(), counts(2, 3));
+    let failing = asks(created(&store).await, 5);
     execute(&store, "DROP TABLE {schema}.ledger_nodes").await;
-    let failing = report(created(&store).await, 1, NodeTotals::default(), 5);
     store.exchange(failing).await.unwrap_err();
-    assert_eq!(
-        store.exchange_counts(),
-        ExchangeCounts {
-            transactions: 2,
-            reports: 3
-        }
-    );
+    assert_eq!(store.exchange_counts(), counts(2, 3));
 }

@@ -16,27 +16,14 @@ async fn waiting(client: &tokio_postgres::Client, schema: &SchemaName) -> usize 
 #[tokio::test]
 async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() {
     needs!("postgresql");
-    let config = config();
-    create_tables(config.clone()).await;
-    let schema = config.schema.clone();
-    let store = Arc::new(
-        PostgresStore::open_with(config.clone(), Clock::system(), true)
-            .await
-            .unwrap(),
-    );
+    let store = fresh().await;
+    let schema = store.config.schema.clone();
     let application = created(&store).await;
-    assert_eq!(
-        granted(&store, report(application, 1, NodeTotals::default(), 10)).await,
-        (10, 10)
-    );
+    assert_eq!(granted(&store, asks(application, 10)).await, (10, 10));
 
     // An upgrade changes the tables in another order than exchanges lock them.
-    let upgrade = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let upgrade = upgrade.connect_apart("upgrade").await.unwrap();
-    let observer = DatabaseLink::new(Arc::new(config), Clock::system())
-        .connect_apart("observe")
-        .await
-        .unwrap();
+    let upgrade = store.connection.connect_apart("upgrade").await.unwrap();
+    let observer = store.connection.connect_apart("observe").await.unwrap();
     let lock = async |table: &str| {
         let statement = schema.statement(&format!(
             "LOCK TABLE {{schema}}.{table} IN ACCESS EXCLUSIVE MODE"

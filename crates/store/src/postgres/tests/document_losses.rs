@@ -3,34 +3,18 @@
 use std::process::Command;
 
 use super::documents::{
-    MINUTE, NAME, a_document, claimed, content, count, documents, execute, published, state,
-    two_gateways,
+    MINUTE, NAME, Shared, claimed, content, documents, publish, published, state, two_gateways,
 };
-use super::postgres::PostgresServer;
 use super::*;
 use crate::AgreedRefresh;
 
-#[tokio::test]
-async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
-    needs!("postgresql");
-    let settings = ["fsync=off"];
-    let mut old = PostgresServer::start(&settings);
-    let config = DatabaseConfig {
-        servers: vec![old.url().parse().unwrap()],
-        ..config()
-    };
-    create_tables(config.clone()).await;
-    let open = async |server: &PostgresServer| {
-        let config = DatabaseConfig {
-            servers: vec![server.url().parse().unwrap()],
-            ..config.clone()
-        };
-        documents(
-            &Arc::new(PostgresStore::open(config, Clock::system()).await.unwrap()),
-            1,
-        )
-    };
-    let before = open(&old).await;
+/// Gateways on a server lose the contents with this event, and keep the states and the refresh. Then one publishes again.
+async fn lose_contents(
+    server: &mut PostgresServer,
+    event: impl AsyncFnOnce(&mut PostgresServer, &DatabaseConfig, Shared) -> Shared,
+) {
+    let config = prepared_on(server).await;
+    let before = documents(&Arc::new(open_by_clock(&config).await), 1);
     let number = published(&before, "first").await;
     let refresh = AgreedRefresh {
         detected: NOON,
@@ -38,9 +22,7 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
     };
     before.agree(refresh, NOON, None).await.unwrap();
     let known = state(&before).await;
-    old.stop();
-    let new = old.promoted_copy(&settings);
-    let after = open(&new).await;
+    let after = event(server, &config, before).await;
     let found = state(&after).await;
     assert_eq!(
         (found.number, found.published, found.refresh),
@@ -48,51 +30,42 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
     );
     assert_eq!(content(&after, number).await, None);
     let next = claimed(&after, number).await.unwrap();
-    assert!(!after.publish(NAME, a_document(next, None)).await.unwrap());
-    assert!(
-        after
-            .publish(NAME, a_document(next, Some("second")))
-            .await
-            .unwrap()
-    );
+    assert!(!publish(&after, next, None).await);
+    assert!(publish(&after, next, Some("second")).await);
     assert_eq!(content(&after, next).await.unwrap(), "second");
+}
+
+#[tokio::test]
+async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
+    needs!("postgresql");
+    let settings = ["fsync=off"];
+    let mut standby = None;
+    let fail_over = async |old: &mut PostgresServer, config: &DatabaseConfig, _: Shared| {
+        old.stop();
+        let new = standby.insert(old.promoted_copy(&settings));
+        let config = DatabaseConfig {
+            schema: config.schema.clone(),
+            ..config_on(new)
+        };
+        documents(&Arc::new(open_by_clock(&config).await), 1)
+    };
+    lose_contents(&mut PostgresServer::start(&settings), fail_over).await;
 }
 
 #[tokio::test]
 async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
     needs!("postgresql");
-    let mut server = PostgresServer::start(&[]);
-    let config = DatabaseConfig {
-        servers: vec![server.url().parse().unwrap()],
-        ..config()
+    let crash = async |server: &mut PostgresServer, _: &DatabaseConfig, documents: Shared| {
+        let kill = format!("kill -QUIT {}", server.child.id());
+        postgres::run(Command::new("sh").arg("-c").arg(kill));
+        server.child.wait().unwrap();
+        server.restart(&[]);
+        // A connection to the server before it may fail once.
+        drop(documents.state(NAME).await);
+        drop(documents.content(NAME, 1).await);
+        documents
     };
-    create_tables(config.clone()).await;
-    let store = Arc::new(PostgresStore::open(config, Clock::system()).await.unwrap());
-    let documents = documents(&store, 1);
-    let number = published(&documents, "first").await;
-    let refresh = AgreedRefresh {
-        detected: NOON,
-        expected: NOON.plus(MINUTE),
-    };
-    documents.agree(refresh, NOON, None).await.unwrap();
-    postgres::run(
-        Command::new("sh")
-            .arg("-c")
-            .arg(format!("kill -QUIT {}", server.child.id())),
-    );
-    server.child.wait().unwrap();
-    server.restart(&[]);
-    // A connection to the server before it may fail once.
-    drop((
-        documents.state(NAME).await,
-        documents.content(NAME, number).await,
-    ));
-    let found = state(&documents).await;
-    assert_eq!(
-        (found.number, found.published.unwrap().number, found.refresh),
-        (number, number, Some(refresh))
-    );
-    assert_eq!(content(&documents, number).await, None);
+    lose_contents(&mut PostgresServer::start(&[]), crash).await;
 }
 
 #[tokio::test]
@@ -138,11 +111,8 @@ async fn documents_are_deleted_a_week_after_they_were_claimed_or_confirmed_and_r
     .await;
     assert_eq!(store.delete_outdated().await.unwrap(), 3);
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
-    for (table, left) in [
-        ("documents", 2),
-        ("document_contents", 2),
-        ("backend_refreshes", 2),
-    ] {
-        assert_eq!(count(&store, table).await, left, "{table}");
+    for table in ["documents", "document_contents", "backend_refreshes"] {
+        let query = format!("SELECT '', count(*) FROM {{schema}}.{table}");
+        assert_eq!(rows(&store, &query).await, [(String::new(), 2)], "{table}");
     }
 }

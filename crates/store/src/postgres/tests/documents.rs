@@ -24,27 +24,14 @@ pub(super) fn documents(store: &Arc<PostgresStore>, node: u64) -> Shared {
 /// Two gateways, and the store of the first one.
 pub(super) async fn two_gateways() -> (Arc<PostgresStore>, Shared, Shared) {
     let store = Arc::new(fresh().await);
-    let other = PostgresStore::open((*store.config).clone(), Clock::system())
-        .await
-        .unwrap();
     let one = documents(&store, 1);
-    let two = documents(&Arc::new(other), 2);
+    let two = documents(&Arc::new(another(&store).await), 2);
     (store, one, two)
 }
 
-pub(super) async fn execute(store: &PostgresStore, statements: &str) {
-    let statements = store.config.schema.statement(statements);
-    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
-    store.connection.run("test", work).await.unwrap();
-}
-
-pub(super) async fn count(store: &PostgresStore, table: &str) -> i64 {
-    let query = store
-        .config
-        .schema
-        .statement(&format!("SELECT count(*) FROM {{schema}}.{table}"));
-    let work = async |client: SchemaClient<'_>| client.query_one(&query, &[]).await;
-    store.connection.run("test", work).await.unwrap().get(0)
+async fn assert_no_content(store: &PostgresStore) {
+    let stored = "SELECT name, number FROM {schema}.document_contents";
+    assert_eq!(rows(store, stored).await, []);
 }
 
 /// All claims and delays end now.
@@ -74,17 +61,40 @@ pub(super) async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
         .map(|(number, _)| number)
 }
 
+/// Publishes a content, or confirms the published one, under a claim. Returns whether it counts.
+pub(super) async fn publish(
+    documents: &Shared,
+    number: u64,
+    content: Option<&'static str>,
+) -> bool {
+    let document = a_document(number, content);
+    documents.publish(NAME, document).await.unwrap()
+}
+
 /// Publishes a content under a new claim.
 pub(super) async fn published(documents: &Shared, content: &'static str) -> u64 {
     let after = state(documents).await.number;
     let number = claimed(documents, after).await.unwrap();
-    assert!(
-        documents
-            .publish(NAME, a_document(number, Some(content)))
-            .await
-            .unwrap()
-    );
+    assert!(publish(documents, number, Some(content)).await);
     number
+}
+
+async fn release(documents: &Shared, number: u64, retry_after: Option<Duration>) {
+    documents.release(NAME, number, retry_after).await.unwrap();
+}
+
+async fn withdraw(documents: &Shared) {
+    documents.withdraw(vec![NAME.into()]).await.unwrap();
+}
+
+/// Agrees on a refresh at noon, which the content with this number revealed.
+async fn agree(documents: &Shared, number: u64) {
+    let refresh = AgreedRefresh {
+        detected: NOON,
+        expected: NOON,
+    };
+    let revealed = Some((NAME.into(), number));
+    documents.agree(refresh, NOON, revealed).await.unwrap();
 }
 
 pub(super) async fn state(documents: &Shared) -> SharedDocumentState {
@@ -125,7 +135,7 @@ async fn one_of_two_gateways_that_claim_at_once_gets_the_claim() {
             matches!(held.claim, ClaimState::Held(left) if left <= MINUTE && left > MINUTE / 2)
         );
         assert_eq!(held.number, number);
-        one.release(NAME, number, None).await.unwrap();
+        release(&one, number, None).await;
         after = number;
     }
 }
@@ -157,18 +167,10 @@ async fn a_publication_repeated_after_a_lost_reply_is_true_and_changes_nothing()
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let before = state(&two).await;
-    assert!(
-        one.publish(NAME, a_document(number, Some("first")))
-            .await
-            .unwrap()
-    );
+    assert!(publish(&one, number, Some("first")).await);
     assert_eq!(state(&two).await.published, before.published);
     let next = claimed(&two, before.number).await.unwrap();
-    assert!(
-        one.publish(NAME, a_document(number, Some("first")))
-            .await
-            .unwrap()
-    );
+    assert!(publish(&one, number, Some("first")).await);
     assert_eq!(
         (state(&one).await.number, content(&two, number).await),
         (next, Some("first".into()))
@@ -189,12 +191,8 @@ async fn a_claim_ends_at_its_deadline_by_the_clock_of_the_database() {
         "there is a newer claim"
     );
     let next = claimed(&two, late).await.unwrap();
-    assert!(
-        !one.publish(NAME, a_document(late, Some("late")))
-            .await
-            .unwrap()
-    );
-    one.release(NAME, late, Some(MINUTE)).await.unwrap();
+    assert!(!publish(&one, late, Some("late")).await);
+    release(&one, late, Some(MINUTE)).await;
     let found = state(&one).await;
     assert_eq!((found.number, found.published), (next, None));
     assert!(
@@ -202,7 +200,7 @@ async fn a_claim_ends_at_its_deadline_by_the_clock_of_the_database() {
         "{:?}",
         found.claim
     );
-    assert_eq!(count(&store, "document_contents").await, 0);
+    assert_no_content(&store).await;
 }
 
 #[tokio::test]
@@ -213,11 +211,7 @@ async fn a_publication_after_the_deadline_counts_and_prevents_claims_based_on_th
     let late = claimed(&one, state(&one).await.number).await.unwrap();
     let_claims_end(&store).await;
     let before = state(&two).await;
-    assert!(
-        one.publish(NAME, a_document(late, Some("late")))
-            .await
-            .unwrap()
-    );
+    assert!(publish(&one, late, Some("late")).await);
     assert_eq!(
         claimed(&two, before.number).await,
         None,
@@ -236,15 +230,15 @@ async fn the_next_claim_after_a_failure_waits_for_the_end_of_the_delay() {
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let failed = claimed(&one, 0).await.unwrap();
-    one.release(NAME, failed, Some(MINUTE)).await.unwrap();
+    release(&one, failed, Some(MINUTE)).await;
     assert!(matches!(state(&two).await.claim, ClaimState::Failed(left) if left <= MINUTE));
     assert_eq!(claimed(&two, failed).await, None);
     let_claims_end(&store).await;
     assert_eq!(state(&two).await.claim, ClaimState::Free);
     let next = claimed(&two, failed).await.unwrap();
-    two.release(NAME, next, None).await.unwrap();
+    release(&two, next, None).await;
     assert_eq!(state(&one).await.claim, ClaimState::Free);
-    one.release(NAME, next, Some(MINUTE)).await.unwrap();
+    release(&one, next, Some(MINUTE)).await;
     assert_eq!(
         state(&one).await.claim,
         ClaimState::Free,
@@ -258,14 +252,10 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
     let (store, one, two) = two_gateways().await;
     let number = claimed(&one, 0).await.unwrap();
     assert!(
-        !one.publish(NAME, a_document(number, None)).await.unwrap(),
+        !publish(&one, number, None).await,
         "there is nothing to confirm"
     );
-    assert!(
-        one.publish(NAME, a_document(number, Some("first")))
-            .await
-            .unwrap()
-    );
+    assert!(publish(&one, number, Some("first")).await);
     let confirming = claimed(&two, number).await.unwrap();
     let later = NOON.plus(MINUTE);
     let confirmed = Publication {
@@ -309,11 +299,7 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
         matches!(state(&one).await.claim, ClaimState::Held(_)),
         "the claim continues"
     );
-    assert!(
-        two.publish(NAME, a_document(again, Some("second")))
-            .await
-            .unwrap()
-    );
+    assert!(publish(&two, again, Some("second")).await);
     assert_eq!(content(&one, again).await.unwrap(), "second");
 }
 
@@ -330,26 +316,11 @@ async fn a_withdrawn_document_is_gone_and_a_claim_in_flight_publishes_nothing() 
     assert_eq!((found.claim, found.published), (ClaimState::Free, None));
     assert!(found.number > flying);
     assert_eq!(content(&one, number).await, None);
-    assert!(
-        !one.publish(NAME, a_document(flying, Some("late")))
-            .await
-            .unwrap()
-    );
-    assert!(!one.publish(NAME, a_document(flying, None)).await.unwrap());
-    let refresh = AgreedRefresh {
-        detected: NOON,
-        expected: NOON,
-    };
-    one.agree(refresh, NOON, Some((NAME.into(), number)))
-        .await
-        .unwrap();
-    assert_eq!(
-        (
-            state(&two).await.published,
-            count(&store, "document_contents").await
-        ),
-        (None, 0)
-    );
+    assert!(!publish(&one, flying, Some("late")).await);
+    assert!(!publish(&one, flying, None).await);
+    agree(&one, number).await;
+    assert_eq!(state(&two).await.published, None);
+    assert_no_content(&store).await;
     published(&two, "second").await;
 }
 
@@ -383,13 +354,7 @@ async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirma
         dates().await,
         (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9))
     );
-    let earlier = AgreedRefresh {
-        detected: NOON,
-        expected: NOON,
-    };
-    two.agree(earlier, NOON, Some((NAME.into(), number)))
-        .await
-        .unwrap();
+    agree(&two, number).await;
     assert_eq!(
         dates().await,
         (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)),
@@ -437,24 +402,6 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
     let (store, one, two) = two_gateways().await;
     // Once when it begins to listen: nothing before it was notified.
     one.published().await.unwrap();
-    let release = async || {
-        let number = claimed(&two, state(&two).await.number).await.unwrap();
-        two.release(NAME, number, None).await.unwrap();
-    };
-    let agree = async || {
-        two.agree(
-            AgreedRefresh {
-                detected: NOON,
-                expected: NOON,
-            },
-            NOON,
-            None,
-        )
-        .await
-        .map(|_| ())
-        .unwrap();
-    };
-    let withdraw = async || two.withdraw(vec![NAME.into()]).await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];
         for wait in &mut waits {
@@ -466,9 +413,12 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
         let unpolled = one.published();
         match event {
             0 => assert_ne!(published(&two, "content").await, 0),
-            1 => release().await,
-            2 => withdraw().await,
-            _ => agree().await,
+            1 => {
+                let number = claimed(&two, state(&two).await.number).await.unwrap();
+                release(&two, number, None).await;
+            }
+            2 => withdraw(&two).await,
+            _ => agree(&two, 0).await,
         }
         unpolled.await.unwrap();
         for wait in waits {
@@ -476,57 +426,26 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
         }
     }
     let wait = one.published();
-    execute(
-        &store,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'",
-    )
-    .await;
+    execute(&store, END_LISTENER).await;
     wait.await.unwrap();
 }
 
 #[tokio::test]
 async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     needs!("postgresql");
-    let config = config();
-    let role = format!("sharing_of_{}", config.schema.statement("{schema}"));
-    let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let create = format!("CREATE ROLE {role} LOGIN");
-    owner
-        .run("test", async |client| client.batch_execute(&create).await)
-        .await
-        .unwrap();
-    let granted = RoleName::parse(&role).ok();
-    let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, granted)
-        .await
-        .unwrap();
-    let mut runtime = config.clone();
-    runtime.servers[0].user(&role);
-    let store = Arc::new(PostgresStore::open(runtime, Clock::system()).await.unwrap());
+    let runtime = runtime_role(&config()).await;
+    let store = Arc::new(open_by_clock(&runtime).await);
     let one = documents(&store, 1);
     one.published().await.unwrap();
     let number = published(&one, "first").await;
     assert_eq!(content(&one, number).await.unwrap(), "first");
     let confirming = claimed(&one, number).await.unwrap();
-    assert!(
-        one.publish(NAME, a_document(confirming, None))
-            .await
-            .unwrap()
-    );
-    one.agree(
-        AgreedRefresh {
-            detected: NOON,
-            expected: NOON,
-        },
-        NOON,
-        Some((NAME.into(), number)),
-    )
-    .await
-    .unwrap();
+    assert!(publish(&one, confirming, None).await);
+    agree(&one, number).await;
     one.refresh().await.unwrap();
     let failing = claimed(&one, confirming).await.unwrap();
-    one.release(NAME, failing, Some(MINUTE)).await.unwrap();
-    one.withdraw(vec![NAME.into()]).await.unwrap();
+    release(&one, failing, Some(MINUTE)).await;
+    withdraw(&one).await;
     store.delete_outdated().await.unwrap();
     for refused in [
         "TRUNCATE {schema}.document_contents",
@@ -535,12 +454,7 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
         "ALTER TABLE {schema}.document_contents SET LOGGED",
         "DROP TABLE {schema}.backend_refreshes",
     ] {
-        let statement = config.schema.statement(refused);
-        let work = async |client: SchemaClient<'_>| client.batch_execute(&statement).await;
-        assert!(
-            store.connection.run("test", work).await.is_err(),
-            "{statement}"
-        );
+        assert!(attempt(&store, refused).await.is_err(), "{refused}");
     }
 }
 
@@ -553,12 +467,12 @@ async fn a_schema_with_the_longest_name_notifies_of_documents_and_changes() {
         ..config()
     };
     create_tables(config.clone()).await;
-    let store = Arc::new(PostgresStore::open(config, Clock::system()).await.unwrap());
+    let store = Arc::new(open_by_clock(&config).await);
     let one = documents(&store, 1);
     one.published().await.unwrap();
     let wait = one.published();
     published(&one, "first").await;
     wait.await.unwrap();
-    created(&store).await;
+    created(&*store).await;
     store.changed().await.unwrap();
 }

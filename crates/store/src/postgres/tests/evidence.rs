@@ -6,8 +6,6 @@ use super::*;
 async fn merges_of_two_gateways_count_each_hour_once() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
+    let other = another(&store).await;
     conformance::concurrent_merges_count_each_hour_once([&store, &other]).await;
 }

@@ -1,10 +1,7 @@
 //! A database that refuses the control functions, as some managed services do.
 
-use std::path::Path;
-
 use tokio::sync::OnceCell;
 
-use super::postgres::PostgresServer;
 use super::*;
 
 const SETTINGS: [&str; 1] = ["fsync=off"];
@@ -14,30 +11,19 @@ FROM PUBLIC;
 CREATE ROLE managed LOGIN;
 GRANT CREATE ON DATABASE {database} TO managed";
 
-pub(super) async fn execute(config: &DatabaseConfig, statement: &str) {
-    let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let work = async |client: SchemaClient<'_>| client.batch_execute(statement).await;
-    owner.run("prepare a test", work).await.unwrap();
-}
-
 /// A schema in a database of the shared server, for a role without the functions.
 async fn managed() -> DatabaseConfig {
     static READY: OnceCell<()> = OnceCell::const_new();
     let mut config = config();
     let owner = config.clone();
     config.servers[0].dbname("managed");
-    let prepare = async || {
-        execute(&owner, "CREATE DATABASE managed").await;
-        execute(&config, &PREPARE.replace("{database}", "managed")).await;
+    let create = async || {
+        prepare(&owner, "CREATE DATABASE managed").await;
+        prepare(&config, &PREPARE.replace("{database}", "managed")).await;
     };
-    READY.get_or_init(prepare).await;
+    READY.get_or_init(create).await;
     config.servers[0].user("managed");
     config
-}
-
-/// A store of this data directory.
-fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
-    PostgresStore::unopened(config.clone(), Clock::system(), kept_in(directory))
 }
 
 #[tokio::test]
@@ -46,11 +32,8 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     let directory = tempfile::tempdir().unwrap();
     let config = managed().await;
     create_tables(config.clone()).await;
-    store(&config, directory.path()).check().await.unwrap();
-    let reason = PostgresStore::inspect(config.clone(), Clock::system())
-        .await
-        .unwrap()
-        .hidden_timeline;
+    unopened(&config, directory.path()).check().await.unwrap();
+    let reason = inspected(&config).await.hidden_timeline;
     assert!(
         reason
             .as_ref()
@@ -60,8 +43,11 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
 
     let mut disclosed = config.clone();
     disclosed.servers[0].user(postgres::OWNER);
-    store(&disclosed, directory.path()).check().await.unwrap();
-    let refused = store(&config, directory.path()).check().await;
+    unopened(&disclosed, directory.path())
+        .check()
+        .await
+        .unwrap();
+    let refused = unopened(&config, directory.path()).check().await;
     let Err(OpenFailure {
         kind: ConnectionFault::Refused,
         error,
@@ -80,19 +66,16 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     let file = rusqlite::Connection::open(directory.path().join(LocalFile::NAME)).unwrap();
     file.execute("DELETE FROM promises WHERE kind = 'timeline'", [])
         .unwrap();
-    store(&config, directory.path()).check().await.unwrap();
+    unopened(&config, directory.path()).check().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_check() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
-    let mut config = DatabaseConfig {
-        servers: vec![server.url().parse().unwrap()],
-        ..config()
-    };
+    let mut config = config_on(&server);
     let owner = config.clone();
-    execute(
+    prepare(
         &owner,
         "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed",
     )
@@ -101,7 +84,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
     create_tables(config.clone()).await;
     let store = PostgresStore::unopened(config, Clock::system(), SeenTimelines::default());
     store.check().await.unwrap();
-    execute(
+    prepare(
         &owner,
         "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC",
     )
@@ -118,14 +101,11 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
 async fn the_feed_of_a_server_with_a_hidden_timeline_has_another_source_after_each_restart() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
-    let mut config = DatabaseConfig {
-        servers: vec![server.url().parse().unwrap()],
-        ..config()
-    };
-    execute(&config, &PREPARE.replace("{database}", "postgres")).await;
+    let mut config = config_on(&server);
+    prepare(&config, &PREPARE.replace("{database}", "postgres")).await;
     config.servers[0].user("managed");
     create_tables(config.clone()).await;
-    let store = PostgresStore::open(config, Clock::system()).await.unwrap();
+    let store = open_by_clock(&config).await;
     let before = store.position().await.unwrap();
     assert_eq!(store.position().await.unwrap(), before);
     server.stop();

@@ -1,7 +1,13 @@
 //! A database without features that managed services and other engines with PostgreSQL's protocol may lack.
 
-use super::hidden_history::execute;
 use super::*;
+
+/// Removes from a database what other engines with PostgreSQL's protocol may lack, also for its superuser. Statements of later
+/// sessions do not find it.
+const REMOVE_FEATURES: &str = "
+SET allow_system_table_mods = on;
+DELETE FROM pg_proc WHERE proname = 'pg_notify';
+DROP VIEW IF EXISTS pg_stat_user_tables";
 
 const REFUSE_UNLOGGED_TABLES: &str = "
 CREATE OR REPLACE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -16,13 +22,13 @@ CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION 
 /// A database of the shared server without these features, for its owner.
 async fn without(name: &str, remove: &str) -> DatabaseConfig {
     let mut config = config();
-    execute(&config, &format!("CREATE DATABASE {name}")).await;
+    prepare(&config, &format!("CREATE DATABASE {name}")).await;
     config.servers[0].dbname(name);
-    execute(&config, remove).await;
+    prepare(&config, remove).await;
     config
 }
 
-async fn refusal(config: &DatabaseConfig) -> String {
+async fn refused_tables(config: &DatabaseConfig) -> String {
     PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Create, None)
         .await
         .unwrap_err()
@@ -32,7 +38,7 @@ async fn refusal(config: &DatabaseConfig) -> String {
 #[tokio::test]
 async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_them() {
     needs!("postgresql");
-    let config = without("without_features", postgres::REMOVE_FEATURES).await;
+    let config = without("without_features", REMOVE_FEATURES).await;
     let opened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default())
         .check()
         .await;
@@ -47,7 +53,7 @@ async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_th
     for reason in [
         error.to_string(),
         inspected.unwrap_err().to_string(),
-        refusal(&config).await,
+        refused_tables(&config).await,
     ] {
         let named = "no notifications (pg_notify) and statistics of tables (pg_stat_user_tables)";
         assert!(reason.contains(named), "{reason}");
@@ -58,6 +64,6 @@ async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_th
 async fn a_server_without_unlogged_tables_gets_no_tables() {
     needs!("postgresql");
     let config = without("without_unlogged", REFUSE_UNLOGGED_TABLES).await;
-    let reason = refusal(&config).await;
+    let reason = refused_tables(&config).await;
     assert!(reason.contains("no unlogged tables"), "{reason}");
 }

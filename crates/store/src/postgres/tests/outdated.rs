@@ -4,29 +4,11 @@ use super::*;
 use crate::NodeRegistry as _;
 use scoregate_base::limits::GraceClaim;
 
-/// The count of records for each day or pool.
-async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
-    let query = store.config.schema.statement(query);
-    let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
-    let rows = store.connection.run("test", work).await.unwrap();
-    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
-}
-
-async fn execute(store: &PostgresStore, statements: &str) {
-    let statements = store.config.schema.statement(statements);
-    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
-    store.connection.run("test", work).await.unwrap();
-}
-
 #[tokio::test]
 async fn ledger_days_are_deleted_after_35_days_in_batches() {
     needs!("postgresql");
     let store = fresh().await;
-    granted(
-        &store,
-        report(created(&store).await, 1, NodeTotals::default(), 5),
-    )
-    .await;
+    open_day(&store).await;
     execute(
         &store,
         "INSERT INTO {schema}.ledger_days (day, application, granted)
@@ -65,30 +47,21 @@ async fn minute_pools_are_deleted_after_an_hour_without_use() {
     execute(
         &store,
         "INSERT INTO {schema}.minute_pools
-         SELECT name, 60, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - minutes * 60000000::int8
-         FROM (VALUES ('idle', 61), ('used', 59)) v (name, minutes);
-         INSERT INTO {schema}.minute_shares SELECT application, 1, 1, 20, as_of FROM {schema}.minute_pools",
+         SELECT name, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - minutes * 60000000::int8, '{}'
+         FROM (VALUES ('idle', 61), ('used', 59)) v (name, minutes)",
     )
     .await;
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
-    for table in ["minute_pools", "minute_shares"] {
-        let query = format!("SELECT application, count(*) FROM {{schema}}.{table} GROUP BY 1");
-        assert_eq!(rows(&store, &query).await, [("used".to_owned(), 1)]);
-    }
+    let query = "SELECT application, count(*) FROM {schema}.minute_pools GROUP BY 1";
+    assert_eq!(rows(&store, query).await, [("used".to_owned(), 1)]);
 }
 
 #[tokio::test]
 async fn an_outdated_record_that_another_gateway_deletes_is_skipped() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    granted(
-        &store,
-        report(created(&store).await, 1, NodeTotals::default(), 5),
-    )
-    .await;
+    let other = another(&store).await;
+    open_day(&store).await;
     execute(
         &store,
         "INSERT INTO {schema}.ledger_days (day, application, granted)
@@ -114,9 +87,7 @@ async fn an_outdated_record_that_another_gateway_deletes_is_skipped() {
 async fn a_change_does_not_wait_for_reports_of_gateways() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
+    let other = another(&store).await;
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     created(&store).await;
 }
@@ -125,14 +96,8 @@ async fn a_change_does_not_wait_for_reports_of_gateways() {
 async fn claims_of_grace_that_change_nothing_and_merges_with_nothing_due_do_not_wait_for_changes() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    granted(
-        &store,
-        report(created(&store).await, 1, NodeTotals::default(), 5),
-    )
-    .await;
+    let other = another(&store).await;
+    open_day(&store).await;
     let claim = |node| GraceClaim {
         day: NOON.day(),
         gateways: 1,
@@ -164,43 +129,25 @@ async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
          FROM (VALUES (23), (25)) v (hours)",
     )
     .await;
-    let listed = async || {
-        store
-            .nodes()
-            .await
-            .unwrap()
-            .nodes
-            .iter()
-            .map(|node| node.node)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(listed().await, [23, 25]);
+    let list = store.nodes().await.unwrap();
     assert_eq!(
-        store.nodes().await.unwrap().live(Wall::default()).count(),
-        0
+        (list.nodes.len(), list.live(Wall::default()).count()),
+        (2, 0)
     );
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
-    assert_eq!(listed().await, [23]);
+    let left = store.nodes().await.unwrap().nodes;
+    assert_eq!((left.len(), left[0].node), (1, 23));
 }
 
 #[tokio::test]
 async fn requests_are_not_merged_while_a_gateway_reports() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    granted(
-        &store,
-        report(created(&store).await, 1, NodeTotals::default(), 5),
-    )
-    .await;
+    let other = another(&store).await;
+    open_day(&store).await;
     let row = "(date '2025-11-21' - 3, 'app_1', 'models', 'ok', 1, 7)";
-    execute(
-        &store,
-        &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}"),
-    )
-    .await;
+    let insert = format!("INSERT INTO {{schema}}.request_nodes VALUES {row}");
+    execute(&store, &insert).await;
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;

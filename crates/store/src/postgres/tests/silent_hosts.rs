@@ -3,7 +3,6 @@
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::postgres::PostgresServer;
 use super::*;
 use scoregate_base::clock::ManualClock;
 
@@ -49,8 +48,7 @@ impl SilentHost {
 #[tokio::test]
 async fn a_host_that_never_answers_does_not_hide_the_next_one() {
     needs!("postgresql");
-    let mut config = config();
-    create_tables(config.clone()).await;
+    let mut config = prepared().await;
     let silent = SilentHost::start().await;
     config.servers = second_host_after(&silent.address());
     let (clock, manual) = Clock::manual(NOON);
@@ -62,7 +60,7 @@ async fn a_host_that_never_answers_does_not_hide_the_next_one() {
     let store = store.unwrap();
     let id = within_limit(created(&store)).await;
 
-    let exchange = granted(&store, report(id, 1, NodeTotals::default(), 5));
+    let exchange = granted(&store, asks(id, 5));
     let (units, _waiting) =
         within_limit(async { tokio::join!(exchange, silent.keep_waiting(timeout, &manual)) }).await;
     assert_eq!(units, (5, 5));
@@ -71,8 +69,7 @@ async fn a_host_that_never_answers_does_not_hide_the_next_one() {
 #[tokio::test]
 async fn changes_are_notified_by_the_host_that_answers() {
     needs!("postgresql");
-    let mut config = config();
-    create_tables(config.clone()).await;
+    let mut config = prepared().await;
     let silent = SilentHost::start().await;
     config.listen_servers = second_host_after(&silent.address());
     let (clock, manual) = Clock::manual(NOON);
@@ -90,13 +87,11 @@ async fn changes_are_notified_by_the_host_that_answers() {
 
 /// Waits until a commit on the server waits for a standby.
 async fn commit_waits_for_standby(server: tokio_postgres::Config) {
-    let link = DatabaseLink::new(
-        Arc::new(DatabaseConfig {
-            servers: vec![server],
-            ..config()
-        }),
-        Clock::system(),
-    );
+    let config = DatabaseConfig {
+        servers: vec![server],
+        ..config()
+    };
+    let link = DatabaseLink::new(Arc::new(config), Clock::system());
     let waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     let count = async |client: SchemaClient<'_>| client.query(waiting, &[]).await;
     while Box::pin(link.run("find the commit", count))
@@ -111,8 +106,7 @@ async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host
     needs!("postgresql");
     let primary = PostgresServer::start(&["fsync=off", "synchronous_standby_names=missing"]);
     let server: tokio_postgres::Config = primary.url().parse().unwrap();
-    let mut config = config();
-    create_tables(config.clone()).await;
+    let mut config = prepared().await;
     let mut unreplicated = server.clone();
     unreplicated.options("-c synchronous_commit=local");
     create_tables(DatabaseConfig {
@@ -132,7 +126,8 @@ async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host
         manual.advance(timeout);
     };
     let (change, ()) =
-        within_limit(async { tokio::join!(store.change(creation()), Box::pin(missed)) }).await;
+        within_limit(async { tokio::join!(store.change(creating(an_id())), Box::pin(missed)) })
+            .await;
     let error = change.unwrap_err().to_string();
     assert!(error.contains("did not answer within 20 s"), "{error}");
     within_limit(created(&store)).await;

@@ -11,7 +11,7 @@ fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
     }
 }
 
-/// A report that requests 5 units and a capacity of 20, and returns what it `knows` as returned.
+/// A report that requests 5 units and 20 tokens, and returns the units that are `known` as returned.
 fn request(
     application: ApplicationId,
     terms: Option<AssumedTerms>,
@@ -22,16 +22,10 @@ fn request(
         granted: known.granted + 5,
         quota: 500,
     };
-    let minute = MinuteReport {
+    let minute = Some(MinuteReport {
         wanted: 20,
         limit: 60,
-        lifetime: 60_000_000,
         ..MinuteReport::default()
-    };
-    // Each report about a minute has a higher number.
-    let minute = Some(MinuteReport {
-        round: known.granted + 1,
-        ..minute
     });
     let report = LedgerReport::of_units(application, NOON.day(), totals);
     LedgerExchange {
@@ -45,7 +39,7 @@ fn request(
     }
 }
 
-/// The totals of the node, the capacity of its share, and whether its terms are outdated.
+/// The totals of the node, the tokens granted to it, and whether its terms are outdated.
 async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
     let reply = store.exchange(exchange).await.unwrap();
     let ReportOutcome::Applied {
@@ -56,7 +50,7 @@ async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTota
     else {
         panic!("{reply:?}")
     };
-    (node, reply.minutes[0].unwrap().capacity, has_outdated_terms)
+    (node, reply.minutes[0].unwrap().tokens, has_outdated_terms)
 }
 
 #[tokio::test]
@@ -64,58 +58,35 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) = exchanged(
-        &store,
-        request(id, Some(terms("pro", None)), NodeTotals::default()),
-    )
-    .await;
-    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
+    let first = request(id, Some(terms("free", None)), NodeTotals::default());
+    let (granted, tokens, is_outdated) = exchanged(&store, first).await;
+    assert_eq!((granted.granted, tokens, is_outdated), (5, 20, false));
 
-    let change = |what| StoreChange {
-        at: NOON,
-        who: "a test".into(),
-        owner: None,
-        application: id,
-        what,
-        notice: None,
-    };
-    store
-        .change(change(ChangeKind::SetTier {
-            tier: "free".into(),
-        }))
-        .await
-        .unwrap();
+    make(&store, id, to_tier("pro")).await;
     let returned = NodeTotals {
         returned: 2,
         ..granted
     };
-    let (left, capacity, is_outdated) =
-        exchanged(&store, request(id, Some(terms("pro", None)), returned)).await;
-    assert_eq!((left, capacity, is_outdated), (returned, 0, true));
+    let outdated = request(id, Some(terms("free", None)), returned);
+    let (left, tokens, is_outdated) = exchanged(&store, outdated).await;
+    assert_eq!((left, tokens, is_outdated), (returned, 0, true));
 
     let own = OwnLimits::NONE.with(LimitSetting::Day, 7);
-    store.change(change(limits_set(own, None))).await.unwrap();
-    let (_, _, is_outdated) =
-        exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
-    assert!(is_outdated);
-    let current = request(
-        id,
-        Some(terms("free", Some(7))),
-        NodeTotals {
-            granted: 6,
-            ..returned
-        },
+    make(&store, id, limits_set(own, None)).await;
+    let outdated = request(id, Some(terms("pro", None)), returned);
+    assert!(exchanged(&store, outdated).await.2);
+    let known = NodeTotals {
+        granted: 6,
+        ..returned
+    };
+    let current = request(id, Some(terms("pro", Some(7))), known);
+    let (more, tokens, is_outdated) = exchanged(&store, current).await;
+    assert_eq!((more.granted, tokens, is_outdated), (11, 20, false));
+    let without = request(created(&store).await, None, NodeTotals::default());
+    let (granted, tokens, is_outdated) = exchanged(&store, without).await;
+    assert_eq!(
+        (granted.granted, tokens, is_outdated),
+        (5, 20, false),
+        "they are not compared"
     );
-    let (more, capacity, is_outdated) = exchanged(&store, current).await;
-    assert_eq!((more.granted, capacity, is_outdated), (11, 20, false));
-}
-
-#[tokio::test]
-async fn a_report_without_terms_is_not_compared() {
-    needs!("postgresql");
-    let store = fresh().await;
-    let id = created(&store).await;
-    let (granted, capacity, is_outdated) =
-        exchanged(&store, request(id, None, NodeTotals::default())).await;
-    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::postgres::PostgresServer;
 use super::*;
 use crate::maintenance;
 
@@ -19,7 +18,7 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
         servers,
         ..config.clone()
     };
-    PostgresStore::unopened(config, Clock::system(), kept_in(directory))
+    unopened(&config, directory)
 }
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
@@ -37,11 +36,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut old = PostgresServer::start(&SETTINGS);
-    let config = DatabaseConfig {
-        servers: vec![old.url().parse().unwrap()],
-        ..config()
-    };
-    create_tables(config.clone()).await;
+    let config = prepared_on(&old).await;
     store(&config, &[&old], directory.path())
         .check()
         .await
@@ -74,10 +69,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
             servers: vec![server.url().parse().unwrap()],
             ..config.clone()
         };
-        PostgresStore::inspect(config, Clock::system())
-            .await
-            .unwrap()
-            .applications
+        inspected(&config).await.applications
     };
     assert_eq!((count(&old).await, count(&new).await), (0, 1));
 }
@@ -87,11 +79,7 @@ async fn a_server_that_is_read_only_is_not_used() {
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut server = PostgresServer::start(&SETTINGS);
-    let config = DatabaseConfig {
-        servers: vec![server.url().parse().unwrap()],
-        ..config()
-    };
-    create_tables(config.clone()).await;
+    let config = prepared_on(&server).await;
     server.stop();
     server.restart(&["fsync=off", "default_transaction_read_only=on"]);
     let failure = store(&config, &[&server], directory.path())
@@ -117,12 +105,12 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let config = config();
-    let unopened =
+    let missing =
         PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
     let Err(OpenFailure {
         kind: ConnectionFault::Unusable,
         error,
-    }) = unopened.check().await
+    }) = missing.check().await
     else {
         panic!("there are no tables")
     };
@@ -130,17 +118,14 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
         error.to_string().contains("scoregate store init"),
         "{error}"
     );
+    let error = missing.position().await.unwrap_err();
     assert!(
-        unopened
-            .position()
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("scoregate store init")
+        error.to_string().contains("scoregate store init"),
+        "{error}"
     );
     create_tables(config.clone()).await;
-    let site = unopened.position().await.unwrap();
-    let other = PostgresStore::unopened(config, Clock::system(), kept_in(directory.path()));
+    let site = missing.position().await.unwrap();
+    let other = unopened(&config, directory.path());
     other.accept_only("another");
     let error = other.day().await.unwrap_err().to_string();
     assert!(
@@ -148,15 +133,8 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
             && error.contains("the local copy of the keys belongs to another"),
         "{error}"
     );
-    let exchange = report(ApplicationId::mint().unwrap(), 1, NodeTotals::default(), 1);
-    assert!(
-        other
-            .exchange(exchange)
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("belongs to another")
-    );
+    let error = other.exchange(asks(an_id(), 1)).await.unwrap_err();
+    assert!(error.to_string().contains("belongs to another"), "{error}");
 }
 
 /// A table of the same content with another OID, as after a restore from a dump.
@@ -171,9 +149,9 @@ async fn tables_that_a_dump_replaced_are_not_used_on_open_connections_until_they
     let store = fresh().await;
     let id = created(&store).await;
     let before = store.position().await.unwrap();
-    let report = || report(id, 1, NodeTotals::default(), 5);
+    let report = || asks(id, 5);
     store.exchange(report()).await.unwrap();
-    hidden_history::execute(&store.config, REPLACE).await;
+    prepare(&store.config, REPLACE).await;
     for attempt in 0..2 {
         let errors = [
             store.exchange(report()).await.unwrap_err(),

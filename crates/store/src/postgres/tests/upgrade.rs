@@ -1,36 +1,26 @@
 //! Tables of an older release: refused, then upgraded once, for a runtime role.
 
-use super::hidden_history::execute;
 use super::*;
+
+const NEXT: &str =
+    "CREATE TABLE {schema}.colours ( -- of applications\n    name text -- in English\n);";
 
 #[tokio::test]
 async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several_commands() {
     needs!("postgresql");
     let config = config();
-    create_tables(config.clone()).await;
-    execute(&config, "UPDATE {schema}.site SET format = 0").await;
-    let refused = PostgresStore::open(config.clone(), Clock::system())
-        .await
-        .err()
-        .unwrap()
-        .to_string();
+    let runtime = runtime_role(&config).await;
+    prepare(&config, "UPDATE {schema}.site SET format = 0").await;
+    let refused = refusal(&config).await;
     for part in ["format 0", "format 1", "scoregate store upgrade"] {
         assert!(refused.contains(part), "{refused}");
     }
-    execute(&config, "UPDATE {schema}.site SET format = 1").await;
-    let store = PostgresStore::open_with(config.clone(), Clock::system(), true)
-        .await
-        .unwrap();
-    let id = created(&store).await;
+    prepare(&config, "UPDATE {schema}.site SET format = 1").await;
+    let id = created(&open(&config).await).await;
 
-    let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
-    execute(&config, &format!("CREATE ROLE {role} LOGIN")).await;
-    let role = RoleName::parse(&role).unwrap();
-    let next = [
-        STEPS,
-        &["CREATE TABLE {schema}.colours ( -- of applications\n    name text -- in English\n);"],
-    ]
-    .concat();
+    let role = runtime.servers[0].get_user().unwrap();
+    let role = RoleName::parse(role).unwrap();
+    let next = [STEPS, &[NEXT]].concat();
     let upgrade = async || {
         let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
         let work = async |client: SchemaClient<'_>| {
@@ -49,11 +39,7 @@ async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several
         ]
     );
     // This release runs on the tables of a later one.
-    let mut runtime = config.clone();
-    runtime.servers[0].user(role.to_string());
-    let store = PostgresStore::open_with(runtime, Clock::system(), true)
-        .await
-        .unwrap();
+    let store = open(&runtime).await;
     assert_eq!(conformance::found(&store, id).await.id, id);
     conformance::closed_applications_are_deleted_on_the_next_day(&store).await;
 }

@@ -19,9 +19,7 @@ UPDATE {schema}.applications SET created_at = -1 WHERE name = 'n2100'";
 async fn pages_contain_whole_applications_and_an_unreadable_record_is_skipped() {
     needs!("postgresql");
     let store = fresh().await;
-    let fill = store.config.schema.statement(FILL);
-    let work = async |client: SchemaClient<'_>| client.batch_execute(&fill).await;
-    store.connection.run("test", work).await.unwrap();
+    execute(&store, FILL).await;
     let pages: Vec<ApplicationPage> = store.all(NOON.day()).try_collect().await.unwrap();
     let counts: Vec<_> = pages
         .iter()

@@ -1,22 +1,20 @@
-//! Runs as JSON, one object per line: parsing, with the path of every error, and writing.
+//! A run as a line of JSON: parsing, with the path of every error, and writing.
 //!
 //! Strict, because silently dropping a field would lose data: unknown fields are rejected.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
 
-use super::written_trial::{
-    WrittenFailure, WrittenScores, WrittenTrial, read_trials, word, written_failed_trial,
-    written_failure, written_trial,
+use super::trial_line::{FailureLine, TrialLine, find_word};
+use super::{
+    BadRun, IdentifiedRun, Run, RunFailure, RunId, RunOutcome, SuiteEntry, SuiteTable, TestedModel,
+    Trial,
 };
-use super::{BadRun, Run, RunFailure, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
 
 /// Maximum length of a run in bytes: [`super::MAX_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
@@ -24,204 +22,162 @@ pub const LONGEST_RUN: usize = 1 << 20;
 /// How far a run may be in the future: allowed difference of clocks.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
-/// The permanent id of a run: 1 to 128 visible ASCII characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct RunId(String);
-
-/// A run with its id.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IdentifiedRun {
-    /// The id.
-    pub id: RunId,
-    /// The run.
-    pub run: Run,
-    /// The explanation of its failure, if it failed.
-    pub detail: Option<String>,
-}
-
-/// A run with scores of some form.
-#[derive(Deserialize, Serialize)]
+/// A run before it is compared with the time and the suite table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenRun<'a, S = WrittenScores> {
-    #[serde(borrow)]
-    pub id: Cow<'a, str>,
-    #[serde(borrow)]
-    pub model: WrittenModel<'a>,
-    #[serde(borrow)]
-    pub suite: Cow<'a, str>,
-    #[serde(borrow)]
-    pub time: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub trials: Option<Vec<WrittenTrial<'a, S>>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<WrittenFailure<'a>>,
+pub struct RunLine {
+    id: RunId,
+    model: TestedModel,
+    suite: String,
+    #[serde(deserialize_with = "read_time")]
+    time: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trials: Option<Vec<TrialLine>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<FailureLine>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct WrittenModel<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    provider: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    price_input: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    price_output: Option<f64>,
-}
-
-impl RunId {
-    /// Validates an id.
-    pub fn new(text: &str) -> Option<Self> {
-        let is_well_formed =
-            (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-        is_well_formed.then(|| Self(text.to_owned()))
+impl RunLine {
+    /// A run with trials.
+    pub(crate) fn new(
+        id: RunId,
+        model: &TestedModel,
+        suite: &str,
+        time: Wall,
+        trials: Vec<TrialLine>,
+    ) -> Self {
+        Self {
+            id,
+            model: model.clone(),
+            suite: suite.to_owned(),
+            time,
+            trials: Some(trials),
+            failure: None,
+        }
     }
 
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// Parses a line.
+    pub fn parse(line: &str) -> Result<Self, BadRun> {
+        let parsed: Self = BadRun::parse(line)?;
+        if arrays(line) != usize::from(parsed.trials.is_some()) {
+            let problem = "an object is written as an array; write its fields with their names";
+            return Err(BadRun::new("line", problem));
+        }
+        Ok(parsed)
     }
-}
 
-impl TryFrom<String> for RunId {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::new(&text).ok_or("write 1 to 128 visible ASCII characters")
+    /// The run, if it is not after `now`, and its suite and axes are in the table.
+    pub fn check(self, now: Wall, suites: &SuiteTable) -> Result<IdentifiedRun, BadRun> {
+        let suite = find_word("suite", &self.suite, suites.suites(), SuiteEntry::name_text)?;
+        check_time(self.time, now)?;
+        let mut detail = None;
+        let mut failed = Vec::new();
+        let outcome = match (self.trials, self.failure) {
+            (Some(trials), None) => RunOutcome::Scored(scored(trials, suite, &mut failed)?),
+            (None, Some(failure)) => {
+                detail = failure.detail;
+                RunOutcome::Failed(failure.reason)
+            }
+            (None, None) | (Some(_), Some(_)) => {
+                let problem = "a run has either `trials` or a `failure`";
+                return Err(BadRun::new("trials", problem));
+            }
+        };
+        let run = Run::with_failed_trials(
+            Arc::new(self.model),
+            suite.name(),
+            self.time,
+            outcome,
+            failed,
+        )?;
+        Ok(IdentifiedRun {
+            id: self.id,
+            run,
+            detail,
+        })
     }
-}
 
-impl From<RunId> for String {
-    fn from(id: RunId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    /// Writes it in the format that [`Self::parse`] reads.
+    pub fn write(&self) -> String {
+        serde_json::to_string(self).expect("it is text and finite numbers")
     }
 }
 
 impl IdentifiedRun {
-    /// Parses a run; `now` limits its time, and the table its suite and axes.
-    pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
-        let written: WrittenRun<'_> = BadRun::parse(line)?;
-        if arrays(line) != usize::from(written.trials.is_some()) {
-            let problem = "an object is written as an array; write its fields with their names";
-            return Err(BadRun::new("line", problem));
-        }
-        let id = RunId::new(&written.id)
-            .ok_or_else(|| BadRun::new("id", "write 1 to 128 visible ASCII characters"))?;
-        let model = written.model.read().map_err(|bad| bad.within("model"))?;
-        let suite = word(
-            "suite",
-            &written.suite,
-            suites.suites(),
-            SuiteEntry::name_text,
-        )?;
-        let at = instant(&written.time, now)?;
-        let (outcome, failed, detail) = ending(written.trials, written.failure, suite)?;
-        let run = Run::with_failed_trials(Arc::new(model), suite.name(), at, outcome, failed)?;
-        Ok(Self { id, run, detail })
-    }
-
-    /// Writes it in the format that [`Self::read`] parses.
+    /// Writes it in the format that [`RunLine::parse`] reads.
     pub fn write(&self) -> String {
-        let run = &self.run;
-        let failed = run
-            .failed_trials()
-            .iter()
-            .map(|failure| written_failed_trial(*failure));
-        let (trials, failure) = match run.outcome() {
-            RunOutcome::Scored(trials) => (
-                Some(trials.iter().map(written_trial).chain(failed).collect()),
-                None,
-            ),
-            RunOutcome::Failed(failure) => (
-                None,
-                Some(written_failure(*failure, self.detail.as_deref())),
-            ),
-        };
-        let written = WrittenRun {
-            id: self.id.as_str().into(),
-            model: WrittenModel::of(run.model()),
-            suite: run.suite().name().to_owned().into(),
-            time: run.at().rfc3339().into(),
+        RunLine::from(self).write()
+    }
+}
+
+impl From<&IdentifiedRun> for RunLine {
+    fn from(record: &IdentifiedRun) -> Self {
+        let run = &record.run;
+        let mut trials = None;
+        let mut failure = None;
+        match run.outcome() {
+            RunOutcome::Scored(scored) => {
+                let failed = run.failed_trials().iter().copied();
+                let scored = scored.iter().map(TrialLine::from);
+                trials = Some(scored.chain(failed.map(TrialLine::from_failure)).collect());
+            }
+            RunOutcome::Failed(reason) => {
+                let detail = record.detail.clone();
+                failure = Some(FailureLine {
+                    reason: *reason,
+                    detail,
+                });
+            }
+        }
+        Self {
+            id: record.id.clone(),
+            model: TestedModel::clone(run.model()),
+            suite: run.suite().to_string(),
+            time: run.at(),
             trials,
             failure,
-        };
-        serde_json::to_string(&written).expect("it is text and finite numbers")
-    }
-}
-
-impl<'a> WrittenModel<'a> {
-    pub(crate) fn of(model: &'a TestedModel) -> Self {
-        Self {
-            id: model.id().as_str().into(),
-            name: model.name().into(),
-            provider: model.provider().into(),
-            price_input: model.price_input(),
-            price_output: model.price_output(),
         }
     }
-
-    fn read(&self) -> Result<TestedModel, BadRun> {
-        let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
-        let id = ModelId::new(&self.id).ok_or_else(|| BadRun::new("id", rule))?;
-        TestedModel::new(
-            id,
-            &self.name,
-            &self.provider,
-            self.price_input,
-            self.price_output,
-        )
-    }
 }
 
-/// How a run ended, with its failed trials and the explanation of its failure.
-fn ending(
-    trials: Option<Vec<WrittenTrial<'_>>>,
-    failure: Option<WrittenFailure<'_>>,
+/// The trials with scores; the failures of the others are added to `failed`.
+fn scored(
+    trials: Vec<TrialLine>,
     suite: &SuiteEntry,
-) -> Result<(RunOutcome, Vec<RunFailure>, Option<String>), BadRun> {
-    match (trials, failure) {
-        (Some(trials), None) => {
-            let (trials, failed) = read_trials(trials, suite)?;
-            Ok((RunOutcome::Scored(trials), failed, None))
+    failed: &mut Vec<RunFailure>,
+) -> Result<Vec<Trial>, BadRun> {
+    let mut scored = Vec::with_capacity(trials.len());
+    for (index, trial) in trials.into_iter().enumerate() {
+        let checked = trial
+            .check(suite)
+            .map_err(|bad| bad.within(&format!("trials[{index}]")))?;
+        match checked {
+            Ok(trial) => scored.push(trial),
+            Err(failure) => failed.push(failure),
         }
-        (None, Some(failure)) => {
-            let (reason, detail) = failure.read().map_err(|bad| bad.within("failure"))?;
-            Ok((RunOutcome::Failed(reason), Vec::new(), detail))
-        }
-        (None, None) | (Some(_), Some(_)) => Err(BadRun::new(
-            "trials",
-            "a run has either `trials` or a `failure`",
-        )),
     }
+    Ok(scored)
 }
 
-/// Parses an instant that is not after `now`.
-fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
-    let at = Wall::parse_rfc3339(text).ok_or_else(|| {
-        BadRun::new(
-            "time",
-            format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"),
-        )
-    })?;
-    if at > now.plus(CLOCKS_DIFFER) {
-        let problem = format!(
-            "{} is in the future; it is {} now",
-            at.rfc3339(),
-            now.rfc3339()
-        );
-        return Err(BadRun::new("time", problem));
+fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Wall, D::Error> {
+    let text = String::deserialize(from)?;
+    Wall::parse_rfc3339(&text).ok_or_else(|| {
+        D::Error::custom(format!(
+            "{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"
+        ))
+    })
+}
+
+fn check_time(at: Wall, now: Wall) -> Result<(), BadRun> {
+    if at <= now.plus(CLOCKS_DIFFER) {
+        return Ok(());
     }
-    Ok(at)
+    let at = at.rfc3339();
+    let now = now.rfc3339();
+    Err(BadRun::new(
+        "time",
+        format!("{at} is in the future; it is {now} now"),
+    ))
 }
 
 /// Counts the arrays of a valid JSON text. Only the trials are one, but serde accepts one for each object.
@@ -250,7 +206,7 @@ mod tests {
     }
 
     fn read(line: &str) -> Result<IdentifiedRun, BadRun> {
-        IdentifiedRun::read(line, now(), &SuiteTable::default())
+        RunLine::parse(line)?.check(now(), &SuiteTable::default())
     }
 
     const SCORES: &str = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0}"#;
@@ -293,7 +249,7 @@ mod tests {
     }
 
     /// A part of a line, its replacement, the wrong field, and the problem.
-    const MISTAKES: [(&str, &str, &str, &str); 21] = [
+    const MISTAKES: [(&str, &str, &str, &str); 23] = [
         (
             "\"spec\":0.8",
             "\"spec\":1.2",
@@ -359,6 +315,18 @@ mod tests {
             "\"bored\"",
             "trials[1].failure.reason",
             "write one of timeout, throttled",
+        ),
+        (
+            "\"spec\":0.8",
+            "\"spec\":0.8,\"spec\":0.8",
+            "trials[0].scores",
+            "the field `spec` is given twice",
+        ),
+        (
+            "\"spec\":0.8",
+            "\"style\":0.8",
+            "trials[0].scores.style",
+            "that is not one of `correctness`, `spec`",
         ),
         ("\"r-1\"", "\"\"", "id", "visible ASCII"),
         (
@@ -443,8 +411,8 @@ mod tests {
         let text = SuiteTable::default()
             .write()
             .replacen("\"correctness\", ", "", 1);
-        let table = SuiteTable::read(&text).unwrap();
-        let read = |line: &str| IdentifiedRun::read(line, now(), &table);
+        let table = SuiteTable::parse(&text).unwrap();
+        let read = |line: &str| RunLine::parse(line)?.check(now(), &table);
         let bad = read(&good()).unwrap_err();
         assert_eq!(bad.field, "trials[0].scores.correctness");
         assert!(

@@ -1,6 +1,6 @@
 //! All applications, read by one statement.
 //!
-//! The planner joins and sorts whole tables. This takes half the time of pages by id, which read each row from another
+//! The server joins and sorts whole tables. This takes half the time of pages by id, which read each row from another
 //! place on disk. The first rows arrive after the sort. The connection is not shared, so that no other call waits.
 
 use std::pin::Pin;
@@ -12,11 +12,22 @@ use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::database_connection::DatabaseConnection;
 use crate::postgres::connection::hosts::{described, no_answer};
-use crate::postgres::connection::schema_client::SchemaClient;
-use crate::postgres::keys::records::{self, READ, application_id, page_of};
 use crate::postgres::postgres_store::PostgresStore;
+use crate::sql::records::{self, ApplicationRows};
+use crate::sql::rows::SqlRow;
+use crate::sql::tables::SqlField::Text;
 use crate::{ApplicationPage, StoreError, StoreResult};
 use scoregate_base::clock::Day;
+
+/// The operation named in error messages.
+const READ: &str = "read applications";
+/// The tables are read as they are on disk, joined and sorted, by several processes of the server at once. The planner would
+/// read them by their indexes, row by row from all over the disk, and compile the statement for half a second.
+const BEGIN: &str = "
+BEGIN READ ONLY;
+SET LOCAL enable_mergejoin = off;
+SET LOCAL enable_nestloop = off;
+SET LOCAL jit = off";
 
 /// Deadline of the first rows. A million applications are sorted in 2 s, and the time grows with their number.
 const SORT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -53,17 +64,14 @@ impl PostgresStore {
 
     async fn begin(&self, day: Day) -> StoreResult<ReadingAll> {
         let connection = self.connection.connect_apart(READ).await?;
-        let DatabaseConnection {
-            client, features, ..
-        } = &connection;
-        let client = SchemaClient {
-            client,
-            schema: &self.config.schema,
-            features: *features,
+        let client = connection.tables(&self.config.schema);
+        let day = day.to_string();
+        let select = records::select(records::JOINED, "true");
+        let rows = async {
+            client.client.batch_execute(BEGIN).await?;
+            client.stream(&select, &[Text(&day)]).await
         };
-        let rows = self
-            .in_time(SORT_TIMEOUT, records::all(client, day))
-            .await?;
+        let rows = self.in_time(SORT_TIMEOUT, rows).await?;
         Ok(ReadingAll {
             rows: Box::pin(rows).fuse(),
             next: None,
@@ -91,18 +99,21 @@ impl PostgresStore {
 impl ReadingAll {
     /// The next page; `None` after the last one.
     async fn page(&mut self) -> Result<Option<ApplicationPage>, tokio_postgres::Error> {
-        let mut rows: Vec<Row> = self.next.take().into_iter().collect();
-        while let Some(row) = self.rows.try_next().await? {
-            let ends = rows.len() >= PAGE_ROWS
-                && rows
-                    .last()
-                    .is_some_and(|last| application_id(last) != application_id(&row));
-            if ends {
+        let mut rows = ApplicationRows::default();
+        let mut count = 0;
+        let mut next = self.next.take();
+        if next.is_none() {
+            next = self.rows.try_next().await?;
+        }
+        while let Some(row) = next {
+            if count >= PAGE_ROWS && rows.ends_before(&SqlRow::new(&row)) {
                 self.next = Some(row);
                 break;
             }
-            rows.push(row);
+            rows.add(&SqlRow::new(&row));
+            count += 1;
+            next = self.rows.try_next().await?;
         }
-        Ok((!rows.is_empty()).then(|| page_of(&rows)))
+        Ok((count > 0).then(|| rows.finish()))
     }
 }

@@ -1,0 +1,76 @@
+//! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never replace those
+//! in use. Which files are read, and how often, is decided in `app`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Reads the files and uses their contents. Returns whether the contents are new, or why they cannot be used.
+type Renew = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
+
+/// Files that belong together.
+pub struct WatchedFile {
+    /// The setting that names them.
+    setting: String,
+    renew: Renew,
+    /// Why they are rejected. Held while they are read, so that older contents never replace newer ones.
+    rejected: Mutex<Option<String>>,
+}
+
+impl WatchedFile {
+    /// Files whose contents are in use already.
+    pub fn new(
+        setting: &str,
+        renew: impl Fn() -> Result<bool, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            renew: Box::new(renew),
+            rejected: Mutex::default(),
+        }
+    }
+
+    /// Reads the files. Returns whether they are usable. Blocks. Each reason of a rejection is logged once.
+    pub fn refresh(&self) -> bool {
+        let setting = &self.setting;
+        let mut rejected = self.rejected.lock();
+        match (self.renew)() {
+            Ok(is_new) => {
+                if is_new {
+                    tracing::info!(setting, "file reloaded");
+                }
+                *rejected = None;
+                true
+            }
+            Err(reason) => {
+                if rejected.as_ref() != Some(&reason) {
+                    tracing::error!(
+                        setting,
+                        reason,
+                        "file rejected; the previous contents stay in use"
+                    );
+                }
+                *rejected = Some(reason);
+                false
+            }
+        }
+    }
+
+    /// Reads the files on another thread: they may be on a slow disk.
+    pub async fn refresh_elsewhere(self: &Arc<Self>) {
+        let file = Arc::clone(self);
+        if tokio::task::spawn_blocking(move || file.refresh())
+            .await
+            .is_err()
+        {
+            tracing::error!(setting = self.setting, "reading a file panicked");
+        }
+    }
+}
+
+impl fmt::Debug for WatchedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WatchedFile").field(&self.setting).finish()
+    }
+}

@@ -1,0 +1,27 @@
+//! A writer that keeps the bytes of a test in memory.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+#[derive(Clone, Default)]
+pub(super) struct KeptBytes(Arc<Mutex<Vec<u8>>>);
+
+impl Write for KeptBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl KeptBytes {
+    /// The text since the last call.
+    pub(super) fn text(&self) -> String {
+        let bytes = std::mem::take(&mut *self.0.lock());
+        String::from_utf8(bytes).unwrap()
+    }
+}

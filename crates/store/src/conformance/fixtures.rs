@@ -1,0 +1,173 @@
+//! Steps that several checks take: changes, days, owners with applications, mail, and the audit trail.
+
+use std::fmt::Debug;
+
+use super::*;
+
+/// Makes a change that is not refused.
+pub(crate) async fn make(
+    store: &dyn Store,
+    id: ApplicationId,
+    what: ChangeKind,
+) -> StoredApplication {
+    store.change(changing(id, what)).await.unwrap()
+}
+
+/// An application that exists.
+pub(crate) async fn found(store: &dyn Store, id: ApplicationId) -> StoredApplication {
+    let found = store.application(id, NOON.day()).await.unwrap();
+    found.unwrap()
+}
+
+/// The applications of a store that has fewer than a hundred.
+pub(crate) async fn applications(store: &dyn Store) -> Vec<StoredApplication> {
+    let page = store.page(None, 99, NOON.day()).await.unwrap();
+    assert!(page.skipped.is_empty() && page.next.is_none(), "{page:?}");
+    page.applications
+}
+
+/// A key that is younger than `a_key`.
+pub(super) fn a_later_key(text: &str, hours: u32) -> StoredKey {
+    StoredKey {
+        created_at: NOON.plus(hours * HOUR),
+        ..a_key(text)
+    }
+}
+
+/// The key with which an application was created.
+pub(crate) fn first_key(id: ApplicationId) -> StoredKey {
+    a_key(&id.to_string())
+}
+
+pub(crate) fn to_tier(tier: &str) -> ChangeKind {
+    ChangeKind::SetTier { tier: tier.into() }
+}
+
+pub(crate) fn rotation(key: StoredKey, retire_others_at: Wall) -> ChangeKind {
+    ChangeKind::Rotate {
+        key,
+        retire_others_at,
+        allowance: None,
+    }
+}
+
+pub(crate) fn addition(key: StoredKey) -> ChangeKind {
+    ChangeKind::AddKey {
+        key,
+        allowance: None,
+    }
+}
+
+/// Opens a day.
+pub(super) async fn open_day(store: &dyn Store, day: Day) {
+    let exchange = LedgerExchange {
+        node: 1,
+        today: day,
+        reports: Vec::new(),
+    };
+    store.exchange(exchange).await.unwrap();
+}
+
+/// Deletes and merges what is outdated. Returns the number of records.
+pub(super) async fn delete_outdated(store: &dyn Store) -> u64 {
+    let mut deleted = 0;
+    loop {
+        match store.delete_outdated().await.unwrap() {
+            0 => return deleted,
+            more => deleted += more,
+        }
+    }
+}
+
+/// The day that begins some days before that of `NOON`.
+pub(super) fn before(days: u32) -> Day {
+    Day::from_number(NOON.day().number() - days)
+}
+
+/// A new application of an owner who may have this many.
+pub(crate) async fn application_of(
+    store: &dyn Store,
+    owner: OwnerId,
+    at_most: u32,
+) -> ApplicationId {
+    store.change(owned(owner, at_most)).await.unwrap().id
+}
+
+/// Makes a change of an owner, which may be refused.
+pub(super) async fn attempted(
+    store: &dyn Store,
+    owner: OwnerId,
+    what: OwnerChangeKind,
+) -> Result<StoredOwner, StoreError> {
+    let change = OwnerChange {
+        at: NOON,
+        who: "a test".into(),
+        owner,
+        what,
+    };
+    store.change_owner(change).await
+}
+
+/// The reason for which an owner was refused something.
+pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRefusal {
+    match outcome {
+        Err(StoreError::Owner(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Signs in. Returns the owner, and whether the account is new.
+pub(super) async fn signed_in(store: &dyn Store, sign_in: SignIn) -> (StoredOwner, bool) {
+    match store.sign_in(sign_in).await.unwrap() {
+        SignInOutcome::SignedIn { owner, is_new } => (owner, is_new),
+        other @ (SignInOutcome::InvalidLink
+        | SignInOutcome::TermsRequired
+        | SignInOutcome::Suspended) => panic!("{other:?}"),
+    }
+}
+
+/// The number of queued mails, without messages to webhooks.
+pub(super) async fn queued(store: &dyn Store) -> u64 {
+    store.mail_backlog().await.unwrap().mails
+}
+
+/// The queued messages in the order of their recipients, which are removed as if they were sent.
+pub(super) async fn sent(store: &dyn Store, lane: MailLane) -> Vec<NewMail> {
+    let until = NOON.plus(HOUR);
+    let claim = MailClaim::new(lane, until, until, 99);
+    let claimed = store.claim_mail(claim).await.unwrap();
+    let attempt = |claimed: &ClaimedMail| MailAttempt {
+        message_id: claimed.mail.message_id.clone(),
+        attempt: claimed.attempt,
+        outcome: MailOutcome::Remove,
+    };
+    let attempts = claimed.iter().map(attempt).collect();
+    store.record_attempts(attempts).await.unwrap();
+    let mut mails: Vec<NewMail> = claimed.into_iter().map(|claimed| claimed.mail).collect();
+    mails.sort_by_key(|mail| (mail.recipient.clone(), mail.message_id.clone()));
+    mails
+}
+
+/// The audit trail, newest record first.
+pub(crate) async fn trail(store: &dyn Store) -> Vec<AuditRecord> {
+    let query = AuditQuery {
+        limit: 99,
+        ..AuditQuery::default()
+    };
+    store.audit(query).await.unwrap()
+}
+
+/// The audit trail of an application, newest record first.
+pub(super) async fn trail_of(store: &dyn Store, id: ApplicationId) -> Vec<AuditRecord> {
+    let query = AuditQuery {
+        application: Some(id),
+        limit: 99,
+        ..AuditQuery::default()
+    };
+    store.audit(query).await.unwrap()
+}
+
+/// The kinds of changes.
+pub(super) fn words(trail: &[AuditRecord]) -> Vec<&str> {
+    trail.iter().map(|record| record.what.as_str()).collect()
+}

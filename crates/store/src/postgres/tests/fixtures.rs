@@ -1,0 +1,193 @@
+//! Schemas of the shared server and of servers of their own, stores in them, and what gateways do with a store.
+
+use super::*;
+
+/// A new schema of a server, without tables.
+pub(super) fn config_on(server: &PostgresServer) -> DatabaseConfig {
+    DatabaseConfig {
+        servers: vec![server.url().parse().unwrap()],
+        listen_servers: vec![server.url().parse().unwrap()],
+        password: None,
+        tls: None,
+        schema: SchemaName::parse(&new_schema()).unwrap(),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+/// A new schema of the shared server, without tables.
+pub(super) fn config() -> DatabaseConfig {
+    config_on(shared_server())
+}
+
+pub(super) async fn create_tables(config: DatabaseConfig) -> TablesChange {
+    PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None)
+        .await
+        .unwrap()
+}
+
+/// A new schema of the shared server, with tables.
+pub(super) async fn prepared() -> DatabaseConfig {
+    prepared_on(shared_server()).await
+}
+
+/// A new schema of a server, with tables.
+pub(super) async fn prepared_on(server: &PostgresServer) -> DatabaseConfig {
+    let config = config_on(server);
+    create_tables(config.clone()).await;
+    config
+}
+
+impl PostgresStore {
+    /// With `ignores_clock` the day of each exchange is used alone.
+    pub(crate) async fn open_with(
+        config: DatabaseConfig,
+        clock: Clock,
+        ignores_clock: bool,
+    ) -> Result<Self, StoreError> {
+        let store = Self::connecting(config, clock, SeenTimelines::default(), ignores_clock);
+        store.check().await?;
+        Ok(store)
+    }
+}
+
+/// A store in which the tests set the day.
+pub(super) async fn open(config: &DatabaseConfig) -> PostgresStore {
+    PostgresStore::open_with(config.clone(), Clock::system(), true)
+        .await
+        .unwrap()
+}
+
+/// A store in which the clock sets the day.
+pub(super) async fn open_by_clock(config: &DatabaseConfig) -> PostgresStore {
+    PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .unwrap()
+}
+
+/// The reason why a store cannot be opened.
+pub(super) async fn refusal(config: &DatabaseConfig) -> String {
+    let opened = PostgresStore::open(config.clone(), Clock::system()).await;
+    opened.err().unwrap().to_string()
+}
+
+/// A store with new tables, in which the tests set the day.
+pub(super) async fn fresh() -> PostgresStore {
+    open(&prepared().await).await
+}
+
+/// The store of another gateway.
+pub(super) async fn another(store: &PostgresStore) -> PostgresStore {
+    open(&store.config).await
+}
+
+/// The timelines of a data directory.
+pub(super) fn kept_in(directory: &Path) -> SeenTimelines {
+    SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
+}
+
+/// A store of a data directory that is not opened.
+pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
+    PostgresStore::unopened(config.clone(), Clock::system(), kept_in(directory))
+}
+
+pub(super) async fn inspected(config: &DatabaseConfig) -> DatabaseReport {
+    PostgresStore::inspect(config.clone(), Clock::system())
+        .await
+        .unwrap()
+}
+
+/// Executes statements on a connection of their own.
+pub(super) async fn prepare(config: &DatabaseConfig, statements: &str) {
+    let statements = config.schema.statement(statements);
+    let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
+    link.run("prepare a test", work).await.unwrap();
+}
+
+/// Executes statements on the connection of a store.
+pub(super) async fn execute(store: &PostgresStore, statements: &str) {
+    attempt(store, statements).await.unwrap();
+}
+
+/// Executes statements, which may be refused.
+pub(super) async fn attempt(store: &PostgresStore, statements: &str) -> StoreResult<()> {
+    let statements = store.config.schema.statement(statements);
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
+    store.connection.run("test", work).await
+}
+
+/// The rows of a query: a text and a number.
+pub(super) async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
+    let query = store.config.schema.statement(query);
+    let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
+    let rows = store.connection.run("test", work).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A runtime role for the tables of a schema, which are created.
+pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
+    let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
+    prepare(config, &format!("CREATE ROLE {role} LOGIN")).await;
+    let granted = RoleName::parse(&role).ok();
+    let work = TablesWork::Create;
+    PostgresStore::change_tables(config.clone(), Clock::system(), work, granted)
+        .await
+        .unwrap();
+    let mut runtime = config.clone();
+    runtime.servers[0].user(&role);
+    runtime
+}
+
+/// The exchange of a node about one application.
+pub(super) fn report(
+    application: ApplicationId,
+    node: u64,
+    known: NodeTotals,
+    granted: u32,
+) -> LedgerExchange {
+    let totals = NodeReport {
+        known,
+        granted,
+        quota: 500,
+    };
+    let day = NOON.day();
+    LedgerExchange {
+        node,
+        today: day,
+        reports: vec![LedgerReport::of_units(application, day, totals)],
+    }
+}
+
+/// The exchange of the first node, which had no units of the application.
+pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
+    report(application, 1, NodeTotals::default(), units)
+}
+
+/// The same exchange on another day, and its day by the gateway's clock.
+pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
+    let mut exchange = exchange;
+    exchange.today = today;
+    exchange.reports[0].day = day;
+    exchange
+}
+
+/// The units granted to the node, and to all.
+pub(super) async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
+    match store.exchange(exchange).await.unwrap().outcomes[..] {
+        [ReportOutcome::Applied { node, granted, .. }] => (node.granted, granted),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+/// The units granted today by the clock.
+pub(super) async fn granted_by_clock(store: &PostgresStore, id: ApplicationId) -> u32 {
+    let today = Clock::system().now().wall.day();
+    granted(store, on_day(asks(id, 100), today, today)).await.0
+}
+
+/// A new application with units of a day, which is opened.
+pub(super) async fn open_day(store: &PostgresStore) -> ApplicationId {
+    let id = created(store).await;
+    assert_eq!(granted(store, asks(id, 5)).await, (5, 5));
+    id
+}

@@ -1,0 +1,32 @@
+//! A copy of a stopped server that is promoted as in a failover.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use super::postgres::{PostgresServer, give_away, launch, run};
+
+impl PostgresServer {
+    /// A server with the data of this stopped one, on the next timeline: as a standby that was promoted.
+    pub(super) fn promoted_copy(&self, settings: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
+        let data = self.directory.path().join("data");
+        run(Command::new("sh")
+            .args(["-c", "cp -a \"$0\" \"$1\""])
+            .arg(data)
+            .arg(path));
+        // It recovers from an empty archive, and begins a new timeline at its end.
+        fs::write(path.join("data/recovery.signal"), "").expect("a file");
+        give_away(path);
+        // Without connections during recovery it is ready once it is writable.
+        let settings = [settings, &["restore_command=false", "hot_standby=off"]].concat();
+        let child = launch(path, &settings, &[]);
+        Self {
+            directory,
+            environment: Vec::new(),
+            child,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows of both engines, and their values by the names of columns.
+//!
+//! Anyone with `sqlite3` or `psql` can write values that this program never would. They are a [`BadRecord`], so that one
+//! mistake costs one record and not the gateway.
+
+use std::cell::Cell;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+
+/// Why a record cannot be read.
+#[derive(Debug)]
+pub(crate) struct BadRecord(pub(crate) String);
+
+/// The result of reading a row.
+pub(crate) type RowResult<T> = Result<T, BadRecord>;
+
+/// A value as an engine returns it.
+#[derive(Debug)]
+pub(crate) enum SqlValue<'r> {
+    Null,
+    /// Also a truth value: 0 or 1.
+    Number(i64),
+    /// A text, which may have any bytes in a file.
+    Text(&'r [u8]),
+    Bytes(&'r [u8]),
+    /// A value of a type that no table has.
+    Other,
+}
+
+/// A row as an engine returns it.
+pub(crate) trait EngineRow {
+    fn column_count(&self) -> usize;
+
+    fn column_name(&self, column: usize) -> &str;
+
+    fn value(&self, column: usize) -> SqlValue<'_>;
+}
+
+/// A row, by the names of its columns.
+pub(crate) struct SqlRow<'r> {
+    row: &'r dyn EngineRow,
+    /// The column behind the one that was read last. The search begins there, so a row that is read in the order of its
+    /// statement costs one comparison for each column. A start reads a million rows.
+    next: Cell<usize>,
+}
+
+impl<'r> SqlRow<'r> {
+    pub(crate) fn new(row: &'r dyn EngineRow) -> Self {
+        let next = Cell::new(0);
+        Self { row, next }
+    }
+
+    pub(crate) fn text(&self, column: &str) -> RowResult<String> {
+        required(column, self.optional_text(column)?)
+    }
+
+    pub(crate) fn optional_text(&self, column: &str) -> RowResult<Option<String>> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Text(text) => match std::str::from_utf8(text) {
+                Ok(text) => Ok(Some(text.into())),
+                Err(error) => Err(unreadable(column, &error)),
+            },
+            SqlValue::Number(_) | SqlValue::Bytes(_) | SqlValue::Other => {
+                Err(unreadable(column, &"it is not a text"))
+            }
+        }
+    }
+
+    /// A text of any bytes, as far as it can be shown.
+    pub(crate) fn any_text(&self, column: &str) -> String {
+        match self.value(column) {
+            SqlValue::Text(text) | SqlValue::Bytes(text) => {
+                String::from_utf8_lossy(text).into_owned()
+            }
+            SqlValue::Null | SqlValue::Number(_) | SqlValue::Other => String::new(),
+        }
+    }
+
+    pub(crate) fn bytes(&self, column: &str) -> RowResult<Vec<u8>> {
+        required(column, self.optional_bytes(column)?).map(<[u8]>::to_vec)
+    }
+
+    pub(crate) fn optional_digest(&self, column: &str) -> RowResult<Option<Digest>> {
+        let Some(bytes) = self.optional_bytes(column)? else {
+            return Ok(None);
+        };
+        match bytes.try_into() {
+            Ok(digest) => Ok(Some(Digest::from_bytes(digest))),
+            Err(_) => Err(unreadable(column, &"it does not have 32 bytes")),
+        }
+    }
+
+    pub(crate) fn flag(&self, column: &str) -> RowResult<bool> {
+        Ok(self.signed(column)? != 0)
+    }
+
+    pub(crate) fn signed(&self, column: &str) -> RowResult<i64> {
+        required(column, self.optional_signed(column)?)
+    }
+
+    pub(crate) fn optional_signed(&self, column: &str) -> RowResult<Option<i64>> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Number(number) => Ok(Some(number)),
+            SqlValue::Text(_) | SqlValue::Bytes(_) | SqlValue::Other => {
+                Err(BadRecord(format!("{column} is not a number")))
+            }
+        }
+    }
+
+    pub(crate) fn number(&self, column: &str) -> RowResult<u64> {
+        required(column, self.optional_number(column)?)
+    }
+
+    /// A number that is not negative.
+    pub(crate) fn optional_number(&self, column: &str) -> RowResult<Option<u64>> {
+        let number = self.optional_signed(column)?.map(u64::try_from).transpose();
+        number.map_err(|_| BadRecord(format!("{column} is negative")))
+    }
+
+    /// A number, at most the largest that the program has.
+    pub(crate) fn small_number(&self, column: &str) -> RowResult<u32> {
+        Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
+    }
+
+    /// A limit or a number of units.
+    pub(crate) fn limit(&self, column: &str) -> RowResult<Option<u32>> {
+        let Some(found) = self.optional_signed(column)? else {
+            return Ok(None);
+        };
+        let bad = |_| {
+            BadRecord(format!(
+                "{column} is {found}, which is not between 0 and {}",
+                u32::MAX
+            ))
+        };
+        u32::try_from(found).map(Some).map_err(bad)
+    }
+
+    pub(crate) fn time(&self, column: &str) -> RowResult<Wall> {
+        required(column, self.optional_time(column)?)
+    }
+
+    pub(crate) fn optional_time(&self, column: &str) -> RowResult<Option<Wall>> {
+        let Some(found) = self.optional_signed(column)? else {
+            return Ok(None);
+        };
+        let at = Wall::from_millis(found.cast_unsigned());
+        if found >= 0 && at.millis() == found.cast_unsigned() {
+            return Ok(Some(at));
+        }
+        Err(BadRecord(format!(
+            "{column} is {found}, which is not a timestamp between 1970 and 2554"
+        )))
+    }
+
+    fn optional_bytes(&self, column: &str) -> RowResult<Option<&'r [u8]>> {
+        match self.value(column) {
+            SqlValue::Null => Ok(None),
+            SqlValue::Bytes(bytes) => Ok(Some(bytes)),
+            SqlValue::Number(_) | SqlValue::Text(_) | SqlValue::Other => {
+                Err(unreadable(column, &"it is not binary"))
+            }
+        }
+    }
+
+    /// The value of a column; `Null` for one that the statement does not return.
+    fn value(&self, column: &str) -> SqlValue<'r> {
+        let count = self.row.column_count();
+        let next = self.next.get();
+        let mut places = (next..count).chain(0..next);
+        match places.find(|place| self.row.column_name(*place) == column) {
+            Some(place) => {
+                self.next.set(place + 1);
+                self.row.value(place)
+            }
+            None => SqlValue::Null,
+        }
+    }
+}
+
+fn required<T>(column: &str, value: Option<T>) -> RowResult<T> {
+    value.ok_or_else(|| BadRecord(format!("{column} is missing")))
+}
+
+fn unreadable(column: &str, reason: &dyn std::fmt::Display) -> BadRecord {
+    BadRecord(format!("{column} cannot be read: {reason}"))
+}

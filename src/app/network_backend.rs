@@ -1,0 +1,68 @@
+//! A backend over the network: its addresses, and TLS with them, whose files are read again in `watched_files`.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use parking_lot::Mutex;
+
+use crate::config::{ConfigProblems, read_backend_tls};
+use crate::upstream::{BackendTls, BackendTlsSettings, HttpConfig, HttpUpstream};
+use scoregate_base::clock::{Clock, Wall};
+
+/// The addresses, and the contents of the files in use.
+pub(super) struct NetworkBackend {
+    pub(super) addresses: Vec<Arc<HttpUpstream>>,
+    settings: BackendTlsSettings,
+    /// Held while contents are compared and replaced, so that connections are closed once for each change.
+    tls: Mutex<BackendTls>,
+    clock: Clock,
+}
+
+impl NetworkBackend {
+    /// Reads the files. Does not connect.
+    pub(super) fn open(config: &HttpConfig, clock: &Clock) -> anyhow::Result<Self> {
+        let tls = read_backend_tls(&config.tls, clock)?;
+        let mut addresses = Vec::new();
+        for one in config.each() {
+            let base = one.base.clone();
+            let address = HttpUpstream::new(one, &tls, clock.clone());
+            let address = address.with_context(|| format!("backend address {base}"))?;
+            addresses.push(Arc::new(address));
+        }
+        Ok(Self {
+            addresses,
+            settings: config.tls.clone(),
+            tls: Mutex::new(tls),
+            clock: clock.clone(),
+        })
+    }
+
+    /// Whether TLS uses files.
+    pub(super) fn has_files(&self) -> bool {
+        self.settings.has_files()
+    }
+
+    /// When the client certificate expires.
+    pub(super) fn expires_at(&self) -> Option<Wall> {
+        self.tls.lock().client_expires_at
+    }
+
+    /// Reads the files.
+    pub(super) fn read_tls(&self) -> Result<BackendTls, ConfigProblems> {
+        read_backend_tls(&self.settings, &self.clock)
+    }
+
+    /// Reads the files and uses them. Returns whether they have changed: connections of the old contents are closed then.
+    pub(super) fn renew_tls(&self) -> Result<bool, String> {
+        let read = self.read_tls().map_err(|problems| problems.to_string())?;
+        let mut in_use = self.tls.lock();
+        let is_new = read.fingerprint != in_use.fingerprint;
+        if is_new {
+            for address in &self.addresses {
+                address.renew_tls(&read);
+            }
+            *in_use = read;
+        }
+        Ok(is_new)
+    }
+}

@@ -1,0 +1,60 @@
+//! The parts of a running server that its tasks, a reload and the shutdown use.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::accounts::KeyDirectory;
+use crate::admin::{DailySuspects, Readiness};
+use crate::config::Config;
+use crate::documents::DocumentEngine;
+use crate::gateway::Gateway;
+use crate::mail::QueueMonitor;
+use crate::quota::Leases;
+use crate::statistics::NodeReporter;
+use scoregate_base::clock::Clock;
+use scoregate_store::Store;
+
+use super::administration::ServerKeys;
+use super::start_context::{StartContext, node_name};
+use super::storage::StorageGauges;
+use super::watched_files::WatchedFiles;
+
+/// All of them live until the shutdown; the gateway is replaced by a reload.
+pub(super) struct ServerParts {
+    pub(super) clock: Clock,
+    pub(super) gateway: Arc<ArcSwap<Gateway>>,
+    pub(super) engine: DocumentEngine,
+    pub(super) leases: Arc<Leases>,
+    pub(super) key_directory: Arc<KeyDirectory>,
+    pub(super) keys: ServerKeys,
+    pub(super) files: Arc<WatchedFiles>,
+    pub(super) storage: Arc<StorageGauges>,
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) reporter: NodeReporter,
+    pub(super) suspects: DailySuspects,
+    /// The measure of the mail queue, if mail is sent.
+    pub(super) mail_queue: Option<QueueMonitor>,
+}
+
+/// The reporter of this gateway.
+pub(super) fn reporter(config: &Config, store: Arc<dyn Store>, gateway: &Gateway) -> NodeReporter {
+    let documents = Arc::clone(&gateway.engine.documents);
+    NodeReporter::new(
+        store,
+        &gateway.leases,
+        Arc::clone(&gateway.recorders.requests),
+        Box::new(move || documents.catalogue_size()),
+        node_name(config),
+    )
+}
+
+/// The daily judgement, which one gateway makes.
+pub(super) fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
+    DailySuspects::new(
+        Arc::clone(&keys.administration),
+        &context.registry,
+        context.config.operator.is_some(),
+        context.clock.clone(),
+    )
+}

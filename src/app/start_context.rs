@@ -1,0 +1,47 @@
+//! The values that all parts of a server are built from.
+
+use rustix::system::uname;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::instruments::ServerInstruments;
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+
+/// The settings, the clock, the metrics, and the tasks that a shutdown waits for.
+pub(super) struct StartContext {
+    pub(super) config: Config,
+    pub(super) clock: Clock,
+    pub(super) registry: MetricsRegistry,
+    pub(super) instruments: ServerInstruments,
+    /// Calls to the ledger, and other work that a shutdown waits for.
+    pub(super) calls: TaskTracker,
+}
+
+impl StartContext {
+    /// Without tasks.
+    pub(super) fn new(config: Config, clock: Clock, registry: MetricsRegistry) -> Self {
+        Self {
+            instruments: instruments(&config, &registry),
+            config,
+            clock,
+            registry,
+            calls: TaskTracker::new(),
+        }
+    }
+}
+
+/// Handles for the configured tiers; existing counts continue.
+pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
+    let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
+    let addresses = config.upstream.addresses();
+    ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
+}
+
+/// The name of this gateway; default: the host name.
+pub(super) fn node_name(config: &Config) -> String {
+    config
+        .node_name
+        .clone()
+        .unwrap_or_else(|| uname().nodename().to_string_lossy().into_owned())
+}
