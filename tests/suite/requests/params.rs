@@ -9,7 +9,9 @@ use crate::world::{Customer, World, good};
 /// A customer with limits for every row of a table on one key.
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
-    let customer = world.customer_with(tier, crate::balances::wide()).await;
+    let customer = world
+        .customer_with(tier, crate::balances::own(10_000, 10_000))
+        .await;
     let connection = world.connect().await;
     (world, customer, connection)
 }

@@ -340,7 +340,10 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &dyn Store) {
     lease_in(store, id, 1, &[before]).await;
     lease_in(store, id, 1, &[month, owner_day]).await;
     let of_month = format!("{id} month 80 100");
-    assert_eq!(windows_due(store, &[]).await, [of_month.clone()]);
+    assert_eq!(
+        windows_due(store, &[]).await,
+        std::slice::from_ref(&of_month)
+    );
     lease_in(store, other, 2, &[owner_day]).await;
     let of_other = format!("{other} day 80 100");
     let of_owner = format!("{owner} owner_day 160 200");
