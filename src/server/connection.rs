@@ -69,18 +69,11 @@ pub(super) async fn serve(
     // The timer starts here, because the first deadline includes the PROXY header and the handshake.
     let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &context.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(activity));
-    let mut is_trusted_proxy = config.trusted_proxies.contains(peer.address);
-    let mut received = Bytes::new();
-    if config.proxy_protocol.contains(peer.address) {
-        let (client, rest) = match take_proxy_header(&mut stream, peer, &mut timer).await {
-            Ok(taken) => taken,
-            Err(end) => return end,
-        };
-        received = rest;
-        // This may be a health check by the proxy itself. The client may also be a trusted proxy.
-        is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
-        peer.address = client.map_or(peer.address, |client| client.ip());
-    }
+    let found = find_client(&mut stream, &mut peer, config, &mut timer).await;
+    let (is_trusted_proxy, received) = match found {
+        Ok(found) => found,
+        Err(end) => return end,
+    };
     if is_trusted_proxy {
         activity.belongs_to_no_application();
     } else if !slot.count_for(peer.address) {
@@ -113,6 +106,25 @@ fn handshake_failed(error: &HandshakeFailure, peer: Peer) -> ConnectionEnd {
         HandshakeFailure::TooManyWaiting => ConnectionEnd::Refused,
         HandshakeFailure::Io(_) => ConnectionEnd::Tls,
     }
+}
+
+/// Takes the address of the client from the PROXY header, where one is expected. Returns whether the client is a trusted proxy,
+/// and the bytes after the header.
+async fn find_client(
+    stream: &mut (impl AsyncRead + Unpin),
+    peer: &mut Peer,
+    config: &ConnectionConfig,
+    timer: &mut DeadlineTimer,
+) -> Result<(bool, Bytes), ConnectionEnd> {
+    if !config.proxy_protocol.contains(peer.address) {
+        let is_trusted_proxy = config.trusted_proxies.contains(peer.address);
+        return Ok((is_trusted_proxy, Bytes::new()));
+    }
+    let (client, received) = take_proxy_header(stream, *peer, timer).await?;
+    // This may be a health check by the proxy itself. The client may also be a trusted proxy.
+    let is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
+    peer.address = client.map_or(peer.address, |client| client.ip());
+    Ok((is_trusted_proxy, received))
 }
 
 /// Takes the PROXY header from a stream: the client, and the bytes after it.

@@ -8,19 +8,10 @@
     reason = "every position was found in the same tokens"
 )]
 
-use std::collections::BTreeSet;
-
 use crate::source::{code, is_product};
 use crate::{File, found, none, tree};
 
 const MOST_TOKENS: usize = 350;
-
-/// Places that are older than these rules: the rule, the file and the function. A place that no longer violates its rule
-/// must be deleted here.
-const KNOWN: &str = include_str!("known_places.txt");
-
-/// Maximum number of known places. It only decreases.
-const MOST_KNOWN: usize = 3;
 
 /// Functions that are tables, each with the reason. They may be long.
 const TABLES: [(&str, &str); 2] = [
@@ -255,29 +246,9 @@ fn dense_places(all: &[File]) -> Vec<Place> {
     places
 }
 
-fn known() -> BTreeSet<&'static str> {
-    KNOWN.lines().collect()
-}
-
 #[test]
 fn functions_are_light_and_statements_bind_one_name() {
-    let known = known();
-    let mut findings = dense_places(&tree());
-    findings.retain(|place| !known.contains(place.as_str()));
-    none(&findings);
-}
-
-#[test]
-fn every_known_dense_place_still_exists_and_their_number_only_decreases() {
-    let places: BTreeSet<Place> = dense_places(&tree()).into_iter().collect();
-    let known = known();
-    let gone = known.iter().filter(|place| !places.contains(**place));
-    none(
-        &gone
-            .map(|place| format!("no longer dense: {place}"))
-            .collect::<Vec<_>>(),
-    );
-    assert!(known.len() <= MOST_KNOWN, "{}", known.len());
+    none(&dense_places(&tree()));
 }
 
 #[test]

@@ -77,41 +77,46 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
     // The map has no order, and scrapes should be comparable.
     series.sort_by_key(|(key, _)| *key);
     let name = row.name;
-    let mut put =
-        |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a text takes all");
-    put(format_args!("# HELP {name} {}", row.meaning));
-    put(format_args!("# TYPE {name} histogram"));
+    put_line(text, format_args!("# HELP {name} {}", row.meaning));
+    put_line(text, format_args!("# TYPE {name} histogram"));
     for (key, buckets) in series {
-        let labels: Vec<String> = key
-            .labels()
-            .map(|label| format!("{}=\"{}\"", label.key(), label.value()))
-            .collect();
-        let label_set = if labels.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", labels.join(","))
-        };
-        let label_prefix = labels
-            .iter()
-            .fold(String::new(), |all, label| all + label + ",");
-        let counts = buckets.counts();
-        let bounds = buckets
-            .bounds
-            .iter()
-            .map(f64::to_string)
-            .chain(["+Inf".to_owned()]);
-        for (bound, count) in bounds.zip(&counts) {
-            put(format_args!(
-                "{name}_bucket{{{label_prefix}le=\"{bound}\"}} {count}"
-            ));
-        }
-        put(format_args!("{name}_sum{label_set} {}", buckets.sum()));
-        put(format_args!(
-            "{name}_count{label_set} {}",
-            counts.last().copied().unwrap_or(0)
-        ));
+        put_series(key, buckets, text);
     }
-    put(format_args!(""));
+    text.push('\n');
+}
+
+/// Appends the lines of one series of a histogram.
+fn put_series(key: &Key, buckets: &HistogramBuckets, text: &mut String) {
+    let name = key.name();
+    let labels: Vec<String> = key
+        .labels()
+        .map(|label| format!("{}=\"{}\"", label.key(), label.value()))
+        .collect();
+    let mut label_set = String::new();
+    let mut label_prefix = String::new();
+    if !labels.is_empty() {
+        let labels = labels.join(",");
+        label_set = format!("{{{labels}}}");
+        label_prefix = labels + ",";
+    }
+    let counts = buckets.counts();
+    let bounds = buckets.bounds.iter().map(f64::to_string);
+    for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&counts) {
+        put_line(
+            text,
+            format_args!("{name}_bucket{{{label_prefix}le=\"{bound}\"}} {count}"),
+        );
+    }
+    let all = counts.last().copied().unwrap_or(0);
+    put_line(
+        text,
+        format_args!("{name}_sum{label_set} {}", buckets.sum()),
+    );
+    put_line(text, format_args!("{name}_count{label_set} {all}"));
+}
+
+fn put_line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("a text takes all");
 }
 
 impl Default for MetricsRegistry {
