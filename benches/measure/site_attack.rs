@@ -60,10 +60,7 @@ pub(crate) fn run(arguments: &[String]) {
         let [quiet, elsewhere, site] =
             [quiet, elsewhere, site].map(|latencies| latencies.quantile(0.99));
         let ratio = site.as_secs_f64() / elsewhere.as_secs_f64();
-        println!(
-            "{round:>6} {:>14.1?} {:>14.1?} {:>14.1?} {ratio:>8.2}",
-            quiet, elsewhere, site
-        );
+        println!("{round:>6} {quiet:>14.1?} {elsewhere:>14.1?} {site:>14.1?} {ratio:>8.2}");
         ratios.push(ratio);
     }
     ratios.sort_unstable_by(f64::total_cmp);

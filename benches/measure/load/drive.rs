@@ -94,6 +94,6 @@ pub(crate) fn drive(lines: Vec<Line>, begun: Instant, events: Vec<Event<'_>>) ->
             });
         }
     });
-    let records = lines.into_iter().map(|line| line.record.into_inner());
-    records.map(Result::unwrap).collect()
+    let records = lines.into_iter().map(|line| line.record);
+    records.map(|record| record.into_inner().unwrap()).collect()
 }

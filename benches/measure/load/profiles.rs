@@ -102,7 +102,7 @@ impl ProfileRunner {
                 *at_first.lock().unwrap() = gateway.own.resident();
             }),
         };
-        let (run, _) = self.drive(gateway, phases, None, Instant::now(), vec![look]);
+        let (run, _) = Self::drive(gateway, phases, None, Instant::now(), vec![look]);
         let stats = run.of(&word);
         let mut verdict = vec![format!(
             "p50 {}, p99 {}, p99.9 {} of {} requests at {}/s",
@@ -133,7 +133,7 @@ impl ProfileRunner {
             } else {
                 phases
             };
-            let (run, _) = self.drive(gateway, phases, None, Instant::now(), Vec::new());
+            let (run, _) = Self::drive(gateway, phases, None, Instant::now(), Vec::new());
             let broken = breaks(runs.first().unwrap_or(&run), &run);
             let p99 = p99_at_last(&run);
             runs.push(run);
@@ -188,7 +188,7 @@ impl ProfileRunner {
             Vec::new()
         };
         let begun = begun.max(Instant::now());
-        let (run, _) = self.drive(gateway, phases, None, begun, events);
+        let (run, _) = Self::drive(gateway, phases, None, begun, events);
         let stale = run
             .of(word)
             .count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
@@ -262,7 +262,7 @@ impl ProfileRunner {
         let name = beside.name;
         let rate = beside.rate;
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
-        let (run, other) = self.drive(gateway, phases, Some(beside), Instant::now(), Vec::new());
+        let (run, other) = Self::drive(gateway, phases, Some(beside), Instant::now(), Vec::new());
         let verdict = vec![
             format!(
                 "{name} at {rate:.0}/s beside {:.0}/s of normal traffic",
@@ -295,7 +295,7 @@ impl ProfileRunner {
             at: at_change,
             what: Box::new(|| *took.lock().unwrap() = gateway.own.takes_over()),
         };
-        let (run, _) = self.drive(gateway, phases, None, Instant::now(), vec![change]);
+        let (run, _) = Self::drive(gateway, phases, None, Instant::now(), vec![change]);
         let stats = run.of("hand-over");
         let verdict = vec![
             format!(
@@ -311,7 +311,6 @@ impl ProfileRunner {
     }
 
     fn drive(
-        &self,
         gateway: &GatewayUnderTest,
         phases: Vec<Phase>,
         beside: Option<ConcurrentLoad>,

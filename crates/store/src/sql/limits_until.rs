@@ -1,7 +1,7 @@
 //! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
 //! changes with such a time. The limits of the account are not restored: they have no such time.
 
-use super::rows::{RowResult, SqlRow};
+use super::rows::SqlRow;
 use super::tables::SqlField::{OptionalText, Text, Time};
 use super::tables::{SqlDone, SqlTables};
 use crate::{ChangeKind, StoreChange, StoreError, audit_detail};
@@ -74,7 +74,7 @@ pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> 
 /// attempts one succeeds.
 async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
     let before = tables
-        .find(TAKE, &[Text(id), Time(now)], read)
+        .find(TAKE, &[Text(id), Time(now)], |row| Ok(read(row)))
         .await?
         .ok_or(StoreError::Exists("that restoration of limits"))?;
     let own = before.with_owner(current(tables, id).await?);
@@ -89,14 +89,14 @@ pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<Ap
 }
 
 async fn current<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, OwnLimits> {
-    let found = tables.find(READ, &[Text(id)], read).await?;
+    let found = tables.find(READ, &[Text(id)], |row| Ok(read(row))).await?;
     Ok(found.unwrap_or_default())
 }
 
 /// Limits that cannot be read count as none: the change repairs them.
-fn read(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
+fn read(row: &SqlRow<'_>) -> OwnLimits {
     let text = row.any_text("own_limits");
-    Ok(OwnLimits::from_text(&text).unwrap_or_default())
+    OwnLimits::from_text(&text).unwrap_or_default()
 }
 
 async fn write<T: SqlTables>(tables: T, id: &str, own: OwnLimits) -> SqlDone<T, ()> {
