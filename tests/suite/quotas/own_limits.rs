@@ -75,7 +75,7 @@ async fn an_explanation_states_what_is_granted_and_left_in_each_window() {
     used(&world, &customer, 2).await;
     let body = json!({"request": "GET /api/v1/models?period=24h", "app": customer.id});
     let explained = world
-        .side("POST", "/v1/explain", &body.to_string(), &[TOKEN])
+        .side("POST", "/v1/requests/explain", &body.to_string(), &[TOKEN])
         .await
         .json();
     let stages = explained["stages"].as_array().unwrap();
