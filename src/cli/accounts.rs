@@ -102,6 +102,7 @@ fn row(account: &Value, is_deleted: bool) -> Vec<String> {
         cell(field(account, "email")),
         state.into(),
         or_default(field(account, "tier")),
+        cell(field(account, "own_limits")),
         or_default(field(account, "notices")),
         cell(field(account, "created_at")),
         cell(field(account, "applications")),

@@ -118,7 +118,6 @@ fn the_documented_connection_limits_are_those_of_the_program() {
     const CHART: &str = include_str!("../../../deploy/helm/values.yaml");
     const DEPLOYMENT: &str = include_str!("../../../deploy/README.md");
     const FLEET: &str = include_str!("../../../docs/fleet.md");
-    const OPERATION: &str = include_str!("../../../docs/operate.md");
     let number = |text: &str, name: &str| {
         let value = text
             .lines()
@@ -134,7 +133,6 @@ fn the_documented_connection_limits_are_those_of_the_program() {
         ("roles.sql", ROLES, role(gateways(COMPOSE))),
         ("fleet.md", FLEET, role(gateways(FLEET))),
         ("fleet.md", FLEET, per_gateway.clone()),
-        ("operate.md", OPERATION, per_gateway.clone()),
         ("README.md", DEPLOYMENT, per_gateway),
         (
             "README.md",
