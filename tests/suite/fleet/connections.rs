@@ -132,8 +132,7 @@ fn the_documented_connection_limits_are_those_of_the_program() {
     for (name, text, expected) in [
         ("roles.sql", ROLES, role(gateways(COMPOSE))),
         ("fleet.md", FLEET, role(gateways(FLEET))),
-        ("fleet.md", FLEET, per_gateway.clone()),
-        ("README.md", DEPLOYMENT, per_gateway),
+        ("fleet.md", FLEET, per_gateway),
         (
             "README.md",
             DEPLOYMENT,

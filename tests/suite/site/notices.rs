@@ -35,11 +35,11 @@ async fn until(world: &World, kind: &str, expected: &[String]) {
 
 /// Subject, text and HTML of the newest mail of a kind, for its recipient.
 fn newest(world: &World, kind: &str) -> String {
-    mail(world, &format!("kind = '{kind}'"))
+    mail_where(world, &format!("kind = '{kind}'"))
 }
 
 /// The newest mail with this property.
-fn mail(world: &World, condition: &str) -> String {
+fn mail_where(world: &World, condition: &str) -> String {
     let columns = "recipient || ' ' || message_id || ' ' || subject || ' ' || text || ' ' || html";
     world.rows(&format!(
         "SELECT replace({columns}, char(10), ' ') FROM mail_queue WHERE {condition} ORDER BY created_at DESC LIMIT 1"
@@ -238,7 +238,7 @@ async fn a_month_and_the_pool_of_an_account_have_notices_with_their_reset() {
     // The sweep before the one that finds the refusal may have queued a notice about a part of the month too.
     let mut mail_of_owner = String::new();
     for _ in 0..1_000 {
-        mail_of_owner = mail(&world, &format!("message_id LIKE '{of_owner}%'"));
+        mail_of_owner = mail_where(&world, &format!("message_id LIKE '{of_owner}%'"));
         if !mail_of_owner.is_empty() {
             break;
         }
