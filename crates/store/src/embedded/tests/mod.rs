@@ -269,7 +269,7 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     let unreadable = report.unreadable.join("\n");
     for words in [
-        "own_day is -1",
+        "own_limits cannot be read",
         "9223372036854775807",
         "2026-99-99",
         "app_00000000000",
