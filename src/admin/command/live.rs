@@ -14,7 +14,7 @@ const DEFAULT_MOST: usize = 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LiveCommand {
-    /// On the cached documents.
+    /// A command on cached documents.
     Cache(CacheCommand),
     /// On a request that is not sent.
     Requests(RequestsCommand),

@@ -27,7 +27,7 @@ pub(super) struct ScanArgs {
     files: Vec<PathBuf>,
 }
 
-/// A key in a text, with its position from 1.
+/// A key found in the text, with its 1-based position.
 #[derive(Debug, PartialEq, Eq)]
 struct SeenKey {
     line: u64,

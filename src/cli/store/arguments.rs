@@ -45,7 +45,7 @@ pub(super) enum StoreCommand {
         /// The file to write.
         #[arg(required_unless_present = "to", conflicts_with = "to")]
         file: Option<PathBuf>,
-        /// Write a file with the date in its name to this directory, which only one server uses.
+        /// Write a dated backup to this directory. Do not share the directory between servers.
         #[arg(long, value_name = "DIR", requires = "keep")]
         to: Option<PathBuf>,
         /// Number of dated backups to keep in the directory, the new one included.

@@ -88,7 +88,7 @@ pub static CODES: [CodeRow; 23] = [
         condition: "The path does not exist. Paths are exact: a path with a trailing or doubled slash is a different path.",
         remedy: "Check the path against the table of endpoints. Pagination and CSV are not available." },
     CodeRow { code: ErrorCode::ModelNotFound, status: StatusCode::NOT_FOUND, word: "model_not_found", title: "No such model",
-        condition: "No model has this id, as far as known.",
+        condition: "No known model has this id.",
         remedy: "Use ids from the models list. With `Retry-After` the id could not be looked up yet, and the request is free: try again after that time." },
     CodeRow { code: ErrorCode::MethodNotAllowed, status: StatusCode::METHOD_NOT_ALLOWED, word: "method_not_allowed", title: "Method not allowed",
         condition: "The method is not GET, HEAD or OPTIONS. The service is read-only.",

@@ -61,7 +61,7 @@ const AGES: &[f64] = &[
 /// All labels. Clients cannot choose any value.
 #[rustfmt::skip]
 pub static LABELS: &[LabelRow] = &[
-    LabelRow { name: "endpoint", most: 49, meaning: "one of the 13 endpoints or of at most 32 endpoints in the settings, a public page, `options`, or `none` for other paths" },
+    LabelRow { name: "endpoint", most: 49, meaning: "one of the 13 built-in endpoints, one of up to 32 configured endpoints, a public page, `options`, or `none` for other paths" },
     LabelRow { name: "class", most: 4, meaning: "status class: 2xx, 3xx, 4xx or 5xx" },
     LabelRow { name: "tier", most: 9, meaning: "a configured tier (at most eight), or `none` without a known key" },
     LabelRow { name: "outcome", most: 6, meaning: "cache outcome; the same values are in `Cache-Status` and the access log" },
@@ -74,14 +74,14 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "operation", most: 7, meaning: "lease or return units, change keys, record key uses, record usage, record and read the status, or read the mail queue" },
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
     LabelRow { name: "reason", most: 10, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, application limit, failed TLS handshake" },
-    LabelRow { name: "scope", most: 2, meaning: "limit of pending responses of the connection or of the process" },
+    LabelRow { name: "scope", most: 2, meaning: "limit on pending responses that was reached: per connection or per process" },
     LabelRow { name: "setting", most: 8, meaning: "setting that names the files: tls, upstream (certificates for the backend), store.password, admin.token, upstream.credential, mail.password, operator.webhook_secret, leaks.public_keys" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
     LabelRow { name: "table", most: 7, meaning: "table of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, keys, request_nodes, documents or document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "suspicion", most: 4, meaning: "mirror, shared_key, several_accounts or inefficient_poller" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
-    LabelRow { name: "kind", most: 8, meaning: "purpose of a mail: a link to sign in, a message of the operator, a notice of a kind that the owner chose, or a message to a webhook" },
+    LabelRow { name: "kind", most: 8, meaning: "purpose of a message: a sign-in link, a message from the operator, a notice of a kind that the owner chose, or a message to a webhook" },
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },
 ];
 
@@ -100,7 +100,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_overload_queued_total", kind: MetricKind::Counter, labels: &["pool"], meaning: "Requests that were queued because no concurrency slot was free." },
     MetricRow { name: "scoregate_overload_refused_total", kind: MetricKind::Counter, labels: &["pool"], meaning: "Requests refused because the queue was full or its timeout expired." },
     MetricRow { name: "scoregate_documents_served_total", kind: MetricKind::Counter, labels: &["outcome"], meaning: "Documents served (200 and 304), by cache outcome." },
-    MetricRow { name: "scoregate_document_age_seconds", kind: MetricKind::Histogram(AGES), labels: &[], meaning: "Age of served documents since the backend confirmed them." },
+    MetricRow { name: "scoregate_document_age_seconds", kind: MetricKind::Histogram(AGES), labels: &[], meaning: "Time since the backend last confirmed the served document." },
     MetricRow { name: "scoregate_not_modified_total", kind: MetricKind::Counter, labels: &[], meaning: "Responses with status 304." },
     MetricRow { name: "scoregate_cache_documents", kind: MetricKind::Gauge, labels: &[], meaning: "Stored documents." },
     MetricRow { name: "scoregate_cache_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Size of stored bodies." },
@@ -152,7 +152,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_mcp_requests_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Requests to /mcp, by result: listed (a handshake, a list or a notification), preflight (OPTIONS), answered (a call with data), tool_error (a call that was refused), unauthenticated (a call without a valid key), rejected (anything else). Calls count as requests of their endpoint too." },
     MetricRow { name: "scoregate_suspects", kind: MetricKind::Gauge, labels: &["suspicion"], meaning: "Applications that `scoregate suspects` lists for the last 7 complete days, by suspicion; determined once a day by the gateway that was started first; 0 at other gateways." },
     MetricRow { name: "scoregate_mails_total", kind: MetricKind::Counter, labels: &["kind", "result"], meaning: "Attempts to send a mail, by result: sent, refused by the server and removed, deferred, or expired and removed." },
-    MetricRow { name: "scoregate_mail_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Mails in the queue of the store; 0 if mail is not configured." },
+    MetricRow { name: "scoregate_mail_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Messages in the store's mail queue; 0 if mail is not configured." },
     MetricRow { name: "scoregate_mail_oldest_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Age of the oldest mail in the queue; 0 if it is empty or mail is not configured." },
     MetricRow { name: "scoregate_connections", kind: MetricKind::Gauge, labels: &[], meaning: "Open connections on the public port." },
     MetricRow { name: "scoregate_connections_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum number of open connections on the public port: the setting, or less if the limit of open files is lower." },
