@@ -99,10 +99,14 @@ impl MinutePool {
         self.count_used(node, report, now);
         self.refill(now);
         self.change_limit(report.limit);
-        self.held.remove(&node);
+        let known = self.held.remove(&node).map_or(0, |lease| lease.tokens);
         let elsewhere = self.held();
         let held = elsewhere + i64::from(report.held);
-        let content = self.tokens.saturating_add(report.returned * TOKEN);
+        // At most what the node is known to have besides: a return that is applied twice counts once.
+        let returned = report
+            .returned
+            .min(known.saturating_sub(report.held).into());
+        let content = self.tokens.saturating_add(returned * TOKEN);
         self.tokens = content.clamp(-held * TOKEN, (i64::from(self.limit) - held) * TOKEN);
         let whole = u32::try_from(self.tokens / TOKEN).unwrap_or(0);
         let granted = report.wanted.min(whole);

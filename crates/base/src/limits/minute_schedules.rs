@@ -380,10 +380,26 @@ fn the_schedules_find_every_known_bug_of_a_shared_minute() {
     ] {
         let mut runner = TestRunner::deterministic();
         let schedule = (1u32..20, steps(), steps_alone());
-        let is_found = (0..10_000).any(|_| {
+        let is_found = (0..100_000).any(|_| {
             let (limit, steps, alone) = schedule.new_tree(&mut runner).unwrap().current();
             run_outage(rules, limit, &steps, [0; 3], &alone).is_err()
         });
         assert!(is_found, "{rules:?}");
     }
+}
+
+#[test]
+fn a_return_that_is_applied_twice_counts_once() {
+    let mut pool = MinutePool::new(3, 0);
+    let report = |wanted, returned| MinuteReport {
+        wanted,
+        returned,
+        limit: 3,
+        ..MinuteReport::default()
+    };
+    for (node, wanted, returned) in [(1, 1, 0), (2, 1, 0), (1, 0, 0), (2, 0, 1), (2, 0, 1)] {
+        pool.apply(node, &report(wanted, returned), 0);
+    }
+    let left = pool.apply(3, &report(3, 0), 0);
+    assert_eq!(left.tokens, 2, "the first node spent its token");
 }
