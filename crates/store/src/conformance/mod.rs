@@ -14,7 +14,7 @@ mod grace;
 mod leaks;
 mod limits_until;
 mod mail;
-mod notices;
+pub(crate) mod notices;
 mod owner_changes;
 mod owner_search;
 mod owner_sessions;

@@ -39,7 +39,11 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
 }
 
 /// An owner with an application in a tier, and no mail.
-async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId, ApplicationId) {
+pub(crate) async fn application_in(
+    store: &dyn Store,
+    email: &str,
+    tier: &str,
+) -> (OwnerId, ApplicationId) {
     let owner = signed_up(store, email).await.id;
     let id = application_of(store, owner, 1).await;
     make(store, id, to_tier(tier)).await;
@@ -69,7 +73,7 @@ async fn due(store: &dyn Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<
 }
 
 /// The used units and the quotas of the notices about quotas that are due.
-async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
+pub(crate) async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
         NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
         NoticeSubject::Key { .. } => panic!("{due:?}"),

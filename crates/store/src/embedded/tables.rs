@@ -22,7 +22,6 @@ pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
 fn statement(text: &str) -> String {
     text.replace("{schema}.", "")
         .replace("::text::date", "")
-        .replace("::jsonb", "")
         .replace('$', "?")
 }
 

@@ -31,9 +31,13 @@ const KEYS: [&str; 3] = [
 ];
 /// The days and the other windows of today, each with an application whose units count in it. Used are the granted units
 /// without those that a live gateway holds; what it delivered is recorded every minute, and so are refused requests. After a
-/// notice about the whole quota there is none about a part of it.
+/// notice about the whole quota there is none about a part of it. Own limits are only read by [`used_quota`]: one record that
+/// cannot be read would be an error of the whole statement.
 const QUOTAS: [&str; 3] = [
-    ", a.tier, coalesce(a.own_limits, '') AS own_limits, u.scope, u.kind, CAST(u.starts AS text) AS starts, u.used",
+    ", a.tier, coalesce(a.own_limits, '') AS own_limits, u.scope, u.kind, CAST(u.starts AS text) AS starts, u.granted, u.used,
+    EXISTS (
+        SELECT 1 FROM {schema}.request_nodes r
+        WHERE r.day = $2::text::date AND r.application = a.id AND r.outcome = 'quota_exceeded') AS is_refused",
     " JOIN (
     SELECT s.*, s.granted - coalesce((
         SELECT CAST(sum(n.granted - n.returned - coalesce((
@@ -51,17 +55,12 @@ const QUOTAS: [&str; 3] = [
         FROM {schema}.ledger_windows l JOIN {schema}.owned_applications x ON x.owner = l.scope
     ) s WHERE s.starts <= $2::text::date AND s.ends > $2::text::date AND s.granted > 0
 ) u ON u.application = a.id LEFT JOIN quotas q ON q.tier = a.tier AND q.kind = u.kind",
-    "u.granted * 100 >= $3 * {quota}
+    "(a.own_limits IS NOT NULL OR u.granted * 100 >= $3 * q.quota)
     AND NOT EXISTS (
         SELECT 1 FROM {schema}.notices WHERE id IN (
             $1 || '.' || u.scope || '.' || u.kind || '.' || u.starts,
-            'quota_100.' || u.scope || '.' || u.kind || '.' || u.starts))
-    AND (u.used * 100 >= $3 * {quota} OR EXISTS (
-        SELECT 1 FROM {schema}.request_nodes r
-        WHERE r.day = $2::text::date AND r.application = a.id AND r.outcome = 'quota_exceeded'))",
+            'quota_100.' || u.scope || '.' || u.kind || '.' || u.starts))",
 ];
-/// The quota of a window, by the own limits of the application or its tier.
-const QUOTA: &str = "coalesce(CAST(a.own_limits::jsonb ->> u.kind AS bigint), q.quota)";
 const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -85,10 +84,12 @@ pub(crate) async fn due<T: SqlTables>(
     let live = format!(",{},", live.join(","));
     let day = now.day().to_string();
     let tomorrow = now.day().next().to_string();
-    let quota = |percent| vec![Text(&day), Number(percent), Text(&live), Text(&tomorrow)];
+    let percent = Number(percent(*kind).cast_signed());
     let (parts, values) = match kind {
-        MailKind::Quota80 => (QUOTAS, quota(80)),
-        MailKind::Quota100 => (QUOTAS, quota(100)),
+        MailKind::Quota80 | MailKind::Quota100 => {
+            let values = vec![Text(&day), percent, Text(&live), Text(&tomorrow)];
+            (QUOTAS, values)
+        }
         MailKind::KeyExpires => (KEYS, vec![Time(*now), Time(*until)]),
         MailKind::SignIn
         | MailKind::Notice
@@ -100,6 +101,11 @@ pub(crate) async fn due<T: SqlTables>(
         due_notice(query, row)
     })
     .await
+}
+
+/// The part of a quota that a kind is about.
+fn percent(kind: MailKind) -> u64 {
+    if kind == MailKind::Quota80 { 80 } else { 100 }
 }
 
 fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNotice>> {
@@ -122,7 +128,8 @@ fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNoti
     }))
 }
 
-/// The use of a window. `None` for one that is not in force any more, such as a month with an earlier anchor.
+/// The use of a window. `None` if less is used, and for one that is not in force any more, such as a month with an earlier
+/// anchor. Own limits that cannot be read count as none.
 fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
     let tier = row.text("tier")?;
     let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();
@@ -136,9 +143,17 @@ fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeS
             window.rule.name() == kind && window.start.to_string() == starts
         })
     });
+    let Some(limit) = limit else {
+        return Ok(None);
+    };
     let used = row.number("used")?;
+    let least = percent(query.kind) * u64::from(limit.quota);
+    let is_used = used * 100 >= least || row.flag("is_refused")?;
+    if !is_used || row.number("granted")? * 100 < least {
+        return Ok(None);
+    }
     let scope = row.text("scope")?;
-    Ok(limit.map(|limit| NoticeSubject::Quota { used, limit, scope }))
+    Ok(Some(NoticeSubject::Quota { used, limit, scope }))
 }
 
 /// Queues a notice about an application if its owner wants it.
@@ -194,11 +209,7 @@ async fn wanted<T: SqlTables, R>(
     ];
     let statement = parts
         .into_iter()
-        .chain([
-            ("quota", QUOTA),
-            ("position", T::POSITION),
-            ("is_charged", IS_CHARGED),
-        ])
+        .chain([("position", T::POSITION), ("is_charged", IS_CHARGED)])
         .fold(WANTED.to_owned(), |text, (name, part)| {
             text.replace(&format!("{{{name}}}"), part)
         });

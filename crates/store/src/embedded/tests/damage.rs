@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::MailKind;
+use crate::conformance::{notices, units};
 use crate::embedded::fault::StoreFault;
 use crate::embedded::maintenance::{self, MaintenanceError};
 use scoregate_base::keys::Digest;
@@ -426,4 +428,22 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     };
     assert_eq!(make(&store, id, words).await.name, "renamed");
     assert_eq!(found(&store, id).await.keys.len(), 1);
+}
+
+#[tokio::test]
+async fn own_limits_that_cannot_be_read_keep_no_notice_from_others() {
+    let (directory, store) = fresh();
+    let mut ids = Vec::new();
+    for email in ["ann@example.org", "bob@example.org"] {
+        let (_, id) = notices::application_in(&store, email, "pro").await;
+        units(&store, asking(id, TODAY, 80, 100)).await;
+        ids.push(id);
+    }
+    let spoilt = format!(
+        "UPDATE applications SET own_limits = '{{' WHERE id = '{}'",
+        ids[0]
+    );
+    edit(&directory, &spoilt);
+    let due = notices::quotas(&store, MailKind::Quota80, &[]).await;
+    assert_eq!(due, [(80, 100); 2], "the first has the quota of its tier");
 }

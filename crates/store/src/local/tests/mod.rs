@@ -33,7 +33,7 @@ fn other_process(words: &str, test: &str, directory: &Path) -> Child {
         .unwrap()
 }
 
-/// Tells how far the other process is.
+/// Reports progress to the test that started this process.
 #[expect(
     clippy::print_stdout,
     reason = "the test that started this process reads it"
