@@ -11,8 +11,7 @@ use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;
-/// Maximum time by which the clock of a backend may be ahead of the gateway's clock. Times that are further ahead set
-/// no mark. A mark that is further ahead, because the gateway's clock was set back, refuses nothing.
+/// How far the clock of a backend may be ahead of the gateway's clock. Times that are further ahead set no mark. A mark that is further ahead, because the gateway's clock was set back, refuses nothing.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(5);
 
 /// Times of data by document, as the backend stated them.

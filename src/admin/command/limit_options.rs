@@ -17,13 +17,13 @@ impl<const OF_OWNER: bool> LimitOptions<OF_OWNER> {
         self.0
     }
 
-    /// The changes, of which there must be one.
+    /// The changes. None at all is an error.
     pub(super) fn needed(self) -> CommandResult<LimitChanges> {
         if self.0.is_empty() {
             let names: Vec<_> = settings(OF_OWNER).map(LimitSetting::name).collect();
             let names = names.join(", ");
             return Err(CommandProblem::bad(format!(
-                "set one of the limits {names}; `none`, in JSON null, is the tier's"
+                "set one of the limits {names}; `none` (null in JSON) restores the limit of the tier"
             )));
         }
         Ok(self.0)

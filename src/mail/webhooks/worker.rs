@@ -54,7 +54,7 @@ struct ReceiverBatch {
     webhook: String,
     receiver: Receiver,
     messages: Vec<ClaimedMail>,
-    /// The time by which they must be sent.
+    /// The deadline for sending them.
     end: Mono,
 }
 

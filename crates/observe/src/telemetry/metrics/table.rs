@@ -117,7 +117,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_upstream_breaker_state", kind: MetricKind::Gauge, labels: &[], meaning: "State of the circuit breaker: 0 closed, 1 half-open, 2 open; with several addresses, the state of the most usable address." },
     MetricRow { name: "scoregate_shared_fetches_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Fetches that gateways share: taken from another gateway, claimed by this gateway, rejected because a newer claim existed, failed at another gateway, or made alone because the store could not be used." },
     MetricRow { name: "scoregate_refreshes_total", kind: MetricKind::Counter, labels: &[], meaning: "Refreshes of the backend that were detected." },
-    MetricRow { name: "scoregate_refresh_overdue_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time by which the backend's refresh is overdue, else 0." },
+    MetricRow { name: "scoregate_refresh_overdue_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since the backend's refresh was due; 0 if it is not overdue." },
     MetricRow { name: "scoregate_next_refresh_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time until the expected refresh of the backend; 0 if it is overdue or unknown." },
     MetricRow { name: "scoregate_disk_mirror_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Size of the documents in the disk mirror." },
     MetricRow { name: "scoregate_disk_mirror_failures_total", kind: MetricKind::Counter, labels: &[], meaning: "Failed writes and removals in the disk mirror." },
