@@ -31,14 +31,11 @@ pub(super) struct MailWorker {
 
 impl MailTasks {
     /// The workers that these settings need. Does not connect to the server.
-    pub(super) fn open(
-        context: &StartContext,
-        store: &Arc<dyn Store>,
-    ) -> Result<Self, ConfigProblems> {
+    pub(super) fn open(context: &StartContext, store: &Store) -> Result<Self, ConfigProblems> {
         let config = &context.config;
         let mail = match &config.mail {
             Some(mail) => Some(MailSender::new(
-                Arc::<dyn Store>::clone(store),
+                store.clone(),
                 mail,
                 open_mail_transport(mail, &context.clock)?,
                 context.clock.clone(),
@@ -54,7 +51,7 @@ impl MailTasks {
     }
 }
 
-fn webhook_sender(context: &StartContext, store: &Arc<dyn Store>) -> WebhookSender {
+fn webhook_sender(context: &StartContext, store: &Store) -> WebhookSender {
     let clock = &context.clock;
     // Public authorities are in the program, so there is no file that cannot be read.
     let tls = BackendTlsSettings::default()
@@ -62,7 +59,7 @@ fn webhook_sender(context: &StartContext, store: &Arc<dyn Store>) -> WebhookSend
         .expect("no files are read")
         .client_config();
     WebhookSender::new(
-        Arc::<dyn Store>::clone(store),
+        store.clone(),
         WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone()),
         context.config.operator.clone(),
         clock.clone(),
@@ -71,13 +68,10 @@ fn webhook_sender(context: &StartContext, store: &Arc<dyn Store>) -> WebhookSend
 }
 
 /// The measure of the queue, if mail is sent.
-pub(super) fn queue_monitor(
-    context: &StartContext,
-    store: &Arc<dyn Store>,
-) -> Option<QueueMonitor> {
+pub(super) fn queue_monitor(context: &StartContext, store: &Store) -> Option<QueueMonitor> {
     context.config.mail.as_ref()?;
     Some(QueueMonitor::new(
-        Arc::<dyn Store>::clone(store),
+        store.clone(),
         context.clock.clone(),
         Arc::clone(&context.instruments.mail),
     ))

@@ -135,7 +135,7 @@ impl ServerParts {
             files: Arc::new(files),
             storage: Arc::new(StorageGauges::new(context, data_dir.path())),
             readiness: Arc::new(Readiness::new(heartbeat)),
-            reporter: server_parts::reporter(&context.config, Arc::clone(&built.store), gateway),
+            reporter: server_parts::reporter(&context.config, built.store.clone(), gateway),
             suspects: server_parts::suspects(context, keys),
             mail_queue: queue_monitor(context, &built.store),
             keys: keys.clone(),

@@ -25,7 +25,7 @@ const FIRST_EVERY: Duration = Duration::from_secs(1);
 /// The publisher of the status page, if it is served.
 pub(super) fn publisher(
     context: &StartContext,
-    store: &Arc<dyn Store>,
+    store: &Store,
     documents: &Documents,
 ) -> Option<Arc<StatusPublisher>> {
     let StartContext { config, clock, .. } = context;
@@ -33,7 +33,7 @@ pub(super) fn publisher(
         return None;
     }
     Some(Arc::new(StatusPublisher::new(
-        Arc::<dyn Store>::clone(store),
+        store.clone(),
         site(config),
         data_state(documents, clock),
         clock.clone(),

@@ -16,7 +16,7 @@ use super::visit::{LiveSession, Visit, change_failed};
 /// The page of an account.
 impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in(&*self.store).await?;
+        let live = visit.signed_in(&self.store).await?;
         let notice = match visit.finished_step() {
             "notices" => Some("Your choice of notices was saved."),
             "webhooks" => Some("The webhooks were changed."),
@@ -59,7 +59,7 @@ impl Site {
 
     /// The session of the form of a change, which counts for its owner.
     pub(super) async fn session_of_change(&self, visit: &Visit) -> SiteResult<LiveSession> {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = visit.signed_in_by_form(&self.store).await?;
         self.admission.count_owner_change(live.owner(), visit.now)?;
         Ok(live)
     }

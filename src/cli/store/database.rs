@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::plans::Tier;
-use scoregate_store::maintenance::ImportOptions;
+use scoregate_store::maintenance::{DatabaseCommand, DatabaseExport, ImportOptions};
 use scoregate_store::{
-    DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName,
-    TablesChange, TablesWork, TransferError,
+    DatabaseReport, DatabaseSettings, RoleName, StoreError, StoreResult, TablesChange, TablesWork,
+    TransferError,
 };
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
@@ -31,9 +31,12 @@ pub(super) fn run(
     settings: &DatabaseSettings,
     tiers: &[Tier],
 ) -> CommandOutcome {
-    let database = settings
-        .read_files()
-        .map_err(|error| CommandError::Input(error.to_string()))?;
+    let database = DatabaseCommand {
+        config: settings
+            .read_files()
+            .map_err(|error| CommandError::Input(error.to_string()))?,
+        clock: Clock::system(),
+    };
     block_on(async {
         match command {
             StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant).await,
@@ -62,12 +65,12 @@ pub(super) fn run(
 
 async fn change_tables(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     work: TablesWork,
     grant: &RuntimeRole,
 ) -> CommandOutcome {
     let role: Option<RoleName> = grant.runtime_role.clone();
-    let changed = PostgresStore::change_tables(database, Clock::system(), work, role.clone()).await;
+    let changed = database.change_tables(work, role.clone()).await;
     let done = match changed.with_context(|| format!("the database {}", settings.address))? {
         TablesChange::Created(format) => format!("created the tables with format {format}"),
         TablesChange::Unchanged(format) => format!("the tables have format {format} already"),
@@ -89,18 +92,19 @@ async fn change_tables(
 /// Exports to standard output or to a file. The file is durable before the database is closed.
 async fn export(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     to: &Path,
     force: bool,
     closes: bool,
 ) -> CommandOutcome {
     let is_stdout = to == Path::new("-");
-    let clock = Clock::system();
     if is_stdout && closes {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }
     let exported = if is_stdout {
-        PostgresStore::export(database, clock, &mut io::stdout(), &mut || Ok(()), false).await
+        database
+            .export(&mut io::stdout(), &mut || Ok(()), false)
+            .await
     } else {
         let file = OutputFile::create(to, force)?;
         let mut out = file
@@ -108,7 +112,7 @@ async fn export(
             .with_context(|| format!("{} cannot be written", to.display()))?;
         let mut file = Some(file);
         let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
-        PostgresStore::export(database, clock, &mut out, &mut keep, closes).await
+        database.export(&mut out, &mut keep, closes).await
     };
     let DatabaseExport { counts, closed } = transferred(settings, to, exported)?;
     printer::message(&format!("exported: {counts}"));
@@ -120,10 +124,10 @@ async fn export(
 
 async fn import(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     from: &Path,
 ) -> CommandOutcome {
-    let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
+    let imported = database.import(from, &operator()).await;
     let counts = transferred(settings, from, imported)?;
     printer::message(&format!("imported: {counts}"));
     Ok(Exit::Done)
@@ -131,11 +135,11 @@ async fn import(
 
 async fn restore(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     from: Option<&Path>,
     options: &ImportOptions,
 ) -> CommandOutcome {
-    let restored = PostgresStore::restore(database, Clock::system(), from, options).await;
+    let restored = database.restore(from, options).await;
     let name = from.unwrap_or(Path::new("the database"));
     let restored = transferred(settings, name, restored)?;
     if let Some(counts) = restored.imported {
@@ -154,31 +158,36 @@ async fn restore(
 fn transferred<T>(
     settings: &DatabaseSettings,
     file: &Path,
-    done: Result<T, TransferError>,
+    done: StoreResult<T>,
 ) -> CommandOutcome<T> {
-    done.map_err(|error| match error {
-        TransferError::File(_) | TransferError::Unfit(_) => {
-            CommandError::Input(format!("{}: {error}", file.display()))
-        }
-        TransferError::Unreadable(_)
-        | TransferError::InUse(_)
-        | TransferError::Newer(_)
-        | TransferError::LiveGateways(_)
-        | TransferError::LostRevocations { .. }
-        | TransferError::ClockBehind(_) => CommandError::Input(error.to_string()),
-        TransferError::Store(error) => anyhow::Error::from(error)
-            .context(format!("the database {}", settings.address))
-            .into(),
+    done.map_err(|error| {
+        let StoreError::Transfer(error) = error else {
+            let error = anyhow::Error::from(error);
+            return error
+                .context(format!("the database {}", settings.address))
+                .into();
+        };
+        CommandError::Input(match error {
+            TransferError::File(_) | TransferError::Unfit(_) => {
+                format!("{}: {error}", file.display())
+            }
+            TransferError::Unreadable(_)
+            | TransferError::InUse(_)
+            | TransferError::Newer(_)
+            | TransferError::LiveGateways(_)
+            | TransferError::LostRevocations { .. }
+            | TransferError::ClockBehind(_) => error.to_string(),
+        })
     })
 }
 
 async fn check(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     as_json: bool,
 ) -> CommandOutcome {
-    let clock = Clock::system();
-    let inspected = PostgresStore::inspect(database, clock.clone()).await;
+    let clock = database.clock.clone();
+    let inspected = database.inspect().await;
     let found = inspected.with_context(|| format!("the database {}", settings.address))?;
     Ok(print(settings, &found, clock.now().wall, as_json))
 }

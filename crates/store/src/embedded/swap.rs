@@ -9,27 +9,27 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::paths::{ASIDE, NEXT, files_with_prefix};
 use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory, with_suffix};
-use crate::embedded::paths::{ASIDE, NEXT, files_with_prefix};
 use scoregate_base::clock::Wall;
 
 /// Identifies the files of one swap.
-pub(super) fn instant(now: Wall) -> String {
+pub(crate) fn instant(now: Wall) -> String {
     now.rfc3339().replace(':', "")
 }
 
 /// The path of the new store.
-pub(super) fn next(path: &Path, instant: &str) -> PathBuf {
+pub(crate) fn next(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{NEXT}{instant}"))
 }
 
 /// The future path of the old store.
-pub(super) fn aside(path: &Path, instant: &str) -> PathBuf {
+pub(crate) fn aside(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{ASIDE}{instant}"))
 }
 
 /// The steps: renames, in order.
-pub(in crate::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
+pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
     let next = next(path, instant);
     let aside = aside(path, instant);
     [
@@ -41,19 +41,19 @@ pub(in crate::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathB
 }
 
 /// Performs a step unless it is done.
-pub(in crate::embedded) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
+pub(crate) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
     let (from, to) = step;
     if_found(fs::rename(from, to))?;
     sync_directory(to)
 }
 
 /// Performs all steps.
-pub(super) fn run(path: &Path, instant: &str) -> io::Result<()> {
+pub(crate) fn run(path: &Path, instant: &str) -> io::Result<()> {
     steps(path, instant).iter().try_for_each(rename_if_present)
 }
 
 /// Renames a store and its log.
-pub(super) fn rename(path: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
     let step = |suffix| (with_suffix(path, suffix), with_suffix(to, suffix));
     ["", LOG, INDEX]
         .map(step)
@@ -63,13 +63,13 @@ pub(super) fn rename(path: &Path, to: &Path) -> io::Result<()> {
 
 /// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
 /// log.
-pub(super) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
+pub(crate) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
     let [_, log, index, _] = steps(path, instant);
     [log, index].iter().try_for_each(rename_if_present)
 }
 
 /// Finishes an interrupted swap before the store is opened; removes the files of one that had not begun.
-pub(in crate::embedded) fn finish(path: &Path) -> io::Result<()> {
+pub(crate) fn finish(path: &Path) -> io::Result<()> {
     let pending = files_with_prefix(path, NEXT);
     let head = with_suffix(path, NEXT);
     if fs::symlink_metadata(path).is_err()

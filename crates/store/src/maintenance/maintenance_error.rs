@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::StoreError;
-use crate::dump::since;
+use crate::transfer_error::since;
 use scoregate_base::clock::{Day, Wall};
 
 /// The result of an operation.

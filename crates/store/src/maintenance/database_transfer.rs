@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::dump::{self, DumpReader, RowCounts, TransferError};
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::tables::newer;
-use crate::sql::tables::SqlTables as _;
+use crate::TransferError;
+use crate::dump::{self, DumpReader, RowCounts};
+use crate::postgres::newer;
+use crate::statements::{Done, SchemaClient, Tables};
 use scoregate_base::clock::Wall;
 
 /// A finished export.
@@ -35,7 +35,7 @@ pub(crate) async fn export(
     keep: &mut dyn FnMut() -> io::Result<()>,
     closes: bool,
     now: Wall,
-) -> SqlResult<DatabaseExport, TransferError> {
+) -> Done<DatabaseExport> {
     client
         .batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         .await?;
@@ -46,8 +46,7 @@ pub(crate) async fn export(
     if let Some(format) = newer(client).await? {
         return Err(TransferError::Newer(format).into());
     }
-    let exported: SqlResult<RowCounts, TransferError> = dump::export(client, out, now).await;
-    let counts = exported?;
+    let counts = dump::export(Tables::Database(client), out, now).await?;
     let new_name = closes.then(|| {
         let time = now
             .rfc3339()
@@ -61,7 +60,7 @@ pub(crate) async fn export(
             .batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}"))
             .await?;
     }
-    keep().map_err(TransferError::File)?;
+    keep()?;
     Ok(DatabaseExport {
         counts,
         closed: new_name,
@@ -89,29 +88,26 @@ pub(crate) async fn import(
     who: &str,
     file: &str,
     now: Wall,
-) -> SqlResult<RowCounts, TransferError> {
+) -> Done<RowCounts> {
     let counts = fill(client, reader).await?;
     let detail = format!("the whole store, from {file:?}");
-    client
+    Tables::Database(client)
         .audit(now, [who, "import_store", "", &detail])
         .await?;
     Ok(counts)
 }
 
 /// Fills empty tables from an export.
-pub(crate) async fn fill(
-    client: SchemaClient<'_>,
-    reader: DumpReader,
-) -> SqlResult<RowCounts, TransferError> {
+pub(crate) async fn fill(client: SchemaClient<'_>, reader: DumpReader) -> Done<RowCounts> {
     client.batch_execute(LOCK_ALL).await?;
-    let applications = client
+    let tables = Tables::Database(client);
+    let applications = tables
         .find(COUNT, &[], |row| row.number("applications"))
         .await?;
     if let Some(found) = applications.filter(|found| *found > 0) {
         return Err(TransferError::InUse(found).into());
     }
-    let filled: SqlResult<RowCounts, TransferError> = dump::fill(client, reader).await;
-    let counts = filled?;
+    let counts = dump::fill(tables, reader).await?;
     client.batch_execute(FINISH).await?;
     Ok(counts)
 }

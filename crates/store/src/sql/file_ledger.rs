@@ -3,12 +3,8 @@
 //! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
 //! first exchange of a later day closes every earlier one.
 
-use rusqlite::Connection;
-
-use super::fault::FileResult;
-use crate::sql::rows::{BadRecord, RowResult, SqlRow};
-use crate::sql::tables::SqlField::{self, Number, Text};
-use crate::sql::tables::SqlTables as _;
+use crate::statements::SqlField::{self, Number, Text};
+use crate::statements::{BadRecord, Done, RowResult, SqlRow, Tables};
 use crate::window_rows::{ReportReply, WindowKey, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
@@ -39,9 +35,6 @@ SELECT coalesce(sum(granted), 0) AS granted FROM ledger_days
 WHERE (application = $1 OR application IN (SELECT application FROM owned_applications WHERE owner = $1))
   AND day >= $2 AND day < $3 AND granted BETWEEN 0 AND 4294967294";
 
-const TODAY: &str = "SELECT max(day) AS day FROM calendar WHERE day > '1970-01-01'";
-const NEWEST_DAY: &str = "SELECT max(day) AS day FROM ledger_days WHERE day < $1";
-
 /// The stored state of an application on a day.
 struct StoredDay {
     /// The total; `None` before the first report.
@@ -52,9 +45,9 @@ struct StoredDay {
 
 /// Applies the reports of a node. The clock of this machine is the node's.
 pub(super) async fn exchange(
-    tables: &Connection,
+    tables: Tables<'_>,
     exchange: &LedgerExchange,
-) -> FileResult<LedgerExchangeReply> {
+) -> Done<LedgerExchangeReply> {
     let today = advance(tables, exchange.today).await?;
     let mut reply = LedgerExchangeReply {
         today,
@@ -72,7 +65,7 @@ pub(super) async fn exchange(
 }
 
 /// Moves the current day forward to `today`, and returns it.
-async fn advance(tables: &Connection, today: Day) -> FileResult<Day> {
+async fn advance(tables: Tables<'_>, today: Day) -> Done<Day> {
     let found = tables.today().await?;
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
@@ -81,7 +74,7 @@ async fn advance(tables: &Connection, today: Day) -> FileResult<Day> {
     Ok(today)
 }
 
-async fn apply(tables: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportReply> {
+async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<ReportReply> {
     let day = written(report.day)?;
     let id = report.application.to_string();
     let keys = [Text(&day), Text(&id), Number(node.cast_signed())];
@@ -104,11 +97,11 @@ async fn apply(tables: &Connection, node: u64, report: &LedgerReport) -> FileRes
 
 /// Writes the totals of a day and of its node. `keys` are the day, the application and the node.
 async fn write_day(
-    tables: &Connection,
+    tables: Tables<'_>,
     keys: [SqlField<'_>; 3],
     total: u64,
     node: NodeTotals,
-) -> FileResult<()> {
+) -> Done<()> {
     let [day, id, number] = keys;
     let total = Number(total.cast_signed());
     tables.run(WRITE_DAY, &[day, id, total]).await?;
@@ -118,7 +111,7 @@ async fn write_day(
     tables.run(WRITE_NODE, &row).await.map(drop)
 }
 
-async fn write_windows(tables: &Connection, rows: &WindowRows) -> FileResult<()> {
+async fn write_windows(tables: Tables<'_>, rows: &WindowRows) -> Done<()> {
     for (key, granted) in rows.changed() {
         let [start, end] = [written(key.start)?, written(key.end)?];
         let row = [
@@ -146,11 +139,11 @@ fn stored_day(row: &SqlRow<'_>) -> RowResult<StoredDay> {
 
 /// The windows that contain a day: stored ones, and those that the report names, each counted from its days.
 async fn window_rows(
-    tables: &Connection,
+    tables: Tables<'_>,
     report: &LedgerReport,
     day: &str,
     owner: Option<&str>,
-) -> FileResult<WindowRows> {
+) -> Done<WindowRows> {
     let id = report.application.to_string();
     let mut rows = WindowRows::default();
     let mut read = Ok(());
@@ -195,34 +188,8 @@ fn stored_window(row: &SqlRow<'_>) -> RowResult<(WindowKey, u64)> {
     Ok((key, row.number("granted")?))
 }
 
-/// The current day. Before the first exchange, the newest one with granted units.
-pub(super) async fn day(tables: &Connection) -> FileResult<Option<Day>> {
-    let found = tables.find(TODAY, &[], |row| row.optional_text("day"));
-    match found.await?.flatten().as_deref().and_then(Day::parse) {
-        Some(day) => Ok(Some(day)),
-        None => newest_day(tables).await,
-    }
-}
-
-/// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
-pub(super) async fn newest_day(tables: &Connection) -> FileResult<Option<Day>> {
-    let mut below = String::from("a"); // above every digit
-    loop {
-        let found = tables
-            .find(NEWEST_DAY, &[Text(&below)], |row| row.optional_text("day"))
-            .await?;
-        let Some(text) = found.flatten() else {
-            return Ok(None);
-        };
-        if let Some(day) = Day::parse(&text) {
-            return Ok(Some(day));
-        }
-        below = text;
-    }
-}
-
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.
-fn written(day: Day) -> FileResult<String> {
+fn written(day: Day) -> Done<String> {
     let text = day.to_string();
     if Day::parse(&text) == Some(day) {
         return Ok(text);

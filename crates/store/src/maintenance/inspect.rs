@@ -10,14 +10,11 @@ use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use super::{load, read_only, seal};
 use crate::durable_file::{LOG, with_suffix};
-use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::tables::done;
-use crate::embedded::{file, integrity, ledger};
+use crate::embedded::{file, integrity};
 use crate::sql::records;
-use crate::sql::rows::{BadRecord, SqlRow};
-use crate::sql::schema::STEPS;
-use crate::sql::tables::SqlTables as _;
+use crate::statements::schema::STEPS;
+use crate::statements::{BadRecord, Done, Fault, FileConnection, SqlRow, Tables, done};
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.
@@ -91,7 +88,7 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
     let verified = match backup_kind(path) {
         Some(BACKUP_BEGINS) => backup(path),
         None => fs::File::open(path)
-            .map_err(StoreFault::from)
+            .map_err(Fault::from)
             .and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
@@ -107,7 +104,7 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
     verified.map_err(|fault| load::unusable(fault, path, "be read", path))
 }
 
-fn backup(path: &Path) -> FileResult<InspectionReport> {
+fn backup(path: &Path) -> Done<InspectionReport> {
     let mut report = at(path)?;
     let fault = match seal::is_intact(path)? {
         Some(true) => return Ok(report),
@@ -119,17 +116,18 @@ fn backup(path: &Path) -> FileResult<InspectionReport> {
 }
 
 /// Checks any file; without a time, so no key counts as expired.
-pub(super) fn at(path: &Path) -> FileResult<InspectionReport> {
+pub(super) fn at(path: &Path) -> Done<InspectionReport> {
     at_instant(path, Wall::default())
 }
 
-fn at_instant(path: &Path, now: Wall) -> FileResult<InspectionReport> {
+fn at_instant(path: &Path, now: Wall) -> Done<InspectionReport> {
     read_only::at(path, |store| contents(store, path, now))
 }
 
-fn contents(store: &Connection, path: &Path, now: Wall) -> FileResult<InspectionReport> {
+fn contents(file: &FileConnection, path: &Path, now: Wall) -> Done<InspectionReport> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     // One snapshot, so that the counts are consistent while a server writes.
+    let store = file.lock();
     let snapshot = store.unchecked_transaction()?;
     let format = integrity::is_ours(&snapshot, path, STEPS)?;
     let mut report = InspectionReport {
@@ -141,20 +139,21 @@ fn contents(store: &Connection, path: &Path, now: Wall) -> FileResult<Inspection
         ..InspectionReport::default()
     };
     // Rows behind a broken page cannot be counted, and the damage is reported already.
-    match counts(&snapshot, now, &mut report) {
+    match counts(file, now, &mut report) {
         Err(fault) if report.faults.is_empty() => Err(fault),
         Ok(()) | Err(_) => Ok(report),
     }
 }
 
 /// The time of the last audit record.
-pub(super) fn last_change(store: &Connection) -> FileResult<Option<Wall>> {
+pub(super) fn last_change(store: &Connection) -> Done<Option<Wall>> {
     let at: Option<i64> = store.query_row("SELECT max(at) FROM audit", [], |row| row.get(0))?;
     Ok(at.map(|at| Wall::from_millis(at.max(0).cast_unsigned())))
 }
 
-fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileResult<()> {
-    let count = |sql: &str, report: &mut InspectionReport| -> FileResult<u64> {
+fn counts(file: &FileConnection, now: Wall, report: &mut InspectionReport) -> Done<()> {
+    let store = &*file.lock();
+    let count = |sql: &str, report: &mut InspectionReport| -> Done<u64> {
         let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
         u64::try_from(found).or_else(|_| {
             report.faults.push(format!("{sql} gives {found}"));
@@ -170,7 +169,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
     report.keys_in_force = count(&valid, report)?;
-    report.newest_day = done(ledger::day(store))?;
+    report.newest_day = done(Tables::File(file).today())?;
     if let Some(day) = report.newest_day {
         let granted = format!(
             "SELECT coalesce(sum(granted), 0) FROM ledger_days WHERE day = '{day}' AND granted BETWEEN 0 AND {}",
@@ -178,12 +177,12 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
         );
         report.granted = count(&granted, report)?;
     }
-    report.unreadable = unreadable(store)?;
+    report.unreadable = unreadable(Tables::File(file))?;
     Ok(())
 }
 
 /// Applications, keys and records of the ledger that cannot be read, each with a reason.
-pub(super) fn unreadable(store: &Connection) -> FileResult<Vec<String>> {
+pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
     let mut unreadable = Vec::new();
     // The ledger is checked below; no record of it has this day.
     let no_day = Day::from_number(0);

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::swap;
 use crate::durable_file::{INDEX, LOG, with_suffix};
-use crate::embedded::fault::StoreFault;
-use crate::embedded::file;
 use crate::embedded::paths::CLOSED;
-use crate::sql::schema::STEPS;
+use crate::embedded::{file, swap};
+use crate::statements::Fault;
+use crate::statements::schema::STEPS;
 use scoregate_base::clock::Wall;
 
 /// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
@@ -16,7 +15,7 @@ pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let path = file_in(directory);
     let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
     swap::rename(&path, &closed)
-        .map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
+        .map_err(|error| Fault::from(error).into_error("be closed", &path))?;
     Ok(closed)
 }
 
@@ -27,15 +26,13 @@ pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
     if path.exists() {
         return Err(MaintenanceError::IsThere(path));
     }
-    let made = swap::finish(&path)
-        .map_err(StoreFault::from)
-        .and_then(|()| {
-            if path.exists() {
-                return Ok(()); // an interrupted import was finished, so nothing was lost
-            }
-            swap::move_log_aside(&path, &swap::instant(now))?;
-            file::make_new(&path, STEPS)
-        });
+    let made = swap::finish(&path).map_err(Fault::from).and_then(|()| {
+        if path.exists() {
+            return Ok(()); // an interrupted import was finished, so nothing was lost
+        }
+        swap::move_log_aside(&path, &swap::instant(now))?;
+        file::make_new(&path, STEPS)
+    });
     made.map_err(|fault| fault.into_error("create its file", &path).into())
 }
 

@@ -6,8 +6,6 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::postgres::connection::hosts::HostFault;
-
 /// The timeline is that of the current end of the log: the one of the last checkpoint is out of date for a while after a
 /// promotion. The change feed reads the one of the checkpoint, without an access to the log.
 const HISTORY: &str = "
@@ -51,19 +49,19 @@ pub(crate) enum ServerHistory {
 }
 
 impl EngineFeatures {
-    /// Refuses a server without a feature that gateways need.
-    pub(crate) async fn read(client: &Client) -> Result<Self, HostFault> {
+    /// Those of a server, or the features that gateways need and it lacks.
+    pub(crate) async fn read(
+        client: &Client,
+    ) -> Result<Result<Self, String>, tokio_postgres::Error> {
         let row = client.query_typed_one(FEATURES, &[]).await?;
-        let missing: &str = row.try_get("missing")?;
+        let missing: String = row.try_get("missing")?;
         if !missing.is_empty() {
-            return Err(HostFault::Unusable(format!(
-                "the server has no {missing}, or this role may not use them: use PostgreSQL, or grant the rights"
-            )));
+            return Ok(Err(missing));
         }
-        Ok(Self {
+        Ok(Ok(Self {
             has_cluster: row.try_get("cluster")?,
             hides_timeline: false,
-        })
+        }))
     }
 
     /// A statement in the form for this server. `{history}` is the history of the server, to be compared for equality only, and

@@ -6,21 +6,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
-
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::{file_in, is_the_store};
 use super::transfer::TransferSummary;
-use super::{load, swap, transfer};
+use super::{load, transfer};
 use crate::StoreError;
 use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
-use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::tables::done;
-use crate::embedded::{file, ledger};
+use crate::embedded::{file, swap};
 use crate::sql::restored_day;
-use crate::sql::tables::SqlTables as _;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::plans::Tier;
 
@@ -78,7 +74,7 @@ pub fn import(
     let path = file_in(directory);
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
-        .map_err(|error| StoreFault::from(error).into_error("complete the last import", &path))?;
+        .map_err(|error| Fault::from(error).into_error("complete the last import", &path))?;
     check_source(&path, from, options)?;
     let previous = previous(directory, options)?;
     let half = with_suffix(&path, HALF);
@@ -128,7 +124,7 @@ fn put_in_place(
     let moved = fs::rename(with_suffix(path, HALF), &next)
         .and_then(|()| sync_directory(&next))
         .and_then(|()| swap::run(path, &instant));
-    moved.map_err(|error| StoreFault::from(error).into_error("move it into place", path))?;
+    moved.map_err(|error| Fault::from(error).into_error("move it into place", path))?;
     imported.aside = aside.exists().then_some(aside);
     path.clone_into(&mut imported.report.path);
     Ok(imported)
@@ -173,12 +169,12 @@ fn make(
     options: &ImportOptions,
     now: Wall,
 ) -> MaintenanceResult<ImportSummary> {
-    let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
+    let own = |fault: Fault| load::unusable(fault, from, "create the new store", half);
     let store = load::new_store(from, half)
         .map_err(|fault| load::unusable(fault, from, "be read", from))?;
     let mut imported = settle(previous, &store, options, now).map_err(own)?;
     record(&store, from, imported.day, options, now).map_err(own)?;
-    file::close_new(store, half).map_err(own)?;
+    file::close_new(store.into_inner(), half).map_err(own)?;
     let gaps = &imported.carried.gaps;
     if !gaps.is_empty() && options.restores && !options.accept_lost_revocations {
         return Err(MaintenanceError::LostRevocations {
@@ -193,19 +189,27 @@ fn make(
     }
 }
 
+/// Gives the grace of these days and of the newest day to nobody: it may have been used with a store that this one replaces.
+const WITHHOLD: &str = "
+INSERT INTO grace_shares
+SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
+WHERE day IS NOT NULL";
+
 /// Updates the new store with everything known. Closes the current day if later grants are unknown. The result has no report
 /// yet.
 fn settle(
     previous: &[PathBuf],
-    store: &Connection,
+    file: &FileConnection,
     options: &ImportOptions,
     now: Wall,
-) -> FileResult<ImportSummary> {
+) -> Done<ImportSummary> {
+    let store = &*file.lock();
+    let tables = Tables::File(file);
     let last_change = inspect::last_change(store)?;
     let mut carried = TransferSummary::default();
     let mut has_successor = false;
     for old in previous {
-        has_successor |= transfer::from_old(old, store, &mut carried)?;
+        has_successor |= transfer::from_old(old, file, &mut carried)?;
     }
     if !has_successor && carried.gaps.is_empty() {
         carried.gaps.push(previous.last().map_or_else(
@@ -213,23 +217,22 @@ fn settle(
             |old| format!("{} is not a later state of this backup", old.display()),
         ));
     }
-    let day = done(ledger::day(store))?.map_or(now.day(), |newest| newest.max(now.day()));
+    store.execute(load::OPEN_NEWEST_DAY, [])?;
+    let day = done(tables.today())?.map_or(now.day(), |newest| newest.max(now.day()));
     // Gateways hold shares of today and tomorrow.
-    let shared = [day, day.next()];
-    for day in done(ledger::newest_day(store))?.into_iter().chain(shared) {
-        withhold(store, day)?;
-    }
+    store.execute("DELETE FROM grace_shares", [])?;
+    store.execute(WITHHOLD, [day, day.next()].map(|day| day.to_string()))?;
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
     } else if options.reopen_day || !options.restores {
-        reopened(store, day, options)?
+        reopened(tables, day, options)?
     } else if day > now.day() || last_change.is_some_and(|at| at > now) {
-        return Err(StoreFault::Record(format!(
+        return Err(Fault::Record(format!(
             "the clock of this machine ({}) is behind it; correct the clock, or leave the day open with --reopen-day",
             now.rfc3339()
         )));
     } else {
-        done(restored_day::close(store, day))?;
+        done(restored_day::close(tables, day))?;
         ImportedDay::Closed(day)
     };
     Ok(ImportSummary {
@@ -241,38 +244,28 @@ fn settle(
     })
 }
 
-fn reopened(store: &Connection, day: Day, options: &ImportOptions) -> FileResult<ImportedDay> {
+fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<ImportedDay> {
     let units = done(restored_day::remaining(store, day, &options.tiers))?;
     if units.is_none() && options.restores {
         let reason = "a tier of it is unknown; name the server's configuration with --config";
-        return Err(StoreFault::Record(reason.into()));
+        return Err(Fault::Record(reason.into()));
     }
     Ok(ImportedDay::Reopened(day, units))
 }
 
-/// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.
-fn withhold(connection: &Connection, day: Day) -> FileResult<()> {
-    connection.execute("DELETE FROM grace_shares WHERE day = ?1", [day.to_string()])?;
-    connection.execute(
-        "INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)",
-        [day.to_string()],
-    )?;
-    Ok(())
-}
-
 /// Adds an audit record: the records before it are those of the imported file.
 fn record(
-    store: &Connection,
+    store: &FileConnection,
     from: &Path,
     day: ImportedDay,
     options: &ImportOptions,
     now: Wall,
-) -> FileResult<()> {
+) -> Done<()> {
     let closed = match day {
         ImportedDay::Closed(day) => format!("; {day} is closed"),
         ImportedDay::Complete | ImportedDay::Reopened(..) => String::new(),
     };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     let detail = format!("the whole store, from {name:?}{closed}");
-    done(store.audit(now, [&options.who, "import_store", "", &detail]))
+    done(Tables::File(store).audit(now, [&options.who, "import_store", "", &detail]))
 }

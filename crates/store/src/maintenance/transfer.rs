@@ -6,14 +6,10 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
-
 use super::{inspect, read_only};
-use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::integrity;
-use crate::embedded::tables::done;
 use crate::local::is_unusable;
-use crate::sql::tables::SqlTables as _;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]
@@ -102,37 +98,40 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
 /// Merges everything that is readable in `old`. Returns whether `old` is a later state of the new store.
 pub(super) fn from_old(
     old: &Path,
-    new: &Connection,
+    new: &FileConnection,
     summary: &mut TransferSummary,
-) -> FileResult<bool> {
-    let unreadable = read_only::at(old, |store| {
+) -> Done<bool> {
+    let unreadable = read_only::at(old, |file| {
+        let store = &*file.lock();
         if integrity::is_cut(store, old)? {
-            return Err(StoreFault::Record("its last page is truncated".into()));
+            return Err(Fault::Record("its last page is truncated".into()));
         }
         integrity::of_grants_and_keys(store)?;
-        inspect::unreadable(store)
+        inspect::unreadable(Tables::File(file))
     });
     match unreadable {
         Ok(unreadable) => summary.gaps.extend(unreadable),
-        Err(StoreFault::Disk(error)) => return Err(error.into()),
+        Err(Fault::Disk(error)) => return Err(error.into()),
         Err(fault) => summary
             .gaps
             .push(fault.into_error("be read", old).to_string()),
     }
-    if let Err(fault) = read_only::attach(new, old) {
+    if let Err(fault) = read_only::attach(&new.lock(), old) {
         let error = fault.into_error("be read", old);
         summary.gaps.push(error.to_string());
         return Ok(false);
     }
     let is_successor = merge(new, old, summary)?;
-    read_only::detach(new)?;
+    read_only::detach(&new.lock())?;
     summary.gaps.dedup();
     Ok(is_successor)
 }
 
 /// Merges table by table. One that cannot be read is a gap. There is no transaction, which could not be committed after such
 /// an error.
-fn merge(new: &Connection, old: &Path, summary: &mut TransferSummary) -> FileResult<bool> {
+fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Done<bool> {
+    let new = file.lock();
+    let tables = Tables::File(file);
     // Windows are counted anew from their days, which get the larger grants.
     new.execute("DELETE FROM ledger_windows", [])?;
     let gaps = &mut summary.gaps;
@@ -142,23 +141,23 @@ fn merge(new: &Connection, old: &Path, summary: &mut TransferSummary) -> FileRes
         (&mut summary.limits, LIMITS),
         (&mut 0, GRANTS),
     ] {
-        *changed += read(done(new.run(statement, &[])), old, gaps)?;
+        *changed += read(done(tables.run(statement, &[])), old, gaps)?;
     }
     for statements in [ENDS_OF_LIMITS, OWNERS, REQUESTS, MINUTES, MESSAGES] {
         let merged = new.execute_batch(statements);
-        read(merged.map_err(StoreFault::from), old, gaps)?;
+        read(merged.map_err(Fault::from), old, gaps)?;
     }
-    let lost = done(new.find(LOST, &[], |row| row.number("lost")));
+    let lost = done(tables.find(LOST, &[], |row| row.number("lost")));
     summary.lost += read(lost, old, gaps)?.unwrap_or_default();
-    let is_successor = done(new.find(IS_SUCCESSOR, &[], |row| row.flag("is_successor")));
+    let is_successor = done(tables.find(IS_SUCCESSOR, &[], |row| row.flag("is_successor")));
     Ok(read(is_successor, old, gaps)?.unwrap_or_default())
 }
 
 /// The result of a statement that reads the old store. What cannot be read is a gap.
-fn read<T: Default>(done: FileResult<T>, old: &Path, gaps: &mut Vec<String>) -> FileResult<T> {
+fn read<T: Default>(done: Done<T>, old: &Path, gaps: &mut Vec<String>) -> Done<T> {
     match done {
-        Err(StoreFault::Sql(error)) if is_unusable(&error) => {
-            let error = StoreFault::from(error).into_error("be read", old);
+        Err(Fault::File(error)) if is_unusable(&error) => {
+            let error = Fault::from(error).into_error("be read", old);
             gaps.push(error.to_string());
             Ok(T::default())
         }

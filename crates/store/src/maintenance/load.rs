@@ -10,57 +10,52 @@ use super::{read_only, seal};
 use crate::StoreError;
 use crate::dump::{self, DumpReader};
 use crate::durable_file::remove_database;
-use crate::embedded::fault::{FileResult, StoreFault, is_conflict};
 use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::tables::done;
 use crate::embedded::{file, integrity};
-use crate::sql::schema::STEPS;
-use crate::sql::sign_in::END_SIGN_INS;
+use crate::sql::END_SIGN_INS;
+use crate::statements::schema::STEPS;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
-pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
+pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
             // A copy of a store made in another way has no checksum.
             if seal::is_intact(from)? == Some(false) {
-                return Err(StoreFault::Record("it does not match its checksum".into()));
+                return Err(Fault::Record("it does not match its checksum".into()));
             }
             read_only::at(from, |backup| {
-                integrity::is_ours(backup, from, STEPS)?;
+                let backup = backup.lock();
+                integrity::is_ours(&backup, from, STEPS)?;
                 remove_database(to)?;
-                file::copy(backup, to)
+                file::copy(&backup, to)
             })?;
             let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             file::write_ahead(&store)?;
             file::take_steps(&mut store, STEPS)?;
             store.execute_batch(&END_SIGN_INS.replace("{schema}.", ""))?;
-            Ok(store)
+            Ok(FileConnection::new(store))
         }
-        Some(_) => {
-            let store = file::make_at(to, STEPS)?;
-            lines(from, &store)?;
-            Ok(store)
-        }
+        Some(_) => lines(from, file::make_at(to, STEPS)?),
         None => Err(unknown()),
     }
 }
 
 /// The error for a file of another program.
-pub(super) fn unknown() -> StoreFault {
-    StoreFault::Record("it is neither a backup nor an export of a store".into())
+pub(super) fn unknown() -> Fault {
+    Fault::Record("it is neither a backup nor an export of a store".into())
 }
 
 /// An export as a store in memory.
-pub(super) fn in_memory(from: &Path) -> FileResult<Connection> {
+pub(super) fn in_memory(from: &Path) -> Done<FileConnection> {
     let mut store = Connection::open_in_memory()?;
     file::take_steps(&mut store, STEPS)?;
-    lines(from, &store)?;
-    Ok(store)
+    lines(from, store)
 }
 
 /// Why a backup or an export cannot be used: it is damaged, or this could not be done at a path.
 pub(super) fn unusable(
-    fault: StoreFault,
+    fault: Fault,
     from: &Path,
     work: &'static str,
     path: &Path,
@@ -75,15 +70,30 @@ pub(super) fn unusable(
     error.into()
 }
 
+/// The current day of a store that never had one is the newest with granted units.
+pub(super) const OPEN_NEWEST_DAY: &str = "
+UPDATE calendar SET day = max(day, coalesce((SELECT max(day) FROM ledger_days WHERE date(day) = day), day))
+WHERE day = '1970-01-01'";
+
+/// Whether an error is a conflict with an existing record.
+fn is_conflict(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
 /// Writes every line into the store, all or none.
-fn lines(from: &Path, store: &Connection) -> FileResult<()> {
+fn lines(from: &Path, store: Connection) -> Done<FileConnection> {
+    let file = FileConnection::new(store);
+    let store = file.lock();
     let all = store.unchecked_transaction()?;
-    let filled = done(dump::fill(&*all, DumpReader::open(from)?));
-    if let Err(StoreFault::Sql(error)) = &filled
-        && is_conflict(error)
-    {
-        return Err(StoreFault::Record(error.to_string()));
-    }
-    filled?;
-    Ok(all.commit()?)
+    match done(dump::fill(Tables::File(&file), DumpReader::open(from)?)) {
+        Err(Fault::File(error)) if is_conflict(&error) => {
+            return Err(Fault::Record(error.to_string()));
+        }
+        filled => filled?,
+    };
+    // The export has no calendar.
+    all.execute(OPEN_NEWEST_DAY, [])?;
+    all.commit()?;
+    drop(store);
+    Ok(file)
 }

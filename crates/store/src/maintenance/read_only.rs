@@ -10,18 +10,15 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::durable_file::{LOG, with_suffix};
-use crate::embedded::fault::{FileResult, StoreFault};
 use crate::embedded::file::connect;
+use crate::statements::{Done, Fault, FileConnection};
 
 /// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
 /// result is discarded.
-pub(super) fn at<T>(
-    path: &Path,
-    mut work: impl FnMut(&Connection) -> FileResult<T>,
-) -> FileResult<T> {
+pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
     if fs::metadata(path)?.len() == 0 {
-        return Err(StoreFault::Record("it is empty".into()));
+        return Err(Fault::Record("it is empty".into()));
     }
     let before = state(path);
     if !before.has_log {
@@ -34,13 +31,13 @@ pub(super) fn at<T>(
 }
 
 /// Adds a file that nobody writes to a connection, as the schema `old`.
-pub(super) fn attach(connection: &Connection, path: &Path) -> FileResult<()> {
+pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
     connection.execute("ATTACH ?1 AS old", [address(path)])?;
     Ok(())
 }
 
 /// Removes it again.
-pub(super) fn detach(connection: &Connection) -> FileResult<()> {
+pub(super) fn detach(connection: &Connection) -> Done<()> {
     // The log of the file is not copied into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute("DETACH old", [])?;
@@ -65,10 +62,10 @@ fn state(path: &Path) -> FileFingerprint {
     }
 }
 
-fn open(path: &Path) -> FileResult<Connection> {
+fn open(path: &Path) -> Done<FileConnection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    Ok(connection)
+    Ok(FileConnection::new(connection))
 }
 
 /// The file as a URI: immutable without a write-ahead log, and read-only with one.

@@ -6,15 +6,13 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
-use crate::embedded::fault::FileResult;
 use crate::embedded::file;
 use crate::embedded::paths::quoted;
-use crate::embedded::tables::done;
-use crate::sql::tables::SqlTables as _;
+use crate::statements::{Done, FileConnection, Tables, done};
 use scoregate_base::clock::{Day, Wall};
 
 /// The closed days.
@@ -52,13 +50,14 @@ pub fn close_future_days(
             clock: now,
         });
     }
-    let mut store = file::open(directory)?.writer;
-    let closed = close(&mut store, who, today, now);
+    let store = FileConnection::new(file::open(directory)?.writer);
+    let closed = close(&store, who, today, now);
     closed.map_err(|fault| fault.into_error("close future days", &path).into())
 }
 
-fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> FileResult<ClosedDays> {
-    let all = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn close(file: &FileConnection, who: &str, today: Day, now: Wall) -> Done<ClosedDays> {
+    let store = file.lock();
+    let all = Transaction::new_unchecked(&store, TransactionBehavior::Immediate)?;
     let mut closed = ClosedDays {
         days: days_after(&all, today)?,
         granted: 0,
@@ -81,13 +80,13 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> FileResult
             "{days}; {} units granted of them are counted for {today}",
             closed.granted
         );
-        done((&*all).audit(now, [who, "close_future_days", "", &detail]))?;
+        done(Tables::File(file).audit(now, [who, "close_future_days", "", &detail]))?;
     }
     all.commit()?;
     Ok(closed)
 }
 
-fn days_after(store: &Connection, today: Day) -> FileResult<Vec<Day>> {
+fn days_after(store: &Connection, today: Day) -> Done<Vec<Day>> {
     let mut days =
         store.prepare("SELECT DISTINCT day FROM ledger_days WHERE day > ?1 ORDER BY day")?;
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
@@ -98,7 +97,7 @@ fn days_after(store: &Connection, today: Day) -> FileResult<Vec<Day>> {
 
 /// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their
 /// day; one of today stays as it is.
-fn count_for(store: &Connection, day: Day, today: Day) -> FileResult<u64> {
+fn count_for(store: &Connection, day: Day, today: Day) -> Done<u64> {
     let day = day.to_string();
     let today = today.to_string();
     let granted: i64 = store.query_row(

@@ -10,11 +10,10 @@ use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
 use super::seal;
 use super::store_file::{file_in, is_the_store};
-use super::swap;
 use crate::StoreError;
 use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
-use crate::embedded::fault::StoreFault;
-use crate::embedded::file;
+use crate::embedded::{file, swap};
+use crate::statements::Fault;
 use scoregate_base::clock::Wall;
 
 /// The names of dated backups; the time is between both.
@@ -60,11 +59,11 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
 fn copied(path: &Path, half: &Path, to: &Path) -> MaintenanceResult<InspectionReport> {
     let copied = read_only::at(path, |store| {
         remove_database(half)?;
-        file::copy(store, half)?;
+        file::copy(&store.lock(), half)?;
         Ok(seal::seal(half)?)
     });
     copied.map_err(|fault| {
-        if let StoreFault::Disk(source) = fault {
+        if let Fault::Disk(source) = fault {
             return MaintenanceError::Unwritable {
                 path: to.to_owned(),
                 source,

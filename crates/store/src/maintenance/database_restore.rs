@@ -1,17 +1,14 @@
 //! `scoregate store restore` on a database: takes over tables that the tools of PostgreSQL restored, or fills empty ones
 //! from an export, in one transaction. Until then gateways refuse restored tables (`connection::server_check`).
 
+use super::database_transfer;
+use super::import::{ImportOptions, ImportedDay};
 use crate::TransferError;
 use crate::dump::{DumpReader, RowCounts};
-use crate::embedded::maintenance::{ImportOptions, ImportedDay};
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::tables::IS_OWN;
-use crate::postgres::transfer;
-use crate::sql::restored_day;
-use crate::sql::rows::BadRecord;
-use crate::sql::sign_in::END_SIGN_INS;
-use crate::sql::tables::SqlField::{Text, Time};
-use crate::sql::tables::SqlTables as _;
+use crate::postgres::IS_OWN;
+use crate::sql::{END_SIGN_INS, restored_day};
+use crate::statements::SqlField::{Text, Time};
+use crate::statements::{Done, Fault, SchemaClient, Tables};
 use scoregate_base::clock::{Day, Wall};
 
 /// A restored database.
@@ -47,14 +44,15 @@ pub(crate) async fn restore(
     client: SchemaClient<'_>,
     from: Option<(DumpReader, &str)>,
     options: &ImportOptions,
-) -> SqlResult<DatabaseRestore, TransferError> {
+) -> Done<DatabaseRestore> {
+    let tables = Tables::Database(client);
     let mut source = String::from("the restored database");
     let mut imported = None;
     if let Some((reader, file)) = from {
         source = format!("the whole store, from {file:?}");
-        imported = Some(transfer::fill(client, reader).await?);
+        imported = Some(database_transfer::fill(client, reader).await?);
     } else {
-        client.lock().await?;
+        tables.lock().await?;
     }
     let RestoredState {
         last_change,
@@ -62,16 +60,16 @@ pub(crate) async fn restore(
         day,
     } = accepted_state(client, options).await?;
     let restored = if options.reopen_day {
-        let units = restored_day::remaining(client, day, &options.tiers).await?;
+        let units = restored_day::remaining(tables, day, &options.tiers).await?;
         ImportedDay::Reopened(day, units)
     } else {
-        restored_day::close(client, day).await?;
+        restored_day::close(tables, day).await?;
         source = format!("{source}; {day} is closed");
         ImportedDay::Closed(day)
     };
     take_over(client, day, clock).await?;
     let words = [options.who.as_str(), "import_store", "", &source];
-    client.audit(clock, words).await?;
+    tables.audit(clock, words).await?;
     Ok(DatabaseRestore {
         imported,
         last_change,
@@ -86,11 +84,8 @@ struct RestoredState {
     day: Day,
 }
 
-async fn accepted_state(
-    client: SchemaClient<'_>,
-    options: &ImportOptions,
-) -> SqlResult<RestoredState, TransferError> {
-    let state = client.find(STATE, &[], |row| {
+async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Done<RestoredState> {
+    let state = Tables::Database(client).find(STATE, &[], |row| {
         let day = Day::parse(&row.text("day")?).unwrap_or_default();
         let live = row.number("live")?;
         Ok((
@@ -101,7 +96,7 @@ async fn accepted_state(
         ))
     });
     let Some((last_change, clock, found, live)) = state.await? else {
-        return Err(BadRecord("the current day is missing".into()).into());
+        return Err(Fault::Record("the current day is missing".into()));
     };
     // The gateways listed in a restored database are those of the time of the backup.
     if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
@@ -124,7 +119,7 @@ async fn accepted_state(
 }
 
 /// Marks the tables as those that gateways use, withholds grace, and ends sessions and queued mail.
-async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> SqlResult<()> {
+async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> Done<()> {
     let day = day.to_string();
     let now = Time(clock);
     client.execute(TAKE_OVER, &[Text(&day), now]).await?;

@@ -10,14 +10,16 @@ use futures_util::stream::{self, Fuse};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use tokio_postgres::{Row, RowStream};
 
-use crate::postgres::connection::database_connection::DatabaseConnection;
-use crate::postgres::connection::hosts::{described, no_answer};
-use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::records::{self, ApplicationRows};
-use crate::sql::rows::SqlRow;
-use crate::sql::tables::SqlField::Text;
+use super::records::{self, ApplicationRows};
+use super::store::Store;
+use crate::postgres::{DatabaseConnection, DatabaseEngine, described, no_answer};
+use crate::statements::SqlField::Text;
+use crate::statements::{KEYS_AND_UNITS, SqlRow};
 use crate::{ApplicationPage, StoreError, StoreResult};
 use scoregate_base::clock::Day;
+
+/// Applications in a page of a file.
+const FILE_PAGE: usize = 10_000;
 
 /// The operation named in error messages.
 const READ: &str = "read applications";
@@ -43,30 +45,53 @@ struct ReadingAll {
     _connection: DatabaseConnection,
 }
 
-impl PostgresStore {
-    /// The applications in pages. Each page has a deadline.
-    pub(crate) fn pages(&self, day: Day) -> impl Stream<Item = StoreResult<ApplicationPage>> {
-        stream::try_unfold(None, move |reading| self.next_page(reading, day))
-    }
+/// All applications in pages.
+pub type ApplicationPages<'a> =
+    Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
 
+impl Store {
+    /// All applications, ordered by id, with the units granted for `day`. After an error there are no more. Each page of a
+    /// database has a deadline.
+    pub fn all(&self, day: Day) -> ApplicationPages<'_> {
+        if let Some(engine) = self.database() {
+            let rows = ApplicationsOfDatabase { engine, day };
+            return Box::pin(stream::try_unfold(None, move |reading| {
+                rows.next_page(reading)
+            }));
+        }
+        Box::pin(stream::try_unfold(Some(None), move |next| async move {
+            let Some(after) = next else { return Ok(None) };
+            let page = self.page(after, FILE_PAGE, day).await?;
+            let next = page.next.map(Some);
+            Ok(Some((page, next)))
+        }))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ApplicationsOfDatabase<'e> {
+    engine: &'e DatabaseEngine,
+    day: Day,
+}
+
+impl ApplicationsOfDatabase<'_> {
     async fn next_page(
-        &self,
+        self,
         reading: Option<ReadingAll>,
-        day: Day,
     ) -> StoreResult<Option<(ApplicationPage, Option<ReadingAll>)>> {
         let (mut reading, deadline) = match reading {
-            Some(reading) => (reading, self.config.timeout),
-            None => (self.begin(day).await?, SORT_TIMEOUT),
+            Some(reading) => (reading, self.engine.config.timeout),
+            None => (self.begin().await?, SORT_TIMEOUT),
         };
         let page = self.in_time(deadline, reading.page()).await?;
         Ok(page.map(|page| (page, Some(reading))))
     }
 
-    async fn begin(&self, day: Day) -> StoreResult<ReadingAll> {
-        let connection = self.connection.connect_apart(READ).await?;
-        let client = connection.tables(&self.config.schema);
-        let day = day.to_string();
-        let select = records::select(records::JOINED, "true");
+    async fn begin(self) -> StoreResult<ReadingAll> {
+        let connection = self.engine.connection.connect_apart(READ).await?;
+        let client = connection.tables(&self.engine.config.schema);
+        let day = self.day.to_string();
+        let select = records::select(KEYS_AND_UNITS, "true");
         let rows = async {
             client.client.batch_execute(BEGIN).await?;
             client.stream(&select, &[Text(&day)]).await
@@ -80,11 +105,11 @@ impl PostgresStore {
     }
 
     async fn in_time<T>(
-        &self,
+        self,
         deadline: Duration,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> StoreResult<T> {
-        let reason = match self.clock.within(deadline, work).await {
+        let reason = match self.engine.clock.within(deadline, work).await {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(error)) => described(&error),
             Err(_) => no_answer(deadline),

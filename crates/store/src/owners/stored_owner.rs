@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 
-use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, audit_detail, notice_words};
+use crate::{MailKind, NewMail, StoreError, StoreResult, audit_detail, notice_words};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::limits::{LimitChanges, OwnLimits};
 
-use super::webhooks::{StoredWebhook, WebhookChange};
+use super::webhooks::WebhookChange;
 use crate::OwnerRefusal;
 
 /// An owner of applications.
@@ -255,38 +255,4 @@ pub struct OwnerQuery {
     pub after: Option<OwnerId>,
     /// Maximum number of owners.
     pub limit: usize,
-}
-
-/// Owners of applications, their links by e-mail and their sessions. Links and sessions that have expired do not exist.
-pub trait OwnerStore: Send + Sync + 'static {
-    /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
-    /// allowance. Both cases run the same statements: the duration must not depend on the mailbox.
-    fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool>;
-
-    /// The link with this digest, unless it was used.
-    fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>>;
-
-    /// Uses a link: creates the owner if the mailbox is unknown, and a session. Of several uses at the same time one succeeds.
-    fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome>;
-
-    /// The session with this digest.
-    fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>>;
-
-    /// Ends a session, if it exists.
-    fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()>;
-
-    /// Ends all sessions of an owner.
-    fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()>;
-
-    /// Owners, ordered by id.
-    fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>>;
-
-    /// One owner.
-    fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>>;
-
-    /// The webhooks of an owner, or the one with this id.
-    fn webhooks(&self, of: String) -> StoreFuture<'_, Vec<StoredWebhook>>;
-
-    /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
-    fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner>;
 }

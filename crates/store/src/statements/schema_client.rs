@@ -6,60 +6,43 @@ use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, RowStream};
 
-use crate::postgres::connection::database_connection::{DatabaseConnection, SchemaName};
-use crate::postgres::connection::engine_features::EngineFeatures;
-use crate::sql::rows::BadRecord;
-use crate::sql::tables::SqlField;
+use super::engine_features::EngineFeatures;
+use super::fault::Done;
+use super::rows::{EngineRow, SqlValue};
+use super::schema_name::SchemaName;
+use super::tables::SqlField;
 use crate::stored::millis;
-use crate::{StoreError, TransferError};
 
-/// Why a call fails, and its transaction is rolled back.
-#[derive(Debug)]
-pub(crate) enum ChangeFault<E = StoreError> {
-    /// A statement failed.
-    Sql(tokio_postgres::Error),
-    /// The change is refused.
-    Refused(E),
-    /// A record cannot be read.
-    Unreadable(String),
-}
-
-/// The result of statements.
-pub(crate) type SqlResult<T, E = StoreError> = Result<T, ChangeFault<E>>;
-
-impl<E> From<tokio_postgres::Error> for ChangeFault<E> {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<StoreError> for ChangeFault {
-    fn from(refusal: StoreError) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl<E> From<BadRecord> for ChangeFault<E> {
-    fn from(bad: BadRecord) -> Self {
-        Self::Unreadable(bad.0)
-    }
-}
-
-impl From<TransferError> for ChangeFault<TransferError> {
-    fn from(refusal: TransferError) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<ChangeFault> for ChangeFault<TransferError> {
-    fn from(fault: ChangeFault) -> Self {
-        match fault {
-            ChangeFault::Sql(error) => Self::Sql(error),
-            ChangeFault::Refused(refusal) => Self::Refused(refusal.into()),
-            ChangeFault::Unreadable(reason) => Self::Unreadable(reason),
-        }
-    }
-}
+/// What parts of statements are in a database.
+const TERMS: [(&str, &str); 7] = [
+    ("{position}", "strpos"),
+    (
+        "{notify}",
+        " RETURNING pg_notify(left('{schema}_changes', 63), application)",
+    ),
+    // The history changes with every failover and restore: a server that lost changes may assign their numbers again. `NULL`
+    // once the tables were replaced by a dump.
+    (
+        "{source}",
+        "(SELECT s.id::text || '/' || c.restored_at || '/' || {history}
+          FROM {schema}.site s CROSS JOIN {schema}.calendar c WHERE c.own_oid = c.tableoid)",
+    ),
+    (
+        "{clock}",
+        "(extract(epoch FROM clock_timestamp()) * 1000)::int8",
+    ),
+    // Gateways skip each other's records.
+    ("{skip_locked}", "FOR UPDATE SKIP LOCKED"),
+    ("{at_once}", "1000 FOR UPDATE SKIP LOCKED"),
+    // `OFFSET 0` keeps the planner from joining each page by a scan of all keys, which is quadratic in all pages together.
+    (
+        "{keys_and_units}",
+        "
+LEFT JOIN LATERAL (SELECT * FROM {schema}.keys WHERE application = a.id OFFSET 0) k ON true
+LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $1::text::date AND application = a.id OFFSET 0) l
+    ON true",
+    ),
+];
 
 /// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name, and what a
 /// server may lack by the form for this one.
@@ -70,56 +53,23 @@ pub(crate) struct SchemaClient<'c> {
     pub(crate) features: EngineFeatures,
 }
 
-impl DatabaseConnection {
-    /// The tables of a schema.
-    pub(crate) fn tables<'c>(&'c self, schema: &'c SchemaName) -> SchemaClient<'c> {
-        SchemaClient {
-            client: &self.client,
-            schema,
-            features: self.features,
-        }
-    }
-
-    /// The result of work on the connection; an error if a statement failed. Tables with an unreadable record may have been
-    /// replaced, which the check of the next connection finds.
-    pub(crate) fn settled<T, E: From<StoreError>>(
-        &self,
-        done: SqlResult<T, E>,
-    ) -> Result<Result<T, E>, tokio_postgres::Error> {
-        match done {
-            Ok(done) => Ok(Ok(done)),
-            Err(ChangeFault::Sql(error)) => Err(error),
-            Err(ChangeFault::Refused(refusal)) => Ok(Err(refusal)),
-            Err(ChangeFault::Unreadable(reason)) => {
-                self.discard();
-                let path = "the database".into();
-                Ok(Err(StoreError::Damaged { path, reason }.into()))
-            }
-        }
-    }
-}
-
 impl SchemaClient<'_> {
-    pub(crate) async fn execute(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<u64> {
+    pub(crate) async fn execute(self, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
         let text = self.statement(text);
         Ok(self.client.execute_typed(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<Vec<Row>> {
+    pub(crate) async fn query(self, text: &str, values: &[SqlField<'_>]) -> Done<Vec<Row>> {
         let text = self.statement(text);
         Ok(self.client.query_typed(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query_opt(
-        self,
-        text: &str,
-        values: &[SqlField<'_>],
-    ) -> SqlResult<Option<Row>> {
+    pub(crate) async fn query_opt(self, text: &str, values: &[SqlField<'_>]) -> Done<Option<Row>> {
         let text = self.statement(text);
         Ok(self.client.query_typed_opt(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query_one(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<Row> {
+    pub(crate) async fn query_one(self, text: &str, values: &[SqlField<'_>]) -> Done<Row> {
         let text = self.statement(text);
         Ok(self.client.query_typed_one(&text, &typed(values)).await?)
     }
@@ -135,12 +85,15 @@ impl SchemaClient<'_> {
     }
 
     /// Statements without parameters.
-    pub(crate) async fn batch_execute(self, text: &str) -> SqlResult<()> {
+    pub(crate) async fn batch_execute(self, text: &str) -> Done<()> {
         Ok(self.client.batch_execute(&self.statement(text)).await?)
     }
 
     pub(crate) fn statement(self, text: &str) -> String {
-        self.features.statement(self.schema.statement(text))
+        let text = TERMS
+            .iter()
+            .fold(text.to_owned(), |text, (term, own)| text.replace(term, own));
+        self.features.statement(self.schema.statement(&text))
     }
 }
 
@@ -194,4 +147,48 @@ impl ToSql for SqlField<'_> {
     }
 
     to_sql_checked!();
+}
+
+impl EngineRow for Row {
+    fn column_count(&self) -> usize {
+        self.len()
+    }
+
+    fn column_name(&self, column: usize) -> &str {
+        self.columns()
+            .get(column)
+            .map_or("", |column| column.name())
+    }
+
+    fn value(&self, column: usize) -> SqlValue<'_> {
+        let Some(found) = self.columns().get(column) else {
+            return SqlValue::Null;
+        };
+        match *found.type_() {
+            Type::INT8 => value(self.try_get(column), SqlValue::Number),
+            Type::INT4 => value(self.try_get(column), |number: i32| {
+                SqlValue::Number(number.into())
+            }),
+            Type::BOOL => value(self.try_get(column), |flag: bool| {
+                SqlValue::Number(flag.into())
+            }),
+            Type::TEXT => {
+                let text = self.try_get::<_, Option<&str>>(column);
+                value(text.map(|text| text.map(str::as_bytes)), SqlValue::Text)
+            }
+            Type::BYTEA => value(self.try_get(column), SqlValue::Bytes),
+            _ => SqlValue::Other,
+        }
+    }
+}
+
+fn value<'r, T>(
+    read: Result<Option<T>, tokio_postgres::Error>,
+    known: impl Fn(T) -> SqlValue<'r>,
+) -> SqlValue<'r> {
+    match read {
+        Ok(Some(found)) => known(found),
+        Ok(None) => SqlValue::Null,
+        Err(_) => SqlValue::Other,
+    }
 }

@@ -1,6 +1,5 @@
 //! Why an export or an import failed.
 
-use crate::StoreError;
 use scoregate_base::clock::Wall;
 
 /// Why an export was not written, read or imported. Nothing was changed.
@@ -43,9 +42,6 @@ pub enum TransferError {
     /// The current day is unknown.
     #[error("the clock of the database ({}) is behind the backup; correct the clock, or leave the day open with --reopen-day", .0.rfc3339())]
     ClockBehind(Wall),
-    /// An error of the store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// The time after which changes are lost, in words.
