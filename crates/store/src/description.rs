@@ -1,7 +1,7 @@
 //! The description of an application: optional texts. No limit, price or right depends on them.
 //!
-//! Tables, exports, lists and the audit trail take its columns from here. A further column also needs a step in the schema of both
-//! engines.
+//! Tables, exports, lists and the audit trail take its columns from here. A further column also needs a step of the
+//! schema.
 
 use std::convert::Infallible;
 

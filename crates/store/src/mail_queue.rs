@@ -20,9 +20,9 @@ words! {
         SignIn = "sign_in",
         /// A message of an operator, or about a leaked key.
         Notice = "notice",
-        /// 80 % of a day's quota is used.
+        /// 80 % of a quota is used.
         Quota80 = "quota_80",
-        /// The quota of a day is used up.
+        /// A quota is used up.
         Quota100 = "quota_100",
         /// A key expires soon.
         KeyExpires = "key_expires",

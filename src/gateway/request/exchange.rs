@@ -121,7 +121,7 @@ impl<'g> Exchange<'g> {
         let is_internal = match refusal.responsibility() {
             Responsibility::Caller => return,
             Responsibility::Upstream => false,
-            // These are too frequent for a line each: `concurrency_limit` logs a summary, and `leases` logs that the
+            // These are too frequent for a line each: `concurrency_limit` logs a summary, and `ledger_calls` logs that the
             // ledger became unreachable.
             Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
             Responsibility::Us => true,
