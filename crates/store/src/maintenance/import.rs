@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::{file_in, is_the_store};
@@ -220,8 +222,7 @@ fn settle(
     store.execute(load::OPEN_NEWEST_DAY, [])?;
     let day = done(tables.today())?.map_or(now.day(), |newest| newest.max(now.day()));
     // Gateways hold shares of today and tomorrow.
-    store.execute("DELETE FROM grace_shares", [])?;
-    store.execute(WITHHOLD, [day, day.next()].map(|day| day.to_string()))?;
+    withhold(store, day)?;
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
     } else if options.reopen_day || !options.restores {
@@ -242,6 +243,12 @@ fn settle(
         last_change,
         day,
     })
+}
+
+fn withhold(store: &Connection, day: Day) -> Done<()> {
+    store.execute("DELETE FROM grace_shares", [])?;
+    store.execute(WITHHOLD, [day, day.next()].map(|day| day.to_string()))?;
+    Ok(())
 }
 
 fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<ImportedDay> {
