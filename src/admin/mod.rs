@@ -24,7 +24,6 @@ mod serve;
 mod settings;
 mod side_connections;
 mod suspects;
-mod timer;
 mod upstream;
 mod usage_view;
 mod view;

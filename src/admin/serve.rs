@@ -39,11 +39,9 @@ use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
 use super::side_connections::SideConnections;
-use super::timer::ClockTimer;
 use super::{body, cache, explain, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Wait for open connections of the side port at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -177,7 +175,6 @@ impl SideListeners {
         };
         let side = Arc::clone(&self.side);
         let stop = self.stop.clone();
-        let timer = ClockTimer::new(&side.gateway.load().clock);
         self.connections.spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
                 let side = Arc::clone(&side);
@@ -188,9 +185,9 @@ impl SideListeners {
                     Ok::<_, Infallible>(side.handle(request, &access).await)
                 }
             });
+            // A slow client is displaced when its slot is needed.
             let connection = http1::Builder::new()
-                .timer(timer)
-                .header_read_timeout(HEAD_TIMEOUT)
+                .header_read_timeout(None)
                 .serve_connection(TokioIo::new(stream), service);
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
