@@ -8,12 +8,12 @@ use crate::config::Config;
 use crate::documents::Refresher;
 use crate::leaks::{SignerSource, follow_address};
 use crate::registry::DirectoryKeeper;
-use crate::upstream::NameWatcher;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Change, SnapshotUpdater, UpdateRequests};
 
 use super::background::{Background, PeriodicTask};
 use super::build::BackendInUse;
+use super::network_backend::NetworkBackend;
 use super::server_parts::ServerParts;
 
 /// The store writes last uses of keys for a quarter of the time at most.
@@ -181,6 +181,14 @@ static QUOTA_NOTICES: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
     },
 }];
 
+/// With a backend over the network.
+static OF_THE_NETWORK: [PeriodicTask<NetworkBackend>; 1] = [PeriodicTask {
+    // A host that a name no longer leads to may still answer on connections that are in use again and again.
+    name: "close idle connections to the backend",
+    every: Duration::from_secs(30),
+    run: |network| Box::pin(async move { network.close_idle() }),
+}];
+
 static KEY_NOTICES: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
     name: "queue notices about keys that expire",
     every: Duration::from_hours(1),
@@ -261,9 +269,7 @@ pub(super) fn follow_backend(
     let clock = background.clock.clone();
     match backend {
         BackendInUse::Network(network) => {
-            let watcher = NameWatcher::new(network.addresses.clone(), clock);
-            let stop = background.stop.clone();
-            background.spawn(async move { watcher.run(stop).await });
+            background.repeat(&OF_THE_NETWORK, network);
             None
         }
         BackendInUse::BuiltIn(scoring) => {
