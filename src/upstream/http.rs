@@ -14,8 +14,8 @@ use ::http::header::{
     USER_AGENT,
 };
 use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Empty};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Collected, Empty, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
@@ -205,60 +205,24 @@ impl HttpUpstream {
                 "its length is unknown or ambiguous".into(),
             ));
         }
-        let mut body = response.into_body();
+        let body = response.into_body();
         let declared = http_body::Body::size_hint(&body).exact();
-        let too_large = || {
-            UpstreamFailure::Invalid(format!(
-                "the body is larger than {} bytes",
-                self.config.max_bytes
-            ))
-        };
         if declared.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
-            return Err(too_large());
+            return Err(self.too_large());
         }
-        let mut whole = BodyBlocks::default();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
+        let body = Limited::new(body, self.config.max_bytes).collect().await;
+        body.map(Collected::to_bytes).map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                self.too_large()
+            } else {
                 UpstreamFailure::Invalid(format!("the body was truncated: {error}"))
-            })?;
-            if let Ok(data) = frame.into_data() {
-                if whole.bytes + data.len() > self.config.max_bytes {
-                    return Err(too_large());
-                }
-                whole.add(&data);
             }
-        }
-        Ok(whole.join())
-    }
-}
-
-/// A body that is being received, in blocks. A single growing buffer would be copied repeatedly and fragment memory.
-#[derive(Default)]
-struct BodyBlocks {
-    full: Vec<BytesMut>,
-    last: BytesMut,
-    bytes: usize,
-}
-
-impl BodyBlocks {
-    /// Size of a block: small compared to the limit, and large compared to the bytes that arrive at once.
-    const SIZE: usize = 256 * 1024;
-
-    fn add(&mut self, data: &[u8]) {
-        self.bytes += data.len();
-        if self.last.capacity() - self.last.len() < data.len() {
-            let next = BytesMut::with_capacity(data.len().max(Self::SIZE));
-            self.full.push(std::mem::replace(&mut self.last, next));
-        }
-        self.last.extend_from_slice(data);
+        })
     }
 
-    fn join(self) -> Bytes {
-        let mut whole = BytesMut::with_capacity(self.bytes);
-        for block in self.full.into_iter().chain([self.last]) {
-            whole.extend_from_slice(&block);
-        }
-        whole.freeze()
+    fn too_large(&self) -> UpstreamFailure {
+        let most = self.config.max_bytes;
+        UpstreamFailure::Invalid(format!("the body is larger than {most} bytes"))
     }
 }
 
