@@ -27,6 +27,8 @@ type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 pub(super) struct PeriodicTask<P> {
     pub(super) name: &'static str,
     pub(super) every: Duration,
+    /// Whether it runs for the first time at the start, not after its period.
+    pub(super) is_immediate: bool,
     pub(super) run: TaskRun<P>,
 }
 
@@ -54,57 +56,36 @@ impl Background {
         self.spawn(async move { stop.run_until_cancelled(work).await });
     }
 
-    /// Starts tasks that run for the first time after their period.
+    /// Starts tasks.
     pub(super) fn repeat<P: Send + Sync + 'static>(
         &self,
         tasks: &'static [PeriodicTask<P>],
         parts: &Arc<P>,
     ) {
         for task in tasks {
-            self.spawn(self.repeated(task, parts));
-        }
-    }
-
-    /// Starts tasks that run for the first time immediately.
-    pub(super) fn repeat_from_now<P: Send + Sync + 'static>(
-        &self,
-        tasks: &'static [PeriodicTask<P>],
-        parts: &Arc<P>,
-    ) {
-        for task in tasks {
-            let first = task.run_once(Arc::clone(parts));
-            let others = self.repeated(task, parts);
+            let parts = Arc::clone(parts);
+            let clock = self.clock.clone();
+            let stop = self.stop.clone();
             self.spawn(async move {
-                first.await;
-                others.await;
+                if task.is_immediate {
+                    task.run_once(&parts).await;
+                }
+                while stop
+                    .run_until_cancelled(clock.sleep(task.every))
+                    .await
+                    .is_some()
+                {
+                    task.run_once(&parts).await;
+                }
             });
-        }
-    }
-
-    fn repeated<P: Send + Sync + 'static>(
-        &self,
-        task: &'static PeriodicTask<P>,
-        parts: &Arc<P>,
-    ) -> impl Future<Output = ()> + Send + use<P> {
-        let parts = Arc::clone(parts);
-        let clock = self.clock.clone();
-        let stop = self.stop.clone();
-        async move {
-            while stop
-                .run_until_cancelled(clock.sleep(task.every))
-                .await
-                .is_some()
-            {
-                task.run_once(Arc::clone(&parts)).await;
-            }
         }
     }
 }
 
 impl<P> PeriodicTask<P> {
     /// Runs it. A panic does not end the later runs.
-    async fn run_once(&self, parts: Arc<P>) {
-        let run = AssertUnwindSafe((self.run)(parts));
+    async fn run_once(&self, parts: &Arc<P>) {
+        let run = AssertUnwindSafe((self.run)(Arc::clone(parts)));
         if run.catch_unwind().await.is_err() {
             tracing::error!(task = self.name, "a periodic task panicked");
         }
