@@ -20,6 +20,13 @@ pub(super) struct Background {
     tasks: TaskTracker,
 }
 
+/// A task that is told to stop, and finishes its work, at a shutdown.
+pub(super) struct FinishingTask {
+    stop: CancellationToken,
+    /// `None` if there is nothing to do.
+    running: Option<JoinHandle<()>>,
+}
+
 /// A run of a task.
 type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 
@@ -50,6 +57,16 @@ impl Background {
         self.tasks.spawn(work)
     }
 
+    /// Starts a task that finishes its work after the token is cancelled.
+    pub(super) fn finishing<W: Future<Output = ()> + Send + 'static>(
+        &self,
+        work: Option<impl FnOnce(CancellationToken) -> W>,
+    ) -> FinishingTask {
+        let stop = self.stop.child_token();
+        let running = work.map(|work| self.spawn(work(stop.clone())));
+        FinishingTask { stop, running }
+    }
+
     /// Starts a task that is cancelled at the stop.
     pub(super) fn until_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
@@ -78,6 +95,21 @@ impl Background {
                     task.run_once(&parts).await;
                 }
             });
+        }
+    }
+}
+
+impl FinishingTask {
+    /// Waits for a limited time, after which the task is aborted with the message `late`.
+    pub(super) async fn finish(self, clock: &Clock, time: Duration, late: &str) {
+        self.stop.cancel();
+        let Some(mut running) = self.running else {
+            return;
+        };
+        tracing::debug!("no more work begins");
+        if clock.within(time, &mut running).await.is_err() {
+            running.abort();
+            tracing::warn!("{late}");
         }
     }
 }
