@@ -25,7 +25,10 @@ impl Pages {
         let docs = docs::page(config);
         let landing = docs::landing(config);
         let pages = [
-            ("/", Page::html(REVALIDATED, docs::LANDING_CONTENT, &landing)),
+            (
+                "/",
+                Page::html(REVALIDATED, docs::LANDING_CONTENT, &landing),
+            ),
             (DOCS, Page::html(REVALIDATED, docs::CONTENT, &docs)),
             (DOCS_MARKDOWN, file(MARKDOWN, &docs::markdown(&docs))),
             (LLMS_TXT, file(TEXT, &discovery::llms(config))),
