@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::admin::{AccountsCommand, AdminCommand};
 use crate::registry::ContactOutcome;
 
-use super::command_error::{CommandError, CommandOutcome};
+use super::command_error::CommandOutcome;
 use super::control::perform_once;
 use super::exit::Exit;
 use super::group_args::GroupArgs;
-use super::input_file;
+use super::input_file::read_text;
 use super::printer::{self, cell, field, items};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
@@ -29,10 +29,7 @@ pub(super) fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
     } = args;
     let config = server.settings()?;
     if let AccountsCommand::Contact(letter) = &mut command {
-        let file = Path::new(&letter.message);
-        letter.message = input_file::read_text(file, MAX_MESSAGE_BYTES).map_err(|error| {
-            CommandError::Input(format!("{} cannot be read: {error}", file.display()))
-        })?;
+        letter.message = read_text(Path::new(&letter.message), MAX_MESSAGE_BYTES)?;
     }
     let show = shown_by(&command);
     let response = perform_once(&config, AdminCommand::Accounts(command))?;

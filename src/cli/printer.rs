@@ -35,9 +35,18 @@ pub(super) fn write(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Writes a message to standard error. Failures are ignored.
+/// Writes a message to standard error, in place of a progress line. Failures are ignored.
 pub(super) fn message(text: &str) {
+    progress("");
     drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// Replaces the progress line. Prints nothing if standard error is not a terminal.
+pub(super) fn progress(text: &str) {
+    let mut terminal = io::stderr().lock();
+    if terminal.is_terminal() {
+        drop(write!(terminal, "\r\x1b[2K{text}"));
+    }
 }
 
 /// Reports an error that the operator can correct.
@@ -171,43 +180,5 @@ pub(super) fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(" "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
-    }
-}
-
-/// A progress line on a terminal. Prints nothing if standard error is not a terminal.
-pub(super) struct Progress {
-    total: Option<u64>,
-    is_terminal: bool,
-}
-
-impl Progress {
-    /// Starts a progress line. The done part is shown if the total is known.
-    pub(super) fn new(total: Option<u64>) -> Self {
-        Self {
-            total,
-            is_terminal: io::stderr().is_terminal(),
-        }
-    }
-
-    /// Updates the line.
-    pub(super) fn show(&self, done: u64, status: &str) {
-        if self.is_terminal {
-            let percent = self.total.and_then(|total| (done * 100).checked_div(total));
-            let percent = percent.map_or(String::new(), |percent| format!("{percent} %  "));
-            drop(write!(io::stderr().lock(), "\r\x1b[2K{percent}{status}"));
-        }
-    }
-
-    /// Writes a message in place of the line, which returns with the next update.
-    pub(super) fn message(&self, text: &str) {
-        self.clear();
-        message(text);
-    }
-
-    /// Removes the line.
-    pub(super) fn clear(&self) {
-        if self.is_terminal {
-            drop(write!(io::stderr().lock(), "\r\x1b[2K"));
-        }
     }
 }

@@ -17,7 +17,7 @@ use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
 use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
-use crate::cli::printer::{self, Progress};
+use crate::cli::printer;
 use crate::config::Config;
 use crate::registry::{BadField, KeyRecord};
 
@@ -66,8 +66,6 @@ impl Format {
 /// A line of a file.
 struct KeyLine {
     number: u64,
-    /// Bytes of the file up to its end.
-    bytes: u64,
     key: Result<KeyRecord, BadField>,
 }
 
@@ -85,31 +83,23 @@ struct FileImport<'i> {
     name: String,
     target: CommandTarget,
     config: &'i Config,
-    progress: Progress,
     imported: usize,
     existing: usize,
     rejected: usize,
-    /// Bytes of the file whose lines are stored.
-    read: u64,
     /// Set if a key of another format was imported while `keys.accept_imported` is off.
     needs_setting: bool,
 }
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
-    let InputFile { name, reader, size } =
-        InputFile::open(&args.file).map_err(|error: io::Error| {
-            CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
-        })?;
+    let InputFile { name, reader } = InputFile::open(&args.file)?;
     let mut import = FileImport {
         name,
         target: CommandTarget::find(config, MissingStore::Create).await?,
         config,
-        progress: Progress::new(size),
         imported: 0,
         existing: 0,
         rejected: 0,
-        read: 0,
         needs_setting: false,
     };
     let lines = KeyLines {
@@ -122,7 +112,7 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
         seen: HashSet::new(),
     };
     let ended = import.store_all(lines).await;
-    import.progress.clear();
+    printer::progress("");
     import.finish(json, ended)
 }
 
@@ -170,7 +160,7 @@ impl FileImport<'_> {
         let view: ImportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let mut results = view.results.into_iter();
-        for KeyLine { number, bytes, key } in batch {
+        for KeyLine { number, key } in batch {
             let key = match key {
                 Ok(key) => key,
                 Err(bad) => {
@@ -193,16 +183,14 @@ impl FileImport<'_> {
                     );
                 }
             }
-            self.read = bytes;
         }
-        self.progress.show(self.read, &self.summary());
+        printer::progress(&self.summary());
         Ok(())
     }
 
     fn reject(&mut self, line: u64, bad: &BadField) {
         self.rejected += 1;
-        self.progress
-            .message(&format!("{}:{line}: {bad}", self.name));
+        printer::message(&format!("{}:{line}: {bad}", self.name));
     }
 
     /// Whether a key has the form of this service.
@@ -260,11 +248,7 @@ struct KeyLines {
 impl KeyLines {
     /// Parses a line; `None` for the header line of a CSV file.
     fn parse(&mut self, line: InputLine) -> Result<Option<KeyLine>, KeyReadError> {
-        let InputLine {
-            number,
-            bytes,
-            text,
-        } = line;
+        let InputLine { number, text } = line;
         let text = text.map_err(|reason| BadField::new("line", reason));
         let key = match (self.format, &self.columns) {
             (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
@@ -279,7 +263,7 @@ impl KeyLines {
             }
         };
         let key = key.and_then(|key| self.first(key));
-        Ok(Some(KeyLine { number, bytes, key }))
+        Ok(Some(KeyLine { number, key }))
     }
 
     /// The key, unless it was in the file before.

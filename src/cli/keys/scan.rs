@@ -11,7 +11,7 @@ use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
 use crate::cli::exit::Exit;
-use crate::cli::input_file::InputFile;
+use crate::cli::input_file::{InputFile, unreadable};
 use crate::cli::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
@@ -73,9 +73,11 @@ pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
                 printer::data(&format!("{file}:{line}:{column}: {shown}\n"));
             }
         };
-        let scanned = InputFile::open(path).and_then(|file| scan(&form, file.reader, show));
+        let scanned = InputFile::open(path).and_then(|InputFile { name, reader }| {
+            scan(&form, reader, show).map_err(|error| unreadable(&name, &error))
+        });
         if let Err(error) = scanned {
-            printer::message(&format!("error: {file} cannot be read: {error}"));
+            printer::message(&format!("error: {error}"));
             is_unread = true;
         }
     }

@@ -2,10 +2,8 @@
 //!
 //! A killed import changes nothing. A running server is notified at the end.
 
-use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -14,7 +12,8 @@ use serde_json::json;
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::exit::Exit;
-use crate::cli::printer::{self, Progress};
+use crate::cli::input_file::InputFile;
+use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{
@@ -24,7 +23,7 @@ use scoregate_scoring::{
 
 use super::archive_place::ArchivePlace;
 use super::equal_messages::EqualMessages;
-use super::run_file::{ImportLine, RunFile};
+use super::run_file::{self, ImportLine};
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
@@ -60,9 +59,6 @@ struct Importer<'a> {
     import: Option<RunImport<'a>>,
     counts: RunImportCounts,
     messages: EqualMessages,
-    progress: Progress,
-    /// Bytes of the files.
-    read: Rc<Cell<u64>>,
 }
 
 /// The outcomes for lines.
@@ -98,16 +94,13 @@ fn import(
 ) -> CommandOutcome {
     // All files are opened before the first is read, so that a wrong name is reported immediately.
     let paths = args.files.iter().filter(|_| logs.is_none());
-    let files: Vec<RunFile> = paths
-        .map(|path| RunFile::open(path))
-        .collect::<Result<_, _>>()
-        .map_err(CommandError::Input)?;
+    let files: Vec<InputFile> = paths
+        .map(|path| InputFile::open(path))
+        .collect::<Result<_, _>>()?;
     let archive = place.open_or_create()?;
-    let size = files.iter().map(|file| file.size).sum();
-    let mut importer = Importer::new(&archive, size)?;
+    let mut importer = Importer::new(&archive)?;
     let Some(logs) = logs else {
-        let read = Rc::clone(&importer.read);
-        importer.add_all(files.into_iter().flat_map(|file| file.lines(&read)))?;
+        importer.add_all(files.into_iter().flat_map(run_file::lines))?;
         return Ok(importer.finish()?.print(args.json, None));
     };
     importer.add_all(logs.lines())?;
@@ -117,7 +110,7 @@ fn import(
 }
 
 impl<'a> Importer<'a> {
-    fn new(archive: &'a Archive, size: Option<u64>) -> Result<Self, ArchiveError> {
+    fn new(archive: &'a Archive) -> Result<Self, ArchiveError> {
         Ok(Self {
             archive,
             suites: archive.suites()?,
@@ -126,8 +119,6 @@ impl<'a> Importer<'a> {
             import: None,
             counts: RunImportCounts::default(),
             messages: EqualMessages::default(),
-            progress: Progress::new(size),
-            read: Rc::default(),
         })
     }
 
@@ -157,8 +148,7 @@ impl<'a> Importer<'a> {
         self.batch.push((place, run));
         if self.batch.len() >= BATCH {
             self.store()?;
-            self.progress
-                .show(self.read.get(), &self.counts.to_string());
+            printer::progress(&self.counts.to_string());
         }
         Ok(())
     }
@@ -213,7 +203,7 @@ impl<'a> Importer<'a> {
         if let Some(import) = self.import {
             import.commit(self.clock.now().wall)?;
         }
-        self.progress.clear();
+        printer::progress("");
         self.messages.finish();
         Ok(self.counts)
     }

@@ -50,8 +50,7 @@ fn show(place: &ArchivePlace) -> CommandOutcome {
 
 fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     let shown = file.display();
-    let text = read_text(file, MAX_BYTES)
-        .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
+    let text = read_text(file, MAX_BYTES)?;
     let table =
         SuiteTable::parse(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
     let is_new = place
