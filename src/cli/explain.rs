@@ -8,7 +8,6 @@ use scoregate_base::keys::SHOWN_CHARACTERS;
 
 use super::command_error::CommandOutcome;
 use super::control::perform_live;
-use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
 
@@ -38,12 +37,12 @@ pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
     let command = LiveCommand::Requests(RequestsCommand::Explain(body));
     let reason = "only a running server has the state that decides";
     let explanation = perform_live(&config, &command, reason)?;
-    Ok(printer::answer(explanation, json, |explanation| {
+    printer::answer(explanation, json, |explanation| {
         printer::response(explanation, show)
-    }))
+    })
 }
 
-fn show(explanation: &Explanation) -> Exit {
+fn show(explanation: &Explanation) -> anyhow::Result<()> {
     let mut blocks = vec![format!("{}\nat {}\n", explanation.request, explanation.at)];
     for stage in &explanation.stages {
         let facts = stage.facts.iter().map(|(name, value)| (&**name, &**value));

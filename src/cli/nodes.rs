@@ -9,7 +9,6 @@ use crate::admin::{AdminCommand, NodesCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
-use super::exit::Exit;
 use super::printer::{self, items};
 use super::serve::ServerArgs;
 
@@ -37,12 +36,10 @@ pub(super) struct NodesArgs {
 pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
     let command = AdminCommand::Nodes(NodesCommand::List {});
     let response = perform_once(&args.server.settings()?, command)?;
-    Ok(printer::answer(response, args.json, |response| {
-        list(&response)
-    }))
+    printer::answer(response, args.json, |response| list(&response))
 }
 
-fn list(listed: &Value) -> Exit {
+fn list(listed: &Value) -> anyhow::Result<()> {
     let nodes = items(listed, "nodes");
     if nodes.is_empty() {
         printer::message("no gateway is running");

@@ -4,28 +4,24 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use scoregate_observe::telemetry::log;
 use scoregate_store::maintenance::recovery_steps;
 
+use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
 
 /// Wait for the last log lines at the end of a serving command. The access log is given the same time before.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes data to standard output.
-pub(super) fn data(text: &str) -> Exit {
+pub(super) fn data(text: &str) -> anyhow::Result<()> {
     match write(text) {
-        Ok(()) => Exit::Done,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(error) => {
-            message(&format!(
-                "error: standard output cannot be written: {error}"
-            ));
-            Exit::Fault
-        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output cannot be written"),
     }
 }
 
@@ -49,60 +45,49 @@ pub(super) fn progress(text: &str) {
     }
 }
 
-/// Reports an error that the operator can correct.
-pub(super) fn input_error(text: &str) -> Exit {
-    message(&format!("error: {text}"));
-    Exit::Input
-}
-
-/// Reports an internal error, with the repair steps if the store was rejected.
-pub(super) fn fault(error: &anyhow::Error) -> Exit {
-    message(&reason(error));
-    Exit::Fault
-}
-
 /// Writes a response as JSON.
-pub(super) fn json(response: &Value) -> Exit {
+pub(super) fn json(response: &Value) -> anyhow::Result<()> {
     data(&format!("{response:#}\n"))
 }
 
 /// Writes a response as JSON, or as `show` does.
-pub(super) fn answer(response: Value, is_json: bool, show: impl FnOnce(Value) -> Exit) -> Exit {
+pub(super) fn answer(
+    response: Value,
+    is_json: bool,
+    show: impl FnOnce(Value) -> anyhow::Result<()>,
+) -> CommandOutcome {
     if is_json {
-        json(&response)
+        json(&response)?;
     } else {
-        show(response)
+        show(response)?;
     }
+    Ok(())
 }
 
-/// Shows a response, or reports one that this version cannot read.
+/// Shows a response, unless this version cannot read it.
 pub(super) fn response<T: DeserializeOwned>(
     response: Value,
-    show: impl FnOnce(&T) -> Exit,
-) -> Exit {
-    match serde_json::from_value(response) {
-        Ok(view) => show(&view),
-        Err(error) => fault(&anyhow::anyhow!(
-            "the server's response is invalid: {error}"
-        )),
-    }
+    show: impl FnOnce(&T) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    show(&serde_json::from_value(response).context("the server's response is invalid")?)
 }
 
 /// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
 /// most half a second.
-pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
-    let exit = outcome.unwrap_or_else(|error| {
-        let reason = reason(&error);
-        if !log::write_line(&reason) {
-            message(&reason);
+pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
+    let outcome = outcome.map_err(|error| {
+        if log::write_line(&reason(&error)) {
+            CommandError::Reported(Exit::Fault)
+        } else {
+            CommandError::Fault(error)
         }
-        Exit::Fault
     });
     log::finish(LOG_FLUSH_TIMEOUT);
-    exit
+    outcome
 }
 
-fn reason(error: &anyhow::Error) -> String {
+/// An internal error, with the repair steps if the store was rejected.
+pub(super) fn reason(error: &anyhow::Error) -> String {
     let recovery_steps = error
         .chain()
         .find_map(|cause| recovery_steps(cause.downcast_ref()?));
@@ -122,7 +107,10 @@ pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) ->
 }
 
 /// Writes a table with a header row.
-pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
+pub(super) fn table(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> anyhow::Result<()> {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let width = |column: usize| {
         let cells = rows
@@ -150,7 +138,7 @@ pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 }
 
 /// Writes a table of JSON objects, with the name and the field of each column.
-pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> Exit {
+pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Result<()> {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     table(
         &header,

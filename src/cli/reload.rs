@@ -26,9 +26,9 @@ pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     let command = LiveCommand::Settings(SettingsCommand::Reload {});
     let response = perform_live(&config, &command, "there are no settings to reload")?;
-    Ok(printer::answer(response, args.json, |response| {
+    printer::answer(response, args.json, |response| {
         printer::response(response, |reloaded| printer::data(&text(reloaded)))
-    }))
+    })
 }
 
 fn text(reloaded: &Reloaded) -> String {

@@ -12,9 +12,8 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json};
-use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::control::{CommandTarget, MissingStore};
-use crate::cli::exit::Exit;
 use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer;
@@ -214,24 +213,20 @@ impl FileImport<'_> {
 
     /// Prints the counts, also after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
-        let exit = if json {
+        if json {
             printer::json(&json!({
                 "imported": self.imported,
                 "existing": self.existing,
                 "rejected": self.rejected,
-            }))
+            }))?;
         } else {
-            printer::data(&format!("{}\n", self.summary()))
-        };
+            printer::data(&format!("{}\n", self.summary()))?;
+        }
         if self.needs_setting {
             printer::message("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
-        Ok(if exit == Exit::Done && self.rejected > 0 {
-            Exit::Input
-        } else {
-            exit
-        })
+        input_is_fine(self.rejected == 0)
     }
 }
 

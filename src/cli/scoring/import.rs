@@ -10,8 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::exit::Exit;
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::input_file::InputFile;
 use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
@@ -72,26 +71,26 @@ struct RunImportCounts {
 pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
     if args.sample {
         let lines = sample_runs(Clock::system().now().wall).map(|record| record.write() + "\n");
-        return Ok(printer::data(&lines.collect::<String>()));
+        return Ok(printer::data(&lines.collect::<String>())?);
     }
     let mut logs = args
         .tool_logs
         .logs(&args.files)
         .map_err(CommandError::Input)?;
     if let Some(logs) = logs.as_mut().filter(|_| args.tool_logs.is_dry_run()) {
-        return Ok(logs.dry_run(&place.path, args.json)?);
+        return logs.dry_run(&place.path, args.json);
     }
-    let exit = import(place, args, logs.as_mut())?;
+    let counts = import(place, args, logs.as_mut())?;
     let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
     runtime.block_on(place.notify_server());
-    Ok(exit)
+    counts.print(args.json, logs.as_ref())
 }
 
 fn import(
     place: &ArchivePlace,
     args: &ScoringImportArgs,
     logs: Option<&mut ToolLogs>,
-) -> CommandOutcome {
+) -> CommandOutcome<RunImportCounts> {
     // All files are opened before the first is read, so that a wrong name is reported immediately.
     let paths = args.files.iter().filter(|_| logs.is_none());
     let files: Vec<InputFile> = paths
@@ -101,12 +100,12 @@ fn import(
     let mut importer = Importer::new(&archive)?;
     let Some(logs) = logs else {
         importer.add_all(files.into_iter().flat_map(run_file::lines))?;
-        return Ok(importer.finish()?.print(args.json, None));
+        return Ok(importer.finish()?);
     };
     importer.add_all(logs.lines())?;
     let counts = importer.finish()?;
     logs.counts.messages.finish();
-    Ok(counts.print(args.json, Some(logs)))
+    Ok(counts)
 }
 
 impl<'a> Importer<'a> {
@@ -223,8 +222,8 @@ fn other_content() -> BadRun {
 
 impl RunImportCounts {
     /// Prints the result.
-    fn print(&self, is_json: bool, logs: Option<&ToolLogs>) -> Exit {
-        let printed = if is_json {
+    fn print(&self, is_json: bool, logs: Option<&ToolLogs>) -> CommandOutcome {
+        if is_json {
             let mut counts = json!({
                 "imported": self.imported, "existing": self.existing, "rejected": self.rejected
             });
@@ -233,17 +232,13 @@ impl RunImportCounts {
             {
                 counts.insert("logs".into(), logs.counts.json());
             }
-            printer::json(&counts)
+            printer::json(&counts)?;
         } else {
             let logs = logs.map_or(String::new(), |logs| logs.counts.summary() + "\n");
-            printer::data(&format!("{logs}{self}\n"))
-        };
-        let has_errors = self.rejected > 0 || logs.is_some_and(|logs| logs.counts.has_errors());
-        if printed == Exit::Done && has_errors {
-            Exit::Input
-        } else {
-            printed
+            printer::data(&format!("{logs}{self}\n"))?;
         }
+        let has_errors = self.rejected > 0 || logs.is_some_and(|logs| logs.counts.has_errors());
+        input_is_fine(!has_errors)
     }
 }
 

@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::Subcommand;
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::exit::Exit;
 use crate::cli::input_file::read_text;
 use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
@@ -45,7 +44,7 @@ fn show(place: &ArchivePlace) -> CommandOutcome {
     } else {
         Arc::default()
     };
-    Ok(printer::data(&table.write()))
+    Ok(printer::data(&table.write())?)
 }
 
 fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
@@ -58,7 +57,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
         .set_suites(&table, Clock::system().now().wall)?;
     if !is_new {
         printer::message("the archive has this table already");
-        return Ok(Exit::Done);
+        return Ok(());
     }
     printer::message(&format!(
         "the suites are set; the method is now {}",
@@ -66,5 +65,5 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     ));
     let runtime = runtime_of_this_thread().context("the running server cannot be notified")?;
     runtime.block_on(place.notify_server());
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -17,7 +17,6 @@ use super::page::{alarm, lines};
 use super::sample::{ScrapedMetrics, ServerSample};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{block_on, get};
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{ServerArgs, StopSignals};
 
@@ -79,7 +78,7 @@ impl PolledServer {
         let second = self.sample().await?;
         let lines = lines(&UsageRates::new(first, &second), usize::MAX);
         let text: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
-        Ok(printer::data(&format!("{}\n", text.join("\n"))))
+        Ok(printer::data(&format!("{}\n", text.join("\n")))?)
     }
 
     /// Shows a page for each sample until the operator quits.
@@ -92,10 +91,10 @@ impl PolledServer {
         drop(printer::write(&"\n".repeat(rows)));
         loop {
             if draw(&before, now.as_ref()).is_err() {
-                return Ok(Exit::Done);
+                return Ok(());
             }
             tokio::select! {
-                () = stop.wait() => return Ok(Exit::Done),
+                () = stop.wait() => return Ok(()),
                 () = self.clock.sleep(self.interval) => {}
             }
             if let Ok(sample) = now {
