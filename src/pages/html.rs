@@ -202,6 +202,11 @@ pub(super) fn grouped(number: impl Into<u128>) -> String {
     text
 }
 
+/// A link; neither the address nor the text is HTML.
+pub(super) fn link(href: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
+}
+
 /// A name with a capital first letter.
 pub(super) fn capitalized(name: &str) -> String {
     let mut chars = name.chars();
