@@ -47,8 +47,7 @@ pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
 pub use suspects::{
-    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView,
-    SuspectsView,
+    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, SuspectView, SuspectsView,
 };
 pub use usage_view::UsageView;
 pub use view::{ExportView, ImportView, LineView};

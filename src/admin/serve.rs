@@ -83,26 +83,6 @@ pub struct SideConfig {
     pub socket: Option<std::os::unix::net::UnixListener>,
 }
 
-/// The transport of a connection.
-#[derive(Clone, Copy, Debug)]
-enum AdminTransport {
-    Tcp,
-    Socket {
-        /// The user ID of the client, if the kernel reports one.
-        uid: Option<u32>,
-    },
-}
-
-impl AdminTransport {
-    /// The current access rules.
-    fn access(self, side: &SidePort) -> Arc<AdminAccess> {
-        match self {
-            Self::Tcp => Arc::clone(&side.active.load().access),
-            Self::Socket { uid } => Arc::new(AdminAccess::Socket { uid }),
-        }
-    }
-}
-
 /// Serves the side port until `stop`. Must run on its own thread.
 pub async fn run(
     side: SidePort,
@@ -148,7 +128,7 @@ impl SideListeners {
         {
             // Fails only if the socket is gone.
             if stream.set_nodelay(true).is_ok() {
-                self.open(stream, AdminTransport::Tcp);
+                self.open(stream, None);
             }
         }
     }
@@ -161,27 +141,31 @@ impl SideListeners {
             .await
         {
             let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            self.open(stream, AdminTransport::Socket { uid });
+            self.open(stream, Some(AdminAccess::Socket { uid }));
         }
     }
 
+    /// Serves a connection, with the configured access rules if it has none of its own.
     fn open(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        transport: AdminTransport,
+        own_access: Option<AdminAccess>,
     ) {
         let Some(slot) = self.slots.open() else {
             return;
         };
         let side = Arc::clone(&self.side);
         let stop = self.stop.clone();
+        let own_access = own_access.map(Arc::new);
         self.connections.spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
                 let side = Arc::clone(&side);
                 let slot = &slot;
+                let own_access = own_access.clone();
                 async move {
                     let _request = slot.begin_request();
-                    let access = transport.access(&side);
+                    let access =
+                        own_access.unwrap_or_else(|| Arc::clone(&side.active.load().access));
                     Ok::<_, Infallible>(side.handle(request, &access).await)
                 }
             });
