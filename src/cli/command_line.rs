@@ -10,7 +10,7 @@ use crate::admin::{AccountsCommand, CacheCommand, StatusCommand};
 
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
-use super::group_args::GroupArgs;
+use super::group_args::{GroupArgs, OutputArgs};
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
@@ -83,7 +83,7 @@ enum CliCommand {
     Accounts(GroupArgs<AccountsCommand>),
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
-    Nodes(nodes::NodesArgs),
+    Nodes(OutputArgs),
     /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
@@ -104,7 +104,7 @@ enum CliCommand {
     Explain(explain::ExplainArgs),
     /// Reload the settings and certificates of a running server.
     #[command(after_help = reload::AFTER_HELP)]
-    Reload(reload::ReloadArgs),
+    Reload(OutputArgs),
     /// Monitor a running server: request rates, latency, the backend, top callers.
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),

@@ -8,8 +8,8 @@ use scoregate_base::keys::SHOWN_CHARACTERS;
 
 use super::command_error::CommandOutcome;
 use super::control::perform_live;
+use super::group_args::OutputArgs;
 use super::printer;
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 
@@ -18,26 +18,19 @@ pub(super) struct ExplainArgs {
     #[command(flatten)]
     body: ExplainBody,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    output: OutputArgs,
 }
 
 pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
-    let ExplainArgs {
-        mut body,
-        server,
-        json,
-    } = args;
-    let config = server.settings()?;
+    let ExplainArgs { mut body, output } = args;
+    let config = output.server.settings()?;
     body.key = body
         .key
         .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
     let command = LiveCommand::Requests(RequestsCommand::Explain(body));
     let reason = "only a running server has the state that decides";
     let explanation = perform_live(&config, &command, reason)?;
-    printer::answer(explanation, json, |explanation| {
+    printer::answer(explanation, output.json, |explanation| {
         printer::response(explanation, show)
     })
 }
