@@ -1,32 +1,22 @@
-//! The workers that send mail and messages to webhooks: built with the gateway if they are configured, and finished at a
-//! shutdown.
+//! The workers that send mail and messages to webhooks: built with the gateway if they are configured.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConfigProblems, open_mail_transport};
 use crate::mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender};
 use crate::upstream::BackendTlsSettings;
-use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
-use super::background::Background;
+use super::background::{Background, FinishingTask};
 use super::start_context::StartContext;
 
 /// The workers, before they run.
 pub(super) struct MailTasks {
     mail: Option<MailSender>,
     webhooks: Option<WebhookSender>,
-}
-
-/// The running workers, if there are any.
-pub(super) struct MailWorker {
-    stop: CancellationToken,
-    sending: Option<JoinHandle<()>>,
 }
 
 impl MailTasks {
@@ -48,6 +38,18 @@ impl MailTasks {
         let webhooks = (owners_have_webhooks || config.operator.is_some())
             .then(|| webhook_sender(context, store));
         Ok(Self { mail, webhooks })
+    }
+
+    /// Starts the workers, if there are any.
+    pub(super) fn start(self, background: &Background) -> FinishingTask {
+        let Self { mail, webhooks } = self;
+        let has_work = mail.is_some() || webhooks.is_some();
+        let work = |stop: CancellationToken| async move {
+            let mail = OptionFuture::from(mail.map(|mail| mail.run(stop.clone())));
+            let webhooks = OptionFuture::from(webhooks.map(|webhooks| webhooks.run(stop.clone())));
+            _ = tokio::join!(mail, webhooks);
+        };
+        background.finishing(has_work.then_some(work))
     }
 }
 
@@ -75,34 +77,4 @@ pub(super) fn queue_monitor(context: &StartContext, store: &Store) -> Option<Que
         context.clock.clone(),
         Arc::clone(&context.instruments.mail),
     ))
-}
-
-impl MailWorker {
-    /// Starts the tasks, if there are any, until the stop or the shutdown.
-    pub(super) fn start(MailTasks { mail, webhooks }: MailTasks, background: &Background) -> Self {
-        let stop = background.stop.child_token();
-        let sending = (mail.is_some() || webhooks.is_some()).then(|| {
-            let mail = OptionFuture::from(mail.map(|mail| mail.run(stop.clone())));
-            let webhooks = OptionFuture::from(webhooks.map(|webhooks| webhooks.run(stop.clone())));
-            background.spawn(async {
-                _ = tokio::join!(mail, webhooks);
-            })
-        });
-        Self { stop, sending }
-    }
-
-    /// Finishes the mail that is being sent, for a limited time. After that its claim expires, and it is sent again.
-    pub(super) async fn finish(self, clock: &Clock, time: Duration) {
-        self.stop.cancel();
-        let Some(mut sending) = self.sending else {
-            return;
-        };
-        tracing::debug!("no more mail is sent");
-        if clock.within(time, &mut sending).await.is_err() {
-            sending.abort();
-            tracing::warn!(
-                "an email could not be finished in time; it is sent again after its claim has expired"
-            );
-        }
-    }
 }

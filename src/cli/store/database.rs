@@ -17,9 +17,8 @@ use scoregate_store::{
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
 use super::report::{print_day, print_lost};
-use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::control::{block_on, operator};
-use crate::cli::exit::Exit;
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 
@@ -86,7 +85,7 @@ async fn change_tables(
     if let Some(role) = role {
         printer::message(&format!("granted the rights of a server to {role}"));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Exports to standard output or to a file. The file is durable before the database is closed.
@@ -119,7 +118,7 @@ async fn export(
     if let Some(schema) = closed {
         printer::message(&format!("the tables are now in the schema {schema}"));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn import(
@@ -130,7 +129,7 @@ async fn import(
     let imported = database.import(from, &operator()).await;
     let counts = transferred(settings, from, imported)?;
     printer::message(&format!("imported: {counts}"));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn restore(
@@ -151,7 +150,7 @@ async fn restore(
         "{} is restored: gateways can use it",
         settings.address
     ));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Adds the file or the database to an error.
@@ -189,17 +188,22 @@ async fn check(
     let clock = database.clock.clone();
     let inspected = database.inspect().await;
     let found = inspected.with_context(|| format!("the database {}", settings.address))?;
-    Ok(print(settings, &found, clock.now().wall, as_json))
+    print(settings, &found, clock.now().wall, as_json)
 }
 
-fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_json: bool) -> Exit {
+fn print(
+    settings: &DatabaseSettings,
+    report: &DatabaseReport,
+    now: Wall,
+    as_json: bool,
+) -> CommandOutcome {
     let difference = report.clock.since(now).max(now.since(report.clock));
     let is_wrong = difference > MAX_CLOCK_DIFFERENCE;
-    let printed = if as_json {
-        printer::json(&as_value(settings, report, !is_wrong, difference))
+    if as_json {
+        printer::json(&as_value(settings, report, !is_wrong, difference))?;
     } else {
-        printer::data(&as_text(settings, report))
-    };
+        printer::data(&as_text(settings, report))?;
+    }
     if !report.is_synchronous {
         printer::message(
             "The database has no synchronous standby: a failover can lose the last changes and grants. Set \
@@ -220,9 +224,8 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
             now.rfc3339(),
             difference.as_secs()
         ));
-        return Exit::Input;
     }
-    printed
+    input_is_fine(!is_wrong)
 }
 
 /// The contents of the tables: for each the label in text, the name in JSON, and the value.
