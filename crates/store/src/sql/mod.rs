@@ -4,6 +4,7 @@
 //! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
 //! folder: the ledger, batches and deletions.
 
+mod attachments;
 pub(crate) mod audit;
 pub(crate) mod changes;
 mod closed_applications;

@@ -1,18 +1,17 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 
-use super::closed_applications;
 use super::rows::{RowResult, SqlRow};
 use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
 use super::tables::{SqlDone, SqlTables};
-use super::webhooks;
+use super::{closed_applications, limits_until, webhooks};
 use crate::notices::parse_notices;
 use crate::stored::stored;
 use crate::{
-    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError,
-    StoredOwner, notice_words,
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, StoreError, StoredOwner,
+    notice_words,
 };
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::limits::OwnLimits;
 
 const COLUMNS: &str = "
@@ -49,6 +48,7 @@ const DELETE_LINKS: &str = "
 DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}.owners WHERE id = $1)";
 const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
+pub(super) const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 /// Owners, ordered by id.
 pub(crate) async fn owners<T: SqlTables>(
@@ -85,6 +85,19 @@ pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, Op
         .flatten())
 }
 
+/// The owner of an application.
+pub(super) async fn of_application<T: SqlTables>(
+    tables: T,
+    application: ApplicationId,
+) -> SqlDone<T, Option<StoredOwner>> {
+    let query = OwnerQuery {
+        application: Some(application),
+        limit: 1,
+        ..OwnerQuery::default()
+    };
+    Ok(owners(tables, &query).await?.pop())
+}
+
 /// An owner who must exist.
 pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, StoredOwner> {
     owner(tables, id)
@@ -102,8 +115,8 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
         id,
         email: row.text("email")?,
         created_at: row.time("created_at")?,
-        terms_version: row.text("terms_version")?,
-        terms_accepted_at: row.time("terms_accepted_at")?,
+        terms_version: row.optional_text("terms_version")?,
+        terms_accepted_at: row.optional_time("terms_accepted_at")?,
         tier: row.optional_text("tier")?,
         own: own_limits(row)?,
         suspended_at: row.optional_time("suspended_at")?,
@@ -215,7 +228,7 @@ async fn set<T: SqlTables>(
 }
 
 /// Deletes an owner with sessions, mail, webhooks and links.
-async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> {
+pub(super) async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> {
     let owner_id = owner.id.to_string();
     let id = Text(&owner_id);
     end_sessions(tables, owner.id).await?;
@@ -225,17 +238,30 @@ async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> 
     tables.run(DELETE_OWNER, &[id]).await.map(drop)
 }
 
-/// Gives a new application to an owner on a day, in the transaction that creates it. Returns the limits of the account.
+/// Gives a new application to an owner who signed up, in the transaction that creates it on a day.
 pub(super) async fn own<T: SqlTables>(
     tables: T,
     application: &str,
-    Ownership { owner: id, at_most }: Ownership,
+    id: OwnerId,
+    at_most: u32,
     day: Day,
-) -> SqlDone<T, OwnLimits> {
+) -> SqlDone<T, ()> {
     let owner = existing(tables, id).await?;
-    let id = id.to_string();
-    let closed = closed_applications::used_on(tables, &id, day).await?;
+    let closed = closed_applications::used_on(tables, &id.to_string(), day).await?;
     owner.check_creation(closed, at_most)?;
+    give(tables, application, &owner).await
+}
+
+/// Gives an application without an owner to one, with the limits of the account.
+pub(super) async fn give<T: SqlTables>(
+    tables: T,
+    application: &str,
+    owner: &StoredOwner,
+) -> SqlDone<T, ()> {
+    let id = owner.id.to_string();
     tables.run(OWN, &[Text(application), Text(&id)]).await?;
-    Ok(owner.own)
+    if !owner.own.is_empty() {
+        limits_until::set_owner(tables, application, owner.own).await?;
+    }
+    Ok(())
 }

@@ -24,8 +24,11 @@ const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE dig
 const ADD_OWNER: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at)
 VALUES ($1, $2, $3, $4, $5, $4)";
-const ACCEPT_TERMS: &str =
-    "UPDATE {schema}.owners SET terms_version = $2, terms_accepted_at = $3 WHERE id = $1";
+/// An owner who accepts an invitation gets the notices of the tiers, whatever the address refused before.
+const ACCEPT_TERMS: &str = "
+UPDATE {schema}.owners SET notices = CASE WHEN terms_version IS NULL THEN NULL ELSE notices END,
+    terms_version = $2, terms_accepted_at = $3
+WHERE id = $1";
 const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
@@ -120,13 +123,9 @@ pub(crate) async fn sign_in<T: SqlTables>(
         Some(id) => owner(tables, id).await?,
         None => None,
     };
-    match (&known, &sign_in.accepted_terms) {
-        (None, None) => return Ok(SignInOutcome::TermsRequired),
-        (None, Some(terms)) => create(tables, sign_in, [&mailbox, &link.email, terms]).await?,
-        (Some(owner), Some(terms)) if owner.terms_version != *terms => {
-            accept_terms(tables, owner.id, terms, sign_in.at).await?;
-        }
-        (Some(_), _) => {}
+    let address = [mailbox.as_str(), &link.email];
+    if !accept(tables, sign_in, known.as_ref(), address).await? {
+        return Ok(SignInOutcome::TermsRequired);
     }
     tables
         .run(USE_LINK, &[DigestOf(&sign_in.link), Time(sign_in.at)])
@@ -144,6 +143,26 @@ pub(crate) async fn sign_in<T: SqlTables>(
     Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| {
         SignInOutcome::SignedIn { owner, is_new }
     }))
+}
+
+/// Creates an account, or records the accepted terms. Returns false if terms are required and not accepted.
+async fn accept<T: SqlTables>(
+    tables: T,
+    sign_in: &SignIn,
+    known: Option<&StoredOwner>,
+    address: [&str; 2],
+) -> SqlDone<T, bool> {
+    let [mailbox, email] = address;
+    match (known, &sign_in.accepted_terms) {
+        (None, None) => return Ok(false),
+        (Some(owner), None) => return Ok(!owner.is_invited()),
+        (None, Some(terms)) => create(tables, sign_in, [mailbox, email, terms]).await?,
+        (Some(owner), Some(terms)) if owner.terms_version.as_ref() != Some(terms) => {
+            accept_terms(tables, owner.id, terms, sign_in.at).await?;
+        }
+        (Some(_), Some(_)) => {}
+    }
+    Ok(true)
 }
 
 async fn add_session<T: SqlTables>(tables: T, owner: OwnerId, sign_in: &SignIn) -> SqlDone<T, ()> {
