@@ -23,7 +23,7 @@ pub struct OwnerAttachment {
     id: Option<ApplicationId>,
     /// E-mail address of the owner.
     email: Option<String>,
-    /// Take the application from another owner. Both get a mail.
+    /// Take the application from another owner. Both are notified by email.
     #[arg(long = "move", requires = "id")]
     #[serde(default, rename = "move")]
     moves: bool,

@@ -117,7 +117,7 @@ pub enum KeysCommand {
         scoregate keys attach --from-contact --dry-run --data-dir DIR\n\n\
         The link of an invitation works once, for 7 days. Until it is accepted, mail about the application goes to the address.")]
     Attach(OwnerAttachment),
-    /// Take an application from its account, which gets a mail. Its keys still work.
+    /// Take an application from its account, which is notified by email. Its keys still work.
     #[command(after_help = "Example:\n  scoregate keys detach app_0123456789a --data-dir DIR")]
     Detach {
         /// Application id.

@@ -114,7 +114,7 @@ async fn invite<T: SqlTables>(
     sign_in::send_link(tables, &link, &attachment.invitation).await
 }
 
-/// Takes an application from an owner, who gets a mail. One who was only invited, and has no other application, is deleted.
+/// Takes an application from an owner, who is notified. One who was only invited, and has no other application, is deleted.
 async fn release<T: SqlTables>(
     tables: T,
     change: &StoreChange,
