@@ -299,14 +299,14 @@ impl KeysCommand {
             Self::List { after, limit } => list(keys, after, limit).await,
             Self::Show { id, .. } => shown(keys, keys.show(id).await),
             Self::Rotate(rotation) => rotate(keys, actor, rotation).await,
-            Self::Revoke { id, key } => revoke(keys, actor, id, key).await,
+            Self::Revoke { id, key } => revoke(keys, actor, id, key.as_deref()).await,
             Self::SetTier { id, tier } => set_tier(keys, actor, id, &tier).await,
             Self::SetLimits(change) => set_limits(keys, actor, change).await,
             Self::SetExpiry(change) => set_expiry(keys, actor, change).await,
             Self::Update(update) => describe(keys, actor, update).await,
             Self::Attach(attachment) => attachment.perform(keys, actor).await,
             Self::Detach { id } => detach(keys, actor, id).await,
-            Self::Requests { id, days, to } => Ok(json!(reports.requests(id, days, to).await?)),
+            Self::Requests { id, days, to } => requests(reports, id, days, to).await,
             Self::Audit { id, before, limit } => audit(keys, id, before, limit).await,
             Self::Import { keys: lines } => import(keys, &lines, actor).await,
             Self::Export { after, limit } => export(keys, after, limit).await,
@@ -378,9 +378,9 @@ async fn revoke(
     keys: &Registrar,
     actor: &str,
     id: ApplicationId,
-    key: Option<String>,
+    key: Option<&str>,
 ) -> CommandResult {
-    shown(keys, keys.revoke(actor, id, key.as_deref()).await)
+    shown(keys, keys.revoke(actor, id, key).await)
 }
 
 async fn set_tier(keys: &Registrar, actor: &str, id: ApplicationId, tier: &str) -> CommandResult {
@@ -412,6 +412,15 @@ async fn set_expiry(keys: &Registrar, actor: &str, change: ExpiryChange) -> Comm
     let ExpiryChange { id, key, at } = change;
     let at = at.over(None);
     shown(keys, keys.set_expiry(actor, id, key.as_deref(), at).await)
+}
+
+async fn requests(
+    reports: &FleetReports,
+    id: ApplicationId,
+    days: u32,
+    to: Option<Day>,
+) -> CommandResult {
+    Ok(json!(reports.requests(id, days, to).await?))
 }
 
 async fn detach(keys: &Registrar, actor: &str, id: ApplicationId) -> CommandResult {
