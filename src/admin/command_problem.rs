@@ -79,7 +79,8 @@ impl From<RegistrarError> for CommandProblem {
             | RegistrarError::BadText(_)
             | RegistrarError::BadLimit(_)
             | RegistrarError::BadExpiry
-            | RegistrarError::BadUntil => StatusCode::BAD_REQUEST,
+            | RegistrarError::BadUntil
+            | RegistrarError::NoInvitations => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }
             | RegistrarError::Store(
                 StoreError::UnknownApplication(_)
@@ -99,7 +100,9 @@ impl From<RegistrarError> for CommandProblem {
                     | OwnerRefusal::KeysChanged(_)
                     | OwnerRefusal::TooManyActiveKeys(_)
                     | OwnerRefusal::TooManyNewKeys(_)
-                    | OwnerRefusal::HasApplications(_),
+                    | OwnerRefusal::HasApplications(_)
+                    | OwnerRefusal::Owned(..)
+                    | OwnerRefusal::NotOwned(_),
                 ),
             ) => StatusCode::CONFLICT,
             RegistrarError::Store(

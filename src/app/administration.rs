@@ -88,7 +88,7 @@ fn leaks(
     let settings = LeakSettings {
         action: *action,
         service: config.service.clone(),
-        domain: notice_settings(config).domain,
+        mail: notice_settings(config),
     };
     let leaked = LeakedKeys::new(registrar, settings);
     let receiver = LeakReceiver::new(leaked, context.calls.clone());

@@ -14,18 +14,26 @@ pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     NoticeSettings {
         domain: domain(config.base_url.as_deref(), sender),
         is_sent: sender.is_some(),
+        root: config
+            .site
+            .as_ref()
+            .map_or_else(String::new, |site| site.root.clone()),
     }
 }
 
 /// The texts of notices to owners, if there are pages of accounts and mail is sent.
 pub fn notice_texts(config: &Config) -> Option<NoticeTexts> {
-    let site = config.site.as_ref().filter(|site| !site.root.is_empty())?;
-    let NoticeSettings { domain, is_sent } = notice_settings(config);
-    is_sent.then(|| NoticeTexts {
-        service: config.service.clone(),
-        root: site.root.clone(),
+    let NoticeSettings {
         domain,
-        webhooks: site.webhooks,
+        is_sent,
+        root,
+    } = notice_settings(config);
+    let has_pages = !root.is_empty();
+    (is_sent && has_pages).then(|| NoticeTexts {
+        service: config.service.clone(),
+        root,
+        domain,
+        webhooks: config.site.as_ref().is_some_and(|site| site.webhooks),
     })
 }
 

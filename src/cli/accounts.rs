@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::admin::{AccountsCommand, AdminCommand};
-use crate::registry::ContactOutcome;
+use crate::registry::{ContactOutcome, UnreachedOwner};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
@@ -58,8 +58,8 @@ fn list(listed: &Value) -> anyhow::Result<()> {
 }
 
 fn contacted(view: &ContactOutcome) -> anyhow::Result<()> {
-    if !view.unowned.is_empty() {
-        printer::message(&format!("no account owns {}", view.unowned.join(", ")));
+    for UnreachedOwner { id, reason } in &view.unreached {
+        printer::message(&format!("{id} is not reached: {reason}"));
     }
     if !view.mail_is_sent {
         printer::message("no mail server is configured: queued mail is not sent");
@@ -90,6 +90,7 @@ fn table(accounts: &[Value], are_deleted: bool) -> anyhow::Result<()> {
 fn row(account: &Value, is_deleted: bool) -> Vec<String> {
     let state = match (is_deleted, field(account, "suspended_at")) {
         (true, _) => "deleted",
+        (false, Value::Null) if field(account, "terms_version").is_null() => "invited",
         (false, Value::Null) => "active",
         (false, _) => "suspended",
     };

@@ -12,6 +12,7 @@ use scoregate_store::{ChangeKind, LeakReport, MailKind, NewMail, StoreError};
 
 use crate::registry::key_changes::KeyChanges;
 use crate::registry::letter::{letter, random_id};
+use crate::registry::owner_mail::NoticeSettings;
 use crate::registry::registrar::Registrar;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
@@ -55,8 +56,8 @@ pub struct LeakSettings {
     pub action: LeakAction,
     /// The name of the service.
     pub service: String,
-    /// The domain of message ids.
-    pub domain: String,
+    /// The mail to owners.
+    pub mail: NoticeSettings,
 }
 
 /// Acts on keys that were found in public.
@@ -157,7 +158,7 @@ impl LeakedKeys {
         now: Wall,
     ) -> RegistrarResult<NewMail> {
         let shown = &key.shown;
-        let service = &self.settings.service;
+        let LeakSettings { service, mail, .. } = &self.settings;
         let state = expires_at.map_or_else(
             || "was revoked and no longer works".to_owned(),
             |at| format!("expires at {}", at.rfc3339()),
@@ -181,7 +182,8 @@ impl LeakedKeys {
             places.join("\n")
         );
         let subject = format!("Your key {shown} was found in public");
-        let message_id = format!("{}.0@{}", random_id()?, self.settings.domain);
-        Ok(letter(MailKind::Notice, message_id, subject, text, now))
+        let message_id = format!("{}.0@{}", random_id()?, mail.domain);
+        let kind = MailKind::Notice;
+        Ok(letter(kind, message_id, subject, text, &mail.root, now))
     }
 }

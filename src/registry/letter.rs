@@ -9,14 +9,22 @@ use scoregate_store::{MailKind, NewMail};
 /// Time after which an unsent mail is useless.
 const LIFETIME: Duration = Duration::from_hours(72);
 
-/// An email without its recipient.
+/// An email without its recipient. It ends with the page of accounts at `root`, if there is one.
 pub(crate) fn letter(
     kind: MailKind,
     message_id: String,
     subject: String,
     message: String,
+    root: &str,
     created_at: Wall,
 ) -> NewMail {
+    let message = if root.is_empty() {
+        message
+    } else {
+        format!(
+            "{message}\n\nChoose your notices at {root}/account. If you have no account, a link from there also stops all mail."
+        )
+    };
     NewMail {
         kind,
         recipient: String::new(),

@@ -5,6 +5,7 @@
 //! `DirectoryKeeper` applies changes made elsewhere.
 
 mod actor;
+mod attachments;
 mod directory_keeper;
 mod field_change;
 mod key_changes;
@@ -34,11 +35,13 @@ pub use key_changes::KeyChanges;
 pub use key_import::{BadField, ImportedKey, KeyRecord};
 pub use leaked_keys::{LeakAction, LeakSettings, LeakedKey, LeakedKeys};
 pub use local_copy_writer::LocalCopyWriter;
-pub use new_application::{IssuedKey, KeyDetails, NewApplication};
+pub use new_application::{IssuedKey, KeyDetails, NewApplication, OwnerAddress};
 pub use notice_sweep::NoticeSweep;
 pub use notice_texts::NoticeTexts;
 pub use owner_administration::OwnerAdministration;
-pub use owner_mail::{ContactOutcome, ContactRequest, ContactSelection, NoticeSettings, OwnerMail};
+pub use owner_mail::{
+    ContactOutcome, ContactRequest, ContactSelection, NoticeSettings, OwnerMail, UnreachedOwner,
+};
 pub use registrar::Registrar;
 pub use registrar_error::RegistrarError;
 pub use store_monitor::StoreMonitor;

@@ -18,6 +18,19 @@ pub struct NewApplication {
     pub description: Description,
     /// When its key expires.
     pub expires_at: Option<Wall>,
+    /// The address of its owner.
+    pub owner: Option<OwnerAddress>,
+}
+
+/// The address of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerAddress {
+    /// The address as it was entered.
+    pub email: String,
+    /// Its mailbox. Each has one account.
+    pub mailbox: String,
+    /// Whether an application of another owner is moved.
+    pub moves: bool,
 }
 
 /// The properties of a new key.

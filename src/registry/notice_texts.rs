@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{CalendarQuota, Scope};
-use scoregate_store::{ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, StoredKey};
+use scoregate_store::{
+    ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, Ownership, StoredKey,
+};
 
 use crate::registry::actor::Actor;
 use crate::registry::letter::letter;
@@ -67,15 +69,12 @@ impl NoticeTexts {
                 json!({"type": kind.word(), "timestamp": at.rfc3339(), "data": data}).to_string();
         }
         let page = application.map_or_else(String::new, |id| format!("/applications/{id}"));
-        let message = format!(
-            "{happened}\n\n{advice}\n\n{root}/account{page}\n\n\
-             You get this mail because your account has chosen such notices. Change them at {root}/account"
-        );
+        let message = format!("{happened}\n\n{advice}\n\n{root}/account{page}");
         let message_id = format!("{}.{about}@{}", kind.word(), self.domain);
         let subject = format!("{service}: {subject}");
         NewMail {
             webhook,
-            ..letter(kind, message_id, subject, message, at)
+            ..letter(kind, message_id, subject, message, root, at)
         }
     }
 
@@ -208,7 +207,7 @@ fn changed_keys(
     Some(match what {
         ChangeKind::Create {
             key,
-            owner: Some(_),
+            owner: Some(Ownership::SignedUp { .. }),
             ..
         }
         | ChangeKind::AddKey { key, .. } => ("a key was created", created(key), Some(&key.digest)),
@@ -241,9 +240,11 @@ fn changed_keys(
             );
             ("an application was closed", happened, None)
         }
-        // Without an owner there is no recipient, and the mail about a leaked key is part of its report.
-        ChangeKind::Create { owner: None, .. }
+        // Without an owner there is no recipient, and other mail is part of its change.
+        ChangeKind::Create { .. }
         | ChangeKind::ReportLeak(_)
+        | ChangeKind::Attach(_)
+        | ChangeKind::Detach(_)
         | ChangeKind::SetTier { .. }
         | ChangeKind::SetLimits { .. }
         | ChangeKind::SetOwnerLimits(_)

@@ -16,6 +16,8 @@ use crate::registry::registrar_error::RegistrarResult;
 
 /// Maximum number of owners read, and of mails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
+/// Maximum number of listed applications and accounts that get no mail.
+const MOST_UNREACHED: usize = 1_000;
 
 /// The settings of mail to owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct NoticeSettings {
     pub domain: String,
     /// Whether queued mail is sent.
     pub is_sent: bool,
+    /// The public address of the pages of accounts, without a trailing slash; empty without pages.
+    pub root: String,
 }
 
 /// A selection of owners.
@@ -59,10 +63,27 @@ pub struct ContactOutcome {
     pub accounts: usize,
     /// Number of queued mails.
     pub queued: usize,
-    /// Selected applications that no account owns.
-    pub unowned: Vec<String>,
+    /// Those who get no mail, at most 1,000.
+    pub unreached: Vec<UnreachedOwner>,
     /// Whether queued mail is sent.
     pub mail_is_sent: bool,
+}
+
+/// Someone who was selected and gets no mail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreachedOwner {
+    /// The application or the account.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The owners of a selection.
+#[derive(Default)]
+struct Recipients {
+    /// Their addresses.
+    addresses: Vec<String>,
+    unreached: Vec<UnreachedOwner>,
 }
 
 /// Queues mail to owners.
@@ -103,22 +124,25 @@ impl OwnerMail {
         } = request;
         check_text("subject", Some(&subject))?;
         let message = checked_message(&message)?;
-        let (recipients, unowned) = self.recipients(selection).await?;
+        let Recipients {
+            addresses: recipients,
+            unreached,
+        } = self.recipients(selection).await?;
         let accounts = recipients.len();
         let mail_is_sent = self.settings.is_sent;
         let mut outcome = ContactOutcome {
             accounts,
             queued: 0,
-            unowned,
+            unreached,
             mail_is_sent,
         };
         if is_dry_run {
             return Ok(outcome);
         }
         let id = random_id()?;
-        let domain = &self.settings.domain;
+        let NoticeSettings { domain, root, .. } = &self.settings;
         let at = self.changes.now().wall;
-        let letter = letter(MailKind::Notice, String::new(), subject, message, at);
+        let letter = letter(MailKind::Notice, String::new(), subject, message, root, at);
         let mail = |(number, to): (usize, &String)| {
             let message_id = format!("{id}.{number}@{domain}");
             NewMail {
@@ -147,55 +171,42 @@ impl OwnerMail {
         Ok(outcome)
     }
 
-    /// The addresses of the selected owners, and the selected applications without an owner.
-    async fn recipients(
-        &self,
-        selection: ContactSelection,
-    ) -> RegistrarResult<(Vec<String>, Vec<String>)> {
-        let mut addresses = Vec::new();
-        let mut unowned = Vec::new();
+    async fn recipients(&self, selection: ContactSelection) -> RegistrarResult<Recipients> {
+        let mut found = Recipients::default();
         match selection {
             ContactSelection::Accounts(ids) => {
                 // Each owner gets one mail, however often the selection names it.
                 for id in BTreeSet::from_iter(ids) {
-                    addresses.push(self.owners.show(id).await?.email);
+                    found.add(self.owners.show(id).await?);
                 }
             }
             ContactSelection::Applications(ids) => {
                 let mut owners = BTreeSet::new();
                 for id in BTreeSet::from_iter(ids) {
                     self.registrar.show(id).await?;
-                    let query = OwnerQuery {
-                        application: Some(id),
-                        limit: 1,
-                        ..OwnerQuery::default()
-                    };
-                    match self.owners.list(query).await?.0.pop() {
-                        Some(owner) if owners.insert(owner.id) => addresses.push(owner.email),
+                    match self.registrar.owner_of(id).await? {
+                        Some(owner) if owners.insert(owner.id) => found.add(owner),
                         Some(_) => {}
-                        None => unowned.push(id.to_string()),
+                        None => found.add_unowned(id),
                     }
                 }
             }
             ContactSelection::Tier(tier) => {
                 self.changes.check_tier(&tier)?;
-                self.each_page(&mut addresses, Some(&tier)).await?;
+                self.each_page(&mut found, Some(&tier)).await?;
             }
-            ContactSelection::All => self.each_page(&mut addresses, None).await?,
+            ContactSelection::All => self.each_page(&mut found, None).await?,
         }
-        Ok((addresses, unowned))
+        Ok(found)
     }
 
-    /// Adds the addresses of all owners, or of owners with an application in a tier.
-    async fn each_page(
-        &self,
-        addresses: &mut Vec<String>,
-        tier: Option<&str>,
-    ) -> RegistrarResult<()> {
+    /// Adds all owners, or owners with an application in a tier, and such applications without an owner.
+    async fn each_page(&self, found: &mut Recipients, tier: Option<&str>) -> RegistrarResult<()> {
         let mut query = OwnerQuery {
             limit: BATCH,
             ..OwnerQuery::default()
         };
+        let mut owned = BTreeSet::new();
         loop {
             let (owners, next) = self.owners.list(query.clone()).await?;
             let in_tier = match tier {
@@ -207,15 +218,42 @@ impl OwnerMail {
                     .as_ref()
                     .is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id)))
             };
-            addresses.extend(
-                owners
-                    .into_iter()
-                    .filter(is_selected)
-                    .map(|owner| owner.email),
-            );
+            for owner in owners {
+                owned.extend(owner.applications.iter().copied());
+                if is_selected(&owner) {
+                    found.add(owner);
+                }
+            }
             match next {
                 Some(next) => query.after = Some(next),
-                None => return Ok(()),
+                None => return self.add_unowned(found, tier, &owned).await,
+            }
+        }
+    }
+
+    /// Adds applications with a key that works, in a tier if it is given, that are not in the set of those with an owner.
+    async fn add_unowned(
+        &self,
+        found: &mut Recipients,
+        tier: Option<&str>,
+        owned: &BTreeSet<ApplicationId>,
+    ) -> RegistrarResult<()> {
+        let now = self.changes.now().wall;
+        let mut after = None;
+        loop {
+            let page = self.registrar.list(after, BATCH).await?;
+            let unowned = page.applications.iter().filter(|application| {
+                tier.is_none_or(|tier| application.tier == tier)
+                    && !owned.contains(&application.id)
+                    && application.keys.iter().any(|key| key.is_active(now))
+            });
+            for application in unowned {
+                found.add_unowned(application.id);
+            }
+            after = page.next;
+            if after.is_none() || found.unreached.len() >= MOST_UNREACHED {
+                found.unreached.truncate(MOST_UNREACHED);
+                return Ok(());
             }
         }
     }
@@ -239,5 +277,25 @@ impl OwnerMail {
             .filter(|found| found.tier == tier)
             .map(|found| found.id)
             .collect())
+    }
+}
+
+impl Recipients {
+    fn add(&mut self, owner: StoredOwner) {
+        if owner.refuses_mail() {
+            self.unreached.push(UnreachedOwner {
+                id: owner.id.to_string(),
+                reason: "the invited address stopped mail".into(),
+            });
+        } else {
+            self.addresses.push(owner.email);
+        }
+    }
+
+    fn add_unowned(&mut self, id: ApplicationId) {
+        self.unreached.push(UnreachedOwner {
+            id: id.to_string(),
+            reason: "no account owns it".into(),
+        });
     }
 }

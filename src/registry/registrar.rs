@@ -56,8 +56,12 @@ impl Registrar {
         at_most: u32,
         new: NewApplication,
     ) -> RegistrarResult<IssuedKey> {
-        self.create_with(Actor::Owner(owner), new, Some(Ownership { owner, at_most }))
-            .await
+        self.create_with(
+            Actor::Owner(owner),
+            new,
+            Some(Ownership::SignedUp { owner, at_most }),
+        )
+        .await
     }
 
     async fn create_with(
@@ -81,8 +85,13 @@ impl Registrar {
             tier,
             own,
             description,
+            owner: address,
             ..
         } = new;
+        let attached = address
+            .map(|address| self.attachment(id, address))
+            .transpose()?;
+        let owner = owner.or(attached.map(Ownership::Attached));
         let what = ChangeKind::Create {
             name,
             tier,

@@ -52,6 +52,9 @@ pub enum RegistrarError {
         /// Number of keys with this prefix.
         found: usize,
     },
+    /// There are no pages of accounts, or no mail.
+    #[error("owners cannot be invited: set site.sign_up, service.base_url and mail.server")]
+    NoInvitations,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

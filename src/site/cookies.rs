@@ -3,7 +3,6 @@
 //! Their values are random and secret. Over HTTPS their names begin with `__Host-`, so that no other host can set them;
 //! without TLS, which is possible on loopback only, browsers would reject that.
 
-use data_encoding::BASE64URL_NOPAD;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
@@ -84,12 +83,6 @@ impl CookieNames {
     }
 }
 
-pub(super) fn new_token() -> Result<Secret, getrandom::Error> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)?;
-    Ok(Secret::new(BASE64URL_NOPAD.encode(&bytes)))
-}
-
 /// Whether a text has the form of a token.
 pub(super) fn is_token(text: &str) -> bool {
     text.len() == TOKEN
@@ -116,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_cookie_over_https_is_bound_to_the_host_and_hidden_from_scripts() {
-        let token = new_token().unwrap();
+        let token = Secret::mint().unwrap();
         let session = HTTPS.set(SiteCookie::Session, &token);
         let text = session.to_str().unwrap();
         assert_eq!(
@@ -143,8 +136,8 @@ mod tests {
 
     #[test]
     fn a_cookie_that_is_sent_twice_or_is_no_token_is_not_read() {
-        let one = new_token().unwrap();
-        let two = new_token().unwrap();
+        let one = Secret::mint().unwrap();
+        let two = Secret::mint().unwrap();
         let pair = |token: &Secret| format!("__Host-scoregate-session={}", token.expose());
         assert_eq!(
             read(&[&format!("a=b; {}; c", pair(&one))]).as_deref(),

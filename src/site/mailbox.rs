@@ -13,16 +13,16 @@ const KINDS: [&str; 12] = [
 
 /// An address that mail can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EmailAddress {
+pub struct EmailAddress {
     /// The address as it was entered.
-    pub(super) entered: String,
+    pub entered: String,
     /// Its mailbox: in lower case and without a `+tag`. Addresses of one mailbox belong to one account.
-    pub(super) mailbox: String,
+    pub mailbox: String,
 }
 
 /// The reason why an address is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum AddressProblem {
+pub enum AddressProblem {
     /// It has no valid form.
     #[error("Enter an e-mail address, such as name@example.org.")]
     Malformed,
@@ -57,7 +57,7 @@ impl MailDomains {
 
 impl EmailAddress {
     /// Parses an address without quoted parts.
-    pub(super) fn parse(text: &str, domains: &MailDomains) -> Result<Self, AddressProblem> {
+    pub fn parse(text: &str, domains: &MailDomains) -> Result<Self, AddressProblem> {
         let text = text.trim();
         if !text.is_ascii() {
             return Err(AddressProblem::NotAscii);

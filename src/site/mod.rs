@@ -20,6 +20,6 @@ mod site_requests;
 mod visit;
 mod webhooks;
 
-pub use mailbox::{MailDomains, is_address_fragment, is_domain};
+pub use mailbox::{EmailAddress, MailDomains, is_address_fragment, is_domain};
 pub use site_config::SiteConfig;
 pub use site_requests::Site;

@@ -10,9 +10,11 @@ use crate::instruments::{LinkRequest, SignInEnd};
 use crate::pages::account::{FormProblem, LinkForm, SignInForm};
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;
-use scoregate_store::{LinkAllowance, NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use scoregate_store::{
+    LinkAllowance, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink,
+};
 
-use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
+use super::cookies::{SESSION_HOURS, SiteCookie, is_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
 use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
@@ -20,7 +22,7 @@ use super::site_admission::LinkLimit;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::{SiteReply, SiteResult};
 use super::site_requests::Site;
-use super::visit::{Visit, no_randomness};
+use super::visit::{Visit, change_failed, no_randomness};
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;
@@ -39,6 +41,9 @@ impl Site {
         let notice = match visit.finished_step() {
             "signed-out" => Some("You are signed out."),
             "signed-out-everywhere" => Some("You are signed out in all browsers."),
+            "stopped" => Some(
+                "No more mail is sent to this address. The link still works if you change your mind.",
+            ),
             "deleted" => Some("The account is deleted. Its keys no longer work."),
             _ => None,
         };
@@ -105,7 +110,7 @@ impl Site {
     ) -> SiteResult<()> {
         let config = &visit.config;
         let now = visit.now.wall;
-        let token = new_token().map_err(no_randomness)?;
+        let token = Secret::mint().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
         let mail = LinkMail {
             service: &config.pages.service,
@@ -147,14 +152,16 @@ impl Site {
         problem: Option<FormProblem<'_>>,
     ) -> SiteResult {
         let link = self.usable_link(visit, token).await?;
-        let needs_terms = self.needs_terms(visit, &link).await?;
+        let owner = self.owner_of(&link).await?;
+        let is_invited = owner.as_ref().is_some_and(StoredOwner::is_invited);
         let (visitor, cookie) = visitor(visit)?;
         let html = visit.config.pages.link(&LinkForm {
             csrf: &form_token(&visitor),
             token: token.expose(),
             email: &link.email,
-            needs_terms,
-            is_new: link.owner.is_none(),
+            needs_terms: needs_terms(visit, owner.as_ref()),
+            is_new: is_invited || owner.is_none(),
+            is_invited,
             problem,
         });
         Ok(SiteReply::form(html, problem.is_some()).with_cookie(cookie))
@@ -173,25 +180,30 @@ impl Site {
         })
     }
 
-    /// Whether the terms must be accepted: by new owners, and after a change of the terms.
-    async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> SiteResult<bool> {
+    async fn owner_of(&self, link: &UsableLink) -> SiteResult<Option<StoredOwner>> {
         let Some(id) = link.owner else {
-            return Ok(true);
+            return Ok(None);
         };
-        let owner = self.store.owner(id).await?;
-        Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
+        Ok(self.store.owner(id).await?)
     }
 
-    /// Uses a link: creates the account if the mailbox is new, and a session with a new token.
+    /// Uses a link: creates the account if the mailbox is new, and a session with a new token. An invited address can stop mail
+    /// instead, and use the link later.
     pub(super) async fn use_link(&self, visit: &Visit) -> SiteResult {
         visit.form_belongs_to(&[SiteCookie::Visitor])?;
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
+        let owner = self.owner_of(&link).await?;
+        if let Some(invited) = owner.as_ref().filter(|owner| owner.is_invited())
+            && visit.form.is_set("stop")
+        {
+            return self.stop_mail(invited.id).await;
+        }
         let terms = &visit.config.pages.terms_version;
         // The terms may have changed since the page was opened, so the form states the version that was accepted.
         let accepts =
             visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
-        if !accepts && self.needs_terms(visit, &link).await? {
+        if !accepts && needs_terms(visit, owner.as_ref()) {
             let message = "Accept the terms of use to continue.";
             let problem = FormProblem {
                 field: Some("accept_terms"),
@@ -199,7 +211,7 @@ impl Site {
             };
             return self.link_form(visit, &token, Some(problem)).await;
         }
-        let session = new_token().map_err(no_randomness)?;
+        let session = Secret::mint().map_err(no_randomness)?;
         let accepted_terms = accepts.then(|| terms.clone());
         let sign_in = self.sign_in_by(visit, &token, &session, accepted_terms)?;
         let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
@@ -209,6 +221,13 @@ impl Site {
         Ok(SiteReply::redirect("/account")
             .with_cookie(cookies.set(SiteCookie::Session, &session))
             .with_cookie(cookies.delete(SiteCookie::Visitor)))
+    }
+
+    /// Stops mail to an invited address.
+    async fn stop_mail(&self, invited: OwnerId) -> SiteResult {
+        let stopped = self.owners.set_notices(invited, Vec::new()).await;
+        stopped.map_err(|error| change_failed(&error))?;
+        Ok(SiteReply::redirect("/account/sign-in?done=stopped"))
     }
 
     /// Counts the end of a sign-in.
@@ -308,12 +327,18 @@ impl Site {
     }
 }
 
+/// Whether the terms must be accepted: by new owners, and after a change of the terms.
+fn needs_terms(visit: &Visit, owner: Option<&StoredOwner>) -> bool {
+    let terms = &visit.config.pages.terms_version;
+    owner.is_none_or(|owner| owner.terms_version.as_ref() != Some(terms))
+}
+
 /// The visitor's cookie, with its header if it is new.
 fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
     if let Some(known) = visit.cookie(SiteCookie::Visitor) {
         return Ok((known, None));
     }
-    let new = new_token().map_err(no_randomness)?;
+    let new = Secret::mint().map_err(no_randomness)?;
     let header = visit.cookies().set(SiteCookie::Visitor, &new);
     Ok((new, Some(header)))
 }

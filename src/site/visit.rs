@@ -167,6 +167,7 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         | RegistrarError::BadLimit(_)
         | RegistrarError::BadExpiry
         | RegistrarError::BadUntil
+        | RegistrarError::NoInvitations
         | RegistrarError::NoneInForce(_)
         | RegistrarError::SeveralInForce(..)
         | RegistrarError::NoSuchKey { .. }

@@ -110,7 +110,7 @@ pub enum ChangeKind {
         description: Description,
         /// Its first key.
         key: StoredKey,
-        /// Its owner, if someone signed up for it.
+        /// Its owner, if it has one.
         owner: Option<Ownership>,
     },
     /// Adds a key; existing keys are unaffected.
@@ -169,6 +169,10 @@ pub enum ChangeKind {
     },
     /// Revokes a key that was found in public, or lets it expire. Refused if all its places were reported before.
     ReportLeak(LeakReport),
+    /// Gives it to the owner of a mailbox. Refused if another one has it, unless it is moved.
+    Attach(Box<Attachment>),
+    /// Takes it from its owner, who gets this mail. An owner who was only invited, and has no other one, is deleted.
+    Detach(Box<NewMail>),
     /// Closes it in the name of its owner: revokes all keys, removes owner and description, and replaces
     /// the name. The digest of the owner's mailbox is stored until the day ends.
     Close,
@@ -192,13 +196,41 @@ pub struct LeakReport {
 }
 
 /// The owner of a new application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ownership {
-    /// The owner, who must not be suspended.
-    pub owner: OwnerId,
-    /// Maximum number of the owner's applications, this one included. Applications of the same mailbox that were closed
-    /// today after they used units count too.
-    pub at_most: u32,
+#[derive(Clone, Debug)]
+pub enum Ownership {
+    /// One who signed up.
+    SignedUp {
+        /// The owner, who must not be suspended.
+        owner: OwnerId,
+        /// Maximum number of the owner's applications, this one included. Applications of the same mailbox that were closed
+        /// today after they used units count too.
+        at_most: u32,
+    },
+    /// The owner of a mailbox.
+    Attached(Box<Attachment>),
+}
+
+/// A mailbox that gets an application. Recipients of the mails are set by the store.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// The id of the owner if the mailbox is unknown.
+    pub new_owner: OwnerId,
+    /// The address as it was entered.
+    pub email: String,
+    /// The mailbox.
+    pub mailbox: String,
+    /// Digest of the token of an invitation.
+    pub link: Digest,
+    /// Time for which it is valid.
+    pub valid_for: Duration,
+    /// The mail with the link, for an owner who has not accepted an invitation.
+    pub invitation: NewMail,
+    /// The mail to other owners.
+    pub attached: NewMail,
+    /// Whether the application is taken from another owner.
+    pub moves: bool,
+    /// The mail to that owner.
+    pub detached: NewMail,
 }
 
 /// Conditions for a new key of an application, checked with the change that adds it.
@@ -252,6 +284,8 @@ impl ChangeKind {
             | Self::SetExpiry { .. }
             | Self::Describe { .. }
             | Self::ReportLeak(_)
+            | Self::Attach(_)
+            | Self::Detach(_)
             | Self::Close => None,
         }
     }
@@ -280,6 +314,8 @@ impl ChangeKind {
                 expires_at: Some(_),
                 ..
             }) => "expire_leaked_key",
+            Self::Attach(_) => "attach",
+            Self::Detach(_) => "detach",
             Self::Close => "close",
         }
     }

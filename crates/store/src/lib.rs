@@ -42,8 +42,8 @@ mod transfer_error;
 mod window_rows;
 
 pub use applications::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,
-    Ownership, StoreChange, StoredApplication, StoredKey,
+    ApplicationPage, Attachment, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse,
+    LeakReport, Ownership, StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;

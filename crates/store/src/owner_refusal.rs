@@ -19,6 +19,12 @@ pub enum OwnerRefusal {
         "an application of account {0} or its mailbox was closed today after use; a new one can be created tomorrow (UTC)"
     )]
     QuotaUsedToday(OwnerId),
+    /// The application has another owner.
+    #[error("application {0} belongs to account {1}; `--move` moves it")]
+    Owned(ApplicationId, OwnerId),
+    /// The application has no owner.
+    #[error("application {0} has no owner")]
+    NotOwned(ApplicationId),
     /// The application has not the keys that the owner has seen.
     #[error("the keys of application {0} have changed; check them and try again")]
     KeysChanged(ApplicationId),

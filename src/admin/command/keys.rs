@@ -20,6 +20,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::OwnLimits;
 use scoregate_store::{AuditQuery, Description, REQUEST_DAYS_KEPT, StoredApplication};
 
+use super::attachments::{OwnerAttachment, owner_address};
 use super::limit_options::LimitOptions;
 use super::limits::{MAX_BATCH, default_limit};
 
@@ -102,23 +103,26 @@ pub enum KeysCommand {
         scoregate keys set-expiry app_0123456789a --key sg_live_abcd --at never --data-dir DIR\n\n\
         Without --key it applies to all valid keys, and cannot extend one if there are several, since one may be expiring\n\
         after a rotation. An expired key can be extended with --key only, a revoked key never.")]
-    SetExpiry {
-        /// Application id.
-        id: ApplicationId,
-        /// Only the key with this prefix or SHA-256.
-        #[arg(long, value_name = "PREFIX")]
-        key: Option<String>,
-        /// Expiry, such as 2027-01-31T00:00:00Z; `never` for none.
-        #[arg(long, value_name = "TIME|never", value_parser = time_or_never)]
-        #[serde(deserialize_with = "FieldChange::deserialize")]
-        at: FieldChange<Wall>,
-    },
+    SetExpiry(ExpiryChange),
     /// Change the name, website, contact or note of an application.
     #[command(after_help = "Examples:\n  \
         scoregate keys update app_0123456789a --contact ops@example.org --data-dir DIR\n  \
         scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
         An empty string removes a website, a contact or a note. Omitted fields stay unchanged.")]
     Update(ApplicationUpdate),
+    /// Attach an application to an account. An address without one gets an invitation.
+    #[command(after_help = "Examples:\n  \
+        scoregate keys attach app_0123456789a ann@example.org --data-dir DIR\n  \
+        scoregate keys attach app_0123456789a bob@example.com --move --data-dir DIR\n  \
+        scoregate keys attach --from-contact --dry-run --data-dir DIR\n\n\
+        The link of an invitation works once, for 7 days. Until it is accepted, mail about the application goes to the address.")]
+    Attach(OwnerAttachment),
+    /// Take an application from its account, which is notified by email. Its keys still work.
+    #[command(after_help = "Example:\n  scoregate keys detach app_0123456789a --data-dir DIR")]
+    Detach {
+        /// Application id.
+        id: ApplicationId,
+    },
     /// Show the requests of an application by day, endpoint and outcome.
     #[command(
         after_help = "Examples:\n  scoregate keys requests app_0123456789a --data-dir DIR\n  \
@@ -188,6 +192,9 @@ pub struct NewKey {
     /// Contact of the owner.
     #[arg(long)]
     contact: Option<String>,
+    /// E-mail address of the owner, which gets an invitation if it has no account.
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
     /// Free text.
     #[arg(long)]
     note: Option<String>,
@@ -227,6 +234,21 @@ pub struct LimitChange {
     /// Time at which the previous limits are restored. Limits that are set without it are permanent.
     #[arg(long, value_name = "TIME")]
     until: Option<Wall>,
+}
+
+/// A new expiry of the keys of an application.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpiryChange {
+    /// Application id.
+    id: ApplicationId,
+    /// Only the key with this prefix or SHA-256.
+    #[arg(long, value_name = "PREFIX")]
+    key: Option<String>,
+    /// Expiry, such as 2027-01-31T00:00:00Z; `never` for none.
+    #[arg(long, value_name = "TIME|never", value_parser = time_or_never)]
+    #[serde(deserialize_with = "FieldChange::deserialize")]
+    at: FieldChange<Wall>,
 }
 
 /// A new name or description of an application.
@@ -273,18 +295,18 @@ impl KeysCommand {
         actor: &str,
     ) -> CommandResult {
         match self {
-            Self::Create(new) => issued(keys, keys.create(actor, new.into()).await),
+            Self::Create(new) => create(keys, actor, new).await,
             Self::List { after, limit } => list(keys, after, limit).await,
             Self::Show { id, .. } => shown(keys, keys.show(id).await),
             Self::Rotate(rotation) => rotate(keys, actor, rotation).await,
-            Self::Revoke { id, key } => shown(keys, keys.revoke(actor, id, key.as_deref()).await),
-            Self::SetTier { id, tier } => shown(keys, keys.set_tier(actor, id, &tier).await),
+            Self::Revoke { id, key } => revoke(keys, actor, id, key.as_deref()).await,
+            Self::SetTier { id, tier } => set_tier(keys, actor, id, &tier).await,
             Self::SetLimits(change) => set_limits(keys, actor, change).await,
-            Self::SetExpiry { id, key, at } => {
-                set_expiry(keys, actor, id, key.as_deref(), at).await
-            }
+            Self::SetExpiry(change) => set_expiry(keys, actor, change).await,
             Self::Update(update) => describe(keys, actor, update).await,
-            Self::Requests { id, days, to } => Ok(json!(reports.requests(id, days, to).await?)),
+            Self::Attach(attachment) => attachment.perform(keys, actor).await,
+            Self::Detach { id } => detach(keys, actor, id).await,
+            Self::Requests { id, days, to } => requests(reports, id, days, to).await,
             Self::Audit { id, before, limit } => audit(keys, id, before, limit).await,
             Self::Import { keys: lines } => import(keys, &lines, actor).await,
             Self::Export { after, limit } => export(keys, after, limit).await,
@@ -292,9 +314,12 @@ impl KeysCommand {
     }
 }
 
-impl From<NewKey> for NewApplication {
-    fn from(new: NewKey) -> Self {
-        Self {
+impl TryFrom<NewKey> for NewApplication {
+    type Error = CommandProblem;
+
+    fn try_from(new: NewKey) -> CommandResult<Self> {
+        let owner = new.owner.map(|email| owner_address(&email, false));
+        Ok(Self {
             name: new.name,
             tier: new.tier,
             own: new.limits.changes().over(OwnLimits::NONE),
@@ -304,8 +329,13 @@ impl From<NewKey> for NewApplication {
                 note: new.note,
             },
             expires_at: new.expires_at,
-        }
+            owner: owner.transpose()?,
+        })
     }
+}
+
+async fn create(keys: &Registrar, actor: &str, new: NewKey) -> CommandResult {
+    issued(keys, keys.create(actor, new.try_into()?).await)
 }
 
 fn issued(keys: &Registrar, issued: Result<IssuedKey, RegistrarError>) -> CommandResult {
@@ -344,6 +374,19 @@ async fn rotate(keys: &Registrar, actor: &str, rotation: KeyRotation) -> Command
     )
 }
 
+async fn revoke(
+    keys: &Registrar,
+    actor: &str,
+    id: ApplicationId,
+    key: Option<&str>,
+) -> CommandResult {
+    shown(keys, keys.revoke(actor, id, key).await)
+}
+
+async fn set_tier(keys: &Registrar, actor: &str, id: ApplicationId, tier: &str) -> CommandResult {
+    shown(keys, keys.set_tier(actor, id, tier).await)
+}
+
 async fn set_limits(keys: &Registrar, actor: &str, change: LimitChange) -> CommandResult {
     let LimitChange { id, limits, until } = change;
     let changes = limits.needed()?;
@@ -365,15 +408,23 @@ async fn describe(keys: &Registrar, actor: &str, update: ApplicationUpdate) -> C
     shown(keys, keys.describe(actor, update.id, change).await)
 }
 
-async fn set_expiry(
-    keys: &Registrar,
-    actor: &str,
-    id: ApplicationId,
-    key: Option<&str>,
-    at: FieldChange<Wall>,
-) -> CommandResult {
+async fn set_expiry(keys: &Registrar, actor: &str, change: ExpiryChange) -> CommandResult {
+    let ExpiryChange { id, key, at } = change;
     let at = at.over(None);
-    shown(keys, keys.set_expiry(actor, id, key, at).await)
+    shown(keys, keys.set_expiry(actor, id, key.as_deref(), at).await)
+}
+
+async fn requests(
+    reports: &FleetReports,
+    id: ApplicationId,
+    days: u32,
+    to: Option<Day>,
+) -> CommandResult {
+    Ok(json!(reports.requests(id, days, to).await?))
+}
+
+async fn detach(keys: &Registrar, actor: &str, id: ApplicationId) -> CommandResult {
+    shown(keys, keys.detach(actor, id).await)
 }
 
 async fn export(keys: &Registrar, after: Option<ApplicationId>, limit: usize) -> CommandResult {

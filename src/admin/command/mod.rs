@@ -4,6 +4,7 @@
 mod account_export;
 mod accounts;
 mod admin_command;
+mod attachments;
 mod keys;
 mod limit_options;
 mod limits;

@@ -15,6 +15,13 @@ const KEY_COLUMNS: [(&str, &str); 6] = [
     ("revoked", "revoked_at"),
     ("last used", "last_used_at"),
 ];
+/// The columns of applications that were attached.
+const ATTACHED_COLUMNS: [(&str, &str); 4] = [
+    ("application", "application"),
+    ("email", "email"),
+    ("account", "account"),
+    ("problem", "problem"),
+];
 /// The columns of the audit trail.
 const AUDIT_COLUMNS: [(&str, &str); 6] = [
     ("number", "number"),
@@ -34,8 +41,12 @@ pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> anyhow::Result<()>
         | KeysCommand::Revoke { .. }
         | KeysCommand::SetTier { .. }
         | KeysCommand::SetLimits(_)
-        | KeysCommand::SetExpiry { .. }
+        | KeysCommand::SetExpiry(_)
+        | KeysCommand::Detach { .. }
         | KeysCommand::Update(_) => |response| details(&response),
+        KeysCommand::Attach(_) => {
+            |response| printer::objects(&ATTACHED_COLUMNS, items(&response, "attached"))
+        }
         KeysCommand::Requests { .. } => |response| printer::response(response, requests),
         KeysCommand::Audit { .. } => |response| audit(&response),
         // Printed by `import` and `export`, a batch and a page at a time.

@@ -160,8 +160,8 @@ fn account(view: &AccountView<'_>) -> String {
         bdi(&owner.email),
         date(owner.created_at),
         new_tier.unwrap_or_default(),
-        bdi(&owner.terms_version),
-        date(owner.terms_accepted_at),
+        bdi(owner.terms_version.as_deref().unwrap_or_default()),
+        owner.terms_accepted_at.map(date).unwrap_or_default(),
         open_form("/account/sign-out", view.signed_in.csrf)
     );
     section("account", "Account", &content)

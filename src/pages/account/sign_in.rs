@@ -73,8 +73,13 @@ impl AccountSite {
         } else {
             String::new()
         };
+        let stop = if form.is_invited {
+            "\n<button class=\"button quiet\" name=\"stop\" value=\"yes\" formnovalidate>Stop all mail to this address</button>"
+        } else {
+            ""
+        };
         let body = format!(
-            "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
+            "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p class=\"actions\"><button class=\"button\">{button}</button>{stop}</p>\n\
              </form>\n<p class=\"note\">Pressing the button uses up the link. If the address is not yours, close this page.</p>\n",
             bdi(form.email),
             alert(form.problem),

@@ -43,6 +43,8 @@ pub struct LinkForm<'a> {
     pub needs_terms: bool,
     /// Whether the account is new.
     pub is_new: bool,
+    /// Whether an operator attached applications to the address: it can stop mail (`stop`, `yes`).
+    pub is_invited: bool,
     /// The problem with the form.
     pub problem: Option<FormProblem<'a>>,
 }

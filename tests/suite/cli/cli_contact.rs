@@ -89,7 +89,8 @@ fn every_selection(directory: &Path, ids: &[String; 4]) {
     let some = contact(directory, &["--application", unowned, third]).with(0);
     assert_eq!((some.out, taken(directory).as_str()), (counted(1, 1), bob));
     assert!(
-        some.err.contains(&format!("no account owns {unowned}")),
+        some.err
+            .contains(&format!("{unowned} is not reached: no account owns it")),
         "{}",
         some.err
     );

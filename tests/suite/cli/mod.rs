@@ -1,7 +1,7 @@
 //! The command line, files of settings and secrets, and the commands in the documentation.
 
 mod audit_users;
-mod cli_accounts;
+pub mod cli_accounts;
 mod cli_contact;
 mod cli_demo;
 mod cli_explain;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use scoregate_base::keys::Digest;
-use scoregate_store::{LocalFile, OwedRecords, Store};
+use scoregate_store::{LocalFile, OwedRecords};
 
 use crate::balances::own;
 use crate::client::Response;

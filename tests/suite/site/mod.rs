@@ -1,6 +1,7 @@
 //! The pages of accounts.
 
 mod abuse;
+mod attachments;
 pub mod browser;
 mod floods;
 mod forms;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use data_encoding::BASE64URL_NOPAD;
 use zeroize::Zeroizing;
 
 /// Text that only [`Secret::expose`] returns.
@@ -12,6 +13,13 @@ impl Secret {
     /// Wraps the text.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
+    }
+
+    /// A new token: 256 random bits in base64url.
+    pub fn mint() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self::new(BASE64URL_NOPAD.encode(&bytes)))
     }
 
     /// The text itself. The caller is responsible for its use.

@@ -3,6 +3,7 @@
 //! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what
 //! keeps it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested beside it.
 
+mod attachments;
 mod changes;
 mod closed_applications;
 mod contents;
@@ -32,6 +33,7 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::limits::{LimitChanges, LimitSetting, NodeReport, NodeTotals, OwnLimits};
 
+pub(super) use attachments::*;
 pub(super) use changes::*;
 pub(super) use closed_applications::*;
 pub(super) use contents::*;
@@ -122,6 +124,11 @@ macro_rules! run_with {
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
             an_owner_is_found_by_the_address_without_its_tag
+            a_mailbox_without_an_account_is_invited_once_and_accepts_once
+            an_application_is_taken_from_its_owner_only_on_demand_and_both_are_notified
+            a_detached_application_works_without_an_owner
+            a_created_application_can_have_an_invited_owner
+            an_invited_address_that_stopped_mail_gets_none_until_it_accepts
             an_application_closed_after_use_counts_until_the_next_day
             open_and_closed_applications_count_together
             an_unused_application_can_be_replaced_at_once

@@ -22,10 +22,10 @@ pub struct StoredOwner {
     pub email: String,
     /// When the account was created.
     pub created_at: Wall,
-    /// The accepted version of the terms.
-    pub terms_version: String,
+    /// The accepted version of the terms; `None` while an invitation has not been accepted.
+    pub terms_version: Option<String>,
     /// When they were accepted.
-    pub terms_accepted_at: Wall,
+    pub terms_accepted_at: Option<Wall>,
     /// The tier of new applications, if an operator set one.
     pub tier: Option<String>,
     /// The limits of all its applications together, which override those of their tiers.
@@ -40,6 +40,24 @@ pub struct StoredOwner {
 }
 
 impl StoredOwner {
+    /// Whether an operator attached applications to the address, and it has not accepted an account.
+    pub const fn is_invited(&self) -> bool {
+        self.terms_version.is_none()
+    }
+
+    /// Whether an invited address wants no mail.
+    pub fn refuses_mail(&self) -> bool {
+        self.is_invited() && self.notices.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The mail to this owner, unless the address refuses mail.
+    pub(crate) fn addressed(&self, mail: &NewMail) -> Option<NewMail> {
+        (!self.refuses_mail()).then(|| NewMail {
+            recipient: self.email.clone(),
+            ..mail.clone()
+        })
+    }
+
     /// Whether the account may be deleted.
     pub(crate) fn check_deletion(&self, in_own_name: bool) -> StoreResult<()> {
         if in_own_name && self.suspended_at.is_some() {

@@ -5,7 +5,7 @@
 //! number has seen every change before it.
 
 use super::store::{Access, Store};
-use super::{closed_applications, leaks, limits_until, notices, owners, records};
+use super::{attachments, closed_applications, leaks, limits_until, notices, owners, records};
 use crate::statements::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use crate::statements::{Done, Fault, SqlField, Tables};
 use crate::{
@@ -39,7 +39,6 @@ const TIER: &str = "SELECT tier FROM {schema}.applications WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.applications SET tier = $2 WHERE id = $1";
 const REMOVE_NAMES: &str =
     "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
-const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 impl Store {
     /// Makes a change and its audit record durable, both or neither, and returns the application as changed
@@ -95,9 +94,8 @@ impl RunningChange<'_> {
                 key,
                 owner,
             } => {
-                self.create(id, [name, tier], *own, description).await?;
-                self.add_first_key(id, key, *owner).await?;
-                Ok(audit_detail::created(tier, *own, key, *owner))
+                self.create(id, [name, tier], *own, description, key, owner.as_ref())
+                    .await
             }
             ChangeKind::AddKey { key, .. } => self.add_another_key(id, key).await,
             ChangeKind::Rotate {
@@ -116,6 +114,8 @@ impl RunningChange<'_> {
                 self.describe(id, name, description).await
             }
             ChangeKind::ReportLeak(leak) => leaks::report(tables, change, leak).await,
+            ChangeKind::Attach(attachment) => attachments::attach(tables, change, attachment).await,
+            ChangeKind::Detach(mail) => attachments::detach(tables, change, mail).await,
             ChangeKind::Close => self.close(id).await,
         }
     }
@@ -161,19 +161,21 @@ impl RunningChange<'_> {
         }
     }
 
-    /// Creates an application without keys.
+    /// Creates an application with its first key.
     async fn create(
         &self,
         id: &str,
         texts: [&str; 2],
         own: OwnLimits,
         description: &Description,
-    ) -> Done<()> {
+        key: &StoredKey,
+        owner: Option<&Ownership>,
+    ) -> Done<String> {
         let [name, tier] = texts;
-        let own = own.to_text();
-        let own = OptionalText(own.as_deref());
+        let limits = own.to_text();
+        let limits = OptionalText(limits.as_deref());
         let created_at = Time(self.change.at);
-        let row = [Text(id), Text(name), Text(tier), own, created_at];
+        let row = [Text(id), Text(name), Text(tier), limits, created_at];
         let values = Description::sql_list(|index, _| format!("${}", index + 6));
         let create = CREATE
             .replace("{columns}", &Description::NAMES.join(", "))
@@ -185,20 +187,25 @@ impl RunningChange<'_> {
         if created == 0 {
             return Err(StoreError::Exists("that application").into());
         }
-        Ok(())
+        self.add_key(id, key).await?;
+        let owner = self.give(id, owner).await?;
+        Ok(audit_detail::created(tier, own, key, &owner))
     }
 
-    /// Adds the first key of an application, and its owner with the limits of the account.
-    async fn add_first_key(&self, id: &str, key: &StoredKey, owner: Option<Ownership>) -> Done<()> {
-        self.add_key(id, key).await?;
-        let Some(owner) = owner else {
-            return Ok(());
-        };
-        let account = owners::own(self.tables, id, owner, self.change.at.day()).await?;
-        if !account.is_empty() {
-            limits_until::set_owner(self.tables, id, account).await?;
+    /// Gives a new application to its owner, and returns the details of the owner.
+    async fn give(&self, id: &str, owner: Option<&Ownership>) -> Done<String> {
+        let Self { tables, change } = *self;
+        match owner {
+            None => Ok(String::new()),
+            Some(Ownership::SignedUp { owner, at_most }) => {
+                owners::own(tables, id, *owner, *at_most, change.at.day()).await?;
+                Ok(format!(", owner {owner}"))
+            }
+            Some(Ownership::Attached(attachment)) => {
+                let owner = attachments::attach(tables, change, attachment).await?;
+                Ok(format!(", {owner}"))
+            }
         }
-        Ok(())
     }
 
     async fn add_another_key(&self, id: &str, key: &StoredKey) -> Done<String> {
@@ -259,7 +266,7 @@ impl RunningChange<'_> {
         self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
         closed_applications::add(self.tables, id, self.change.at.day()).await?;
         self.tell(id).await?;
-        self.tables.run(DISOWN, &[Text(id)]).await?;
+        self.tables.run(owners::DISOWN, &[Text(id)]).await?;
         Ok(detail)
     }
 

@@ -6,7 +6,7 @@ use super::store::Access::Read;
 use super::store::Store;
 use crate::statements::SqlField::{Digest as DigestOf, Text, Time};
 use crate::statements::{Done, ROWS_AT_ONCE, SqlRow, Tables, parameters};
-use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, StoreResult, audit_detail};
+use crate::{LeakReport, StoreChange, StoreError, StoreResult, audit_detail};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 const FIND: &str = "SELECT digest, application FROM {schema}.keys WHERE digest IN ({digests})";
@@ -74,18 +74,9 @@ pub(super) async fn report(
         .await?
         > 0
     {
-        let query = OwnerQuery {
-            application: Some(change.application),
-            limit: 1,
-            ..OwnerQuery::default()
-        };
-        if let Some(owner) = owners::owners(tables, &query).await?.pop() {
-            let mail = NewMail {
-                recipient: owner.email,
-                ..leak.mail.clone()
-            };
-            tables.queue_mail(&[mail]).await?;
-        }
+        let owner = owners::of_application(tables, change.application).await?;
+        let mail = owner.and_then(|owner| owner.addressed(&leak.mail));
+        tables.queue_mail(mail.as_slice()).await?;
     }
     Ok(last)
 }

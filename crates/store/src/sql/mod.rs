@@ -1,6 +1,7 @@
 //! The calls of the store: each subject has its statements, which are the same in both engines.
 
 mod all_applications;
+mod attachments;
 mod audit;
 mod changes;
 mod closed_applications;

@@ -1,19 +1,19 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 
-use super::closed_applications;
 use super::store::Access::{self, Read, Write};
 use super::store::Store;
 use super::webhooks;
+use super::{closed_applications, limits_until};
 use crate::notices::parse_notices;
 use crate::statements::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
 use crate::statements::{Done, RowResult, SqlRow, Tables};
 use crate::stored::stored;
 use crate::{
-    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError,
-    StoreResult, StoredOwner, notice_words,
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, StoreError, StoreResult,
+    StoredOwner, notice_words,
 };
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::limits::OwnLimits;
 
 const COLUMNS: &str = "
@@ -50,6 +50,7 @@ const DELETE_LINKS: &str = "
 DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}.owners WHERE id = $1)";
 const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
+pub(super) const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 impl Store {
     /// Owners, ordered by id.
@@ -143,6 +144,19 @@ pub(super) async fn owner(tables: Tables<'_>, id: OwnerId) -> Done<Option<Stored
         .flatten())
 }
 
+/// The owner of an application.
+pub(super) async fn of_application(
+    tables: Tables<'_>,
+    application: ApplicationId,
+) -> Done<Option<StoredOwner>> {
+    let query = OwnerQuery {
+        application: Some(application),
+        limit: 1,
+        ..OwnerQuery::default()
+    };
+    Ok(owners(tables, &query).await?.pop())
+}
+
 /// An owner who must exist.
 pub(super) async fn existing(tables: Tables<'_>, id: OwnerId) -> Done<StoredOwner> {
     owner(tables, id)
@@ -160,8 +174,8 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
         id,
         email: row.text("email")?,
         created_at: row.time("created_at")?,
-        terms_version: row.text("terms_version")?,
-        terms_accepted_at: row.time("terms_accepted_at")?,
+        terms_version: row.optional_text("terms_version")?,
+        terms_accepted_at: row.optional_time("terms_accepted_at")?,
         tier: row.optional_text("tier")?,
         own: own_limits(row)?,
         suspended_at: row.optional_time("suspended_at")?,
@@ -245,7 +259,7 @@ async fn set(tables: Tables<'_>, statement: &str, id: &str, text: Option<&str>) 
 }
 
 /// Deletes an owner with sessions, mail, webhooks and links.
-async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
+pub(super) async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
     let owner_id = owner.id.to_string();
     let id = Text(&owner_id);
     end_sessions(tables, owner.id).await?;
@@ -255,17 +269,26 @@ async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
     tables.run(DELETE_OWNER, &[id]).await.map(drop)
 }
 
-/// Gives a new application to an owner on a day, in the transaction that creates it. Returns the limits of the account.
+/// Gives a new application to an owner who signed up, in the transaction that creates it on a day.
 pub(super) async fn own(
     tables: Tables<'_>,
     application: &str,
-    Ownership { owner: id, at_most }: Ownership,
+    id: OwnerId,
+    at_most: u32,
     day: Day,
-) -> Done<OwnLimits> {
+) -> Done<()> {
     let owner = existing(tables, id).await?;
-    let id = id.to_string();
-    let closed = closed_applications::used_on(tables, &id, day).await?;
+    let closed = closed_applications::used_on(tables, &id.to_string(), day).await?;
     owner.check_creation(closed, at_most)?;
+    give(tables, application, &owner).await
+}
+
+/// Gives an application without an owner to one, with the limits of the account.
+pub(super) async fn give(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
+    let id = owner.id.to_string();
     tables.run(OWN, &[Text(application), Text(&id)]).await?;
-    Ok(owner.own)
+    if !owner.own.is_empty() {
+        limits_until::set_owner(tables, application, owner.own).await?;
+    }
+    Ok(())
 }

@@ -27,8 +27,11 @@ const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE dig
 const ADD_OWNER: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at)
 VALUES ($1, $2, $3, $4, $5, $4)";
-const ACCEPT_TERMS: &str =
-    "UPDATE {schema}.owners SET terms_version = $2, terms_accepted_at = $3 WHERE id = $1";
+/// An owner who accepts an invitation gets the notices of the tiers, whatever the address refused before.
+const ACCEPT_TERMS: &str = "
+UPDATE {schema}.owners SET notices = CASE WHEN terms_version IS NULL THEN NULL ELSE notices END,
+    terms_version = $2, terms_accepted_at = $3
+WHERE id = $1";
 const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
@@ -89,7 +92,11 @@ async fn unused(
 /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
 ///
 /// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
-async fn send_link(tables: Tables<'_>, link: &NewSignInLink, mail: &NewMail) -> Done<bool> {
+pub(super) async fn send_link(
+    tables: Tables<'_>,
+    link: &NewSignInLink,
+    mail: &NewMail,
+) -> Done<bool> {
     // Links of one mailbox are counted one after another.
     tables.lock().await?;
     let mailbox = Text(&link.mailbox);
@@ -133,13 +140,9 @@ async fn sign_in(tables: Tables<'_>, sign_in: &SignIn) -> Done<SignInOutcome> {
         Some(id) => owner(tables, id).await?,
         None => None,
     };
-    match (&known, &sign_in.accepted_terms) {
-        (None, None) => return Ok(SignInOutcome::TermsRequired),
-        (None, Some(terms)) => create(tables, sign_in, [&mailbox, &link.email, terms]).await?,
-        (Some(owner), Some(terms)) if owner.terms_version != *terms => {
-            accept_terms(tables, owner.id, terms, sign_in.at).await?;
-        }
-        (Some(_), _) => {}
+    let address = [mailbox.as_str(), &link.email];
+    if !accept(tables, sign_in, known.as_ref(), address).await? {
+        return Ok(SignInOutcome::TermsRequired);
     }
     tables
         .run(USE_LINK, &[DigestOf(&sign_in.link), Time(sign_in.at)])
@@ -157,6 +160,26 @@ async fn sign_in(tables: Tables<'_>, sign_in: &SignIn) -> Done<SignInOutcome> {
     Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| {
         SignInOutcome::SignedIn { owner, is_new }
     }))
+}
+
+/// Creates an account, or records the accepted terms. Returns false if terms are required and not accepted.
+async fn accept(
+    tables: Tables<'_>,
+    sign_in: &SignIn,
+    known: Option<&StoredOwner>,
+    address: [&str; 2],
+) -> Done<bool> {
+    let [mailbox, email] = address;
+    match (known, &sign_in.accepted_terms) {
+        (None, None) => return Ok(false),
+        (Some(owner), None) => return Ok(!owner.is_invited()),
+        (None, Some(terms)) => create(tables, sign_in, [mailbox, email, terms]).await?,
+        (Some(owner), Some(terms)) if owner.terms_version.as_ref() != Some(terms) => {
+            accept_terms(tables, owner.id, terms, sign_in.at).await?;
+        }
+        (Some(_), Some(_)) => {}
+    }
+    Ok(true)
 }
 
 async fn add_session(tables: Tables<'_>, owner: OwnerId, sign_in: &SignIn) -> Done<()> {

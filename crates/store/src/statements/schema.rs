@@ -140,8 +140,8 @@ CREATE TABLE {schema}.owners ( -- owners of applications who signed up
     mailbox           text COLLATE "C" NOT NULL UNIQUE, -- the address without what mail servers ignore
     email             text   NOT NULL,                  -- the address as it was entered
     created_at        bigint NOT NULL,                  -- milliseconds since 1970, like all times below
-    terms_version     text   NOT NULL,
-    terms_accepted_at bigint NOT NULL,
+    terms_version     text,                             -- NULL: invited by an operator, and not accepted yet
+    terms_accepted_at bigint,
     tier              text,                             -- of new applications; NULL: the default
     own_limits        text,                             -- of all its applications together; NULL: those of the tiers
     suspended_at      bigint,

@@ -134,6 +134,7 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
             assert_eq!(content.matches(&token).count(), 1, "{name}: {action}");
             let buttons = match action {
                 "/account/sign-out" => 2,
+                "/account/confirm" => 1 + content.matches("name=\"stop\"").count(),
                 "/account/webhooks" => content.matches("name=\"step\"").count().max(1),
                 _ => 1,
             };
@@ -150,6 +151,7 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         "/account/sign-in csrf email".into(),
         "/account/confirm csrf token".into(),
         "/account/confirm csrf token terms_version accept_terms".into(),
+        "/account/confirm csrf token terms_version accept_terms stop".into(),
         "/account/applications csrf existing name url contact".into(),
         "/account/sign-out csrf everywhere".into(),
         "/account/notices csrf quota_80 quota_100 key_expires key_changed new_sign_in".into(),

@@ -152,8 +152,8 @@ impl Shown {
             id: "own_0Ab3dEf7hIj".parse::<OwnerId>().unwrap(),
             email: "ada@example.org".into(),
             created_at: ago(30 * 86_400),
-            terms_version: "2026-11-01".into(),
-            terms_accepted_at: ago(30 * 86_400),
+            terms_version: Some("2026-11-01".into()),
+            terms_accepted_at: Some(ago(30 * 86_400)),
             own: OwnLimits::NONE,
             tier: None,
             suspended_at: None,
@@ -197,7 +197,7 @@ impl Shown {
         };
         shown.owner = StoredOwner {
             email: text.into(),
-            terms_version: text.into(),
+            terms_version: some(),
             tier: some(),
             ..shown.owner
         };
@@ -260,6 +260,10 @@ impl Shown {
     }
 
     fn link(&self, needs_terms: bool, is_new: bool) -> String {
+        self.link_of(needs_terms, is_new, false)
+    }
+
+    fn link_of(&self, needs_terms: bool, is_new: bool, is_invited: bool) -> String {
         let token = &self.token;
         let email = &self.owner.email;
         self.site.link(&LinkForm {
@@ -268,6 +272,7 @@ impl Shown {
             email,
             needs_terms,
             is_new,
+            is_invited,
             problem: self.problem(),
         })
     }
@@ -354,6 +359,7 @@ impl Shown {
             ("sign-in", self.site.sign_in(&sign_in)),
             ("link-sent", self.site.link_sent(email)),
             ("link-new", self.link(true, true)),
+            ("link-invited", self.link_of(true, true, true)),
             ("link-changed", self.link(true, false)),
             ("link", self.link(false, false)),
             ("account-new", self.account(&[])),

@@ -1,0 +1,138 @@
+//! Owners of applications that an operator made.
+
+use super::{limits_until, owners, sign_in};
+use crate::statements::SqlField::{Text, Time};
+use crate::statements::{Done, Tables};
+use crate::{
+    Attachment, LinkAllowance, NewMail, NewSignInLink, OwnerRefusal, StoreChange, StoreError,
+    StoredOwner,
+};
+use scoregate_base::limits::OwnLimits;
+
+const INVITE: &str = "
+INSERT INTO {schema}.owners (id, mailbox, email, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+const OWNER_OF_MAILBOX: &str = "SELECT id FROM {schema}.owners WHERE mailbox = $1";
+
+/// Gives an application to the owner of a mailbox, and returns the details of the change. A mailbox without an account gets
+/// one that has not accepted the terms yet.
+pub(super) async fn attach(
+    tables: Tables<'_>,
+    change: &StoreChange,
+    attachment: &Attachment,
+) -> Done<String> {
+    let (owner, is_new) = owner_of_mailbox(tables, change, attachment).await?;
+    if owner.suspended_at.is_some() {
+        return Err(StoreError::Owner(OwnerRefusal::Suspended(owner.id)).into());
+    }
+    let before = owners::of_application(tables, change.application).await?;
+    let others = before.filter(|before| before.id != owner.id);
+    let mut detail = format!("owner {}", owner.id);
+    if let Some(before) = others {
+        if !attachment.moves {
+            let owned = OwnerRefusal::Owned(change.application, before.id);
+            return Err(StoreError::Owner(owned).into());
+        }
+        release(tables, change, &before, &attachment.detached).await?;
+        detail = format!("{detail}, before {}", before.id);
+    }
+    let is_invited = invite(tables, change, attachment, &owner, is_new).await?;
+    let application = change.application.to_string();
+    if !owner.applications.contains(&change.application) {
+        owners::give(tables, &application, &owner).await?;
+    } else if !is_invited {
+        return Err(StoreError::Exists("that owner of the application").into());
+    }
+    if !is_invited {
+        tell(tables, &owner, &attachment.attached).await?;
+    }
+    Ok(detail)
+}
+
+/// Takes an application from its owner, and returns the details of the change.
+pub(super) async fn detach(
+    tables: Tables<'_>,
+    change: &StoreChange,
+    mail: &NewMail,
+) -> Done<String> {
+    let owner = owners::of_application(tables, change.application).await?;
+    let owner = owner.ok_or(StoreError::Owner(OwnerRefusal::NotOwned(
+        change.application,
+    )))?;
+    release(tables, change, &owner, mail).await?;
+    Ok(format!("owner {}", owner.id))
+}
+
+/// The owner of the mailbox, and whether the mailbox was unknown.
+async fn owner_of_mailbox(
+    tables: Tables<'_>,
+    change: &StoreChange,
+    attachment: &Attachment,
+) -> Done<(StoredOwner, bool)> {
+    let Attachment { mailbox, email, .. } = attachment;
+    let new_owner = attachment.new_owner.to_string();
+    let row = [
+        Text(&new_owner),
+        Text(mailbox),
+        Text(email),
+        Time(change.at),
+    ];
+    let is_new = tables.run(INVITE, &row).await? > 0;
+    let id = tables
+        .find(OWNER_OF_MAILBOX, &[Text(mailbox)], |row| {
+            Ok(row.text("id")?.parse().ok())
+        })
+        .await?;
+    let id = id.flatten().unwrap_or(attachment.new_owner);
+    Ok((owners::existing(tables, id).await?, is_new))
+}
+
+/// Sends an invitation to an owner who has not accepted one, unless one can still be used. Returns whether it is sent.
+async fn invite(
+    tables: Tables<'_>,
+    change: &StoreChange,
+    attachment: &Attachment,
+    owner: &StoredOwner,
+    is_new: bool,
+) -> Done<bool> {
+    if !owner.is_invited() || owner.refuses_mail() {
+        return Ok(false);
+    }
+    let at = change.at;
+    let allowance = LinkAllowance {
+        since: at.minus(attachment.valid_for),
+        // Anyone can have links sent to a mailbox: they do not replace the first invitation.
+        links: if is_new { u32::MAX } else { 1 },
+    };
+    let link = NewSignInLink {
+        digest: attachment.link,
+        email: attachment.email.clone(),
+        mailbox: attachment.mailbox.clone(),
+        created_at: at,
+        expires_at: at.plus(attachment.valid_for),
+        allowance,
+    };
+    sign_in::send_link(tables, &link, &attachment.invitation).await
+}
+
+/// Takes an application from an owner, who is notified. One who was only invited, and has no other application, is deleted.
+async fn release(
+    tables: Tables<'_>,
+    change: &StoreChange,
+    owner: &StoredOwner,
+    mail: &NewMail,
+) -> Done<()> {
+    let application = change.application.to_string();
+    tables.run(owners::DISOWN, &[Text(&application)]).await?;
+    if !owner.own.is_empty() {
+        limits_until::set_owner(tables, &application, OwnLimits::NONE).await?;
+    }
+    if owner.is_invited() && owner.applications.len() == 1 {
+        owners::delete(tables, owner).await?;
+    }
+    tell(tables, owner, mail).await
+}
+
+async fn tell(tables: Tables<'_>, owner: &StoredOwner, mail: &NewMail) -> Done<()> {
+    let mail = owner.addressed(mail);
+    tables.queue_mail(mail.as_slice()).await
+}
