@@ -20,7 +20,7 @@ pub(super) struct Background {
     tasks: TaskTracker,
 }
 
-/// A task that is told to stop, and finishes its work, at a shutdown.
+/// A task that finishes its work at a shutdown.
 pub(super) struct FinishingTask {
     stop: CancellationToken,
     /// `None` if there is nothing to do.

@@ -26,14 +26,33 @@ use super::{build, site};
 pub(super) struct Reloader {
     /// The settings in force.
     pub(super) config: Config,
-    pub(super) registry: MetricsRegistry,
-    pub(super) server: Arc<ServerParts>,
-    pub(super) live_config: Arc<LiveServerConfig>,
-    pub(super) active: Arc<ArcSwap<ActiveSettings>>,
-    pub(super) site: Option<Arc<Site>>,
+    registry: MetricsRegistry,
+    server: Arc<ServerParts>,
+    live_config: Arc<LiveServerConfig>,
+    active: Arc<ArcSwap<ActiveSettings>>,
+    site: Option<Arc<Site>>,
 }
 
 impl Reloader {
+    /// Of a server that was started with these settings.
+    pub(super) fn new(
+        config: Config,
+        registry: MetricsRegistry,
+        server: Arc<ServerParts>,
+        live_config: Arc<LiveServerConfig>,
+        active: Arc<ArcSwap<ActiveSettings>>,
+        site: Option<Arc<Site>>,
+    ) -> Self {
+        Self {
+            config,
+            registry,
+            server,
+            live_config,
+            active,
+            site,
+        }
+    }
+
     /// Applies other settings. If anything is wrong, nothing changes.
     pub(super) async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.apply(config).await;

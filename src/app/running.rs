@@ -30,7 +30,7 @@ use super::sockets::{InheritedSockets, OpenPorts};
 use super::start_context::StartContext;
 use super::storage::StorageGauges;
 use super::watched_files::WatchedFiles;
-use super::{clock_steps, reload, server_parts, site, status_report, tasks};
+use super::{clock_steps, reload, server_parts, site, status_report, tasks, trace_export};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
 /// Time for which a shutdown waits for the last lines of the access log. After that the event log has the same time
@@ -186,7 +186,6 @@ impl RunningServer {
             &background,
         );
         begin_tasks(&background, &server, &context.config);
-        let exporting = built.exporter.map(|exporter| |stop| exporter.run(stop));
         Ok(Self {
             public: context.config.listen,
             side: side_port.address,
@@ -194,19 +193,19 @@ impl RunningServer {
             keys: built.keys,
             gateway: Arc::clone(&server.gateway),
             reloads: side_port.reloads,
-            reloader: Reloader {
-                config: context.config,
-                registry: context.registry,
-                server: Arc::clone(&server),
-                live_config: Arc::clone(&public_port.live_config),
-                active: side_port.active,
-                site: built.site,
-            },
+            reloader: Reloader::new(
+                context.config,
+                context.registry,
+                Arc::clone(&server),
+                Arc::clone(&public_port.live_config),
+                side_port.active,
+                built.site,
+            ),
             server,
             public_port,
             side_thread: Some(side_port.thread),
             ledger_calls: context.calls,
-            trace_export: background.finishing(exporting),
+            trace_export: trace_export::start(built.exporter, &background),
             mail: built.mail.start(&background),
             stop_side: background.stop.drop_guard(),
             supervisor,

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
+use super::background::{Background, FinishingTask};
 use super::start_context::{StartContext, node_name};
 
 /// Initializes the metrics, and creates the tracer and its exporter if an endpoint is configured.
@@ -33,4 +34,9 @@ pub(super) fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>
             seed
         },
     )))
+}
+
+/// Starts the exporter, if there is one.
+pub(super) fn start(exporter: Option<SpanExporter>, background: &Background) -> FinishingTask {
+    background.finishing(exporter.map(|exporter| |stop| exporter.run(stop)))
 }

@@ -8,7 +8,6 @@ use scoregate_scoring::ArchiveError;
 use scoregate_store::maintenance::MaintenanceError;
 
 use super::exit::Exit;
-use super::printer;
 
 /// The error of a command.
 #[derive(Debug)]
@@ -30,23 +29,6 @@ pub(super) fn input_is_fine(is_fine: bool) -> CommandOutcome {
         Ok(())
     } else {
         Err(CommandError::Reported(Exit::Input))
-    }
-}
-
-impl CommandError {
-    /// Reports it.
-    pub(super) fn report(self) -> Exit {
-        match self {
-            Self::Input(problem) => {
-                printer::message(&format!("error: {problem}"));
-                Exit::Input
-            }
-            Self::Fault(error) => {
-                printer::message(&printer::reason(&error));
-                Exit::Fault
-            }
-            Self::Reported(exit) => exit,
-        }
     }
 }
 

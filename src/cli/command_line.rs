@@ -142,7 +142,7 @@ pub fn main() -> Exit {
     match Cli::try_parse() {
         Ok(cli) => match cli.command.run(umask) {
             Ok(()) => Exit::Done,
-            Err(error) => error.report(),
+            Err(error) => printer::report(error),
         },
         Err(refused) => print(&refused),
     }

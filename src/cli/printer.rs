@@ -86,6 +86,21 @@ pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
     outcome
 }
 
+/// Reports the error of a command.
+pub(super) fn report(error: CommandError) -> Exit {
+    match error {
+        CommandError::Input(problem) => {
+            message(&format!("error: {problem}"));
+            Exit::Input
+        }
+        CommandError::Fault(error) => {
+            message(&reason(&error));
+            Exit::Fault
+        }
+        CommandError::Reported(exit) => exit,
+    }
+}
+
 /// An internal error, with the repair steps if the store was rejected.
 pub(super) fn reason(error: &anyhow::Error) -> String {
     let recovery_steps = error

@@ -27,7 +27,7 @@ enum Engine {
     Database(Arc<DatabaseEngine>),
 }
 
-/// What a call does with the tables.
+/// The access of a call to the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// It reads.

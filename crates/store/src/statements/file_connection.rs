@@ -6,14 +6,14 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::fault::Done;
+use super::fields::{KEYS_AND_UNITS, SqlField};
 use super::rows::{EngineRow, SqlRow, SqlValue};
-use super::tables::{KEYS_AND_UNITS, SqlField};
 use crate::stored::millis;
 
 /// A connection to a file. One thread uses it; work that is written for both engines may be sent to another one.
 pub(crate) type FileConnection = ReentrantMutex<Connection>;
 
-/// What parts of statements are in a file, which has one data set and no clock of its own.
+/// Terms of statements for a file, which has one data set and no clock of its own.
 const TERMS: [(&str, &str); 10] = [
     ("{position}", "instr"),
     ("{notify}", ""),

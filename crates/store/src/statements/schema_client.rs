@@ -8,12 +8,12 @@ use tokio_postgres::{Client, Row, RowStream};
 
 use super::engine_features::EngineFeatures;
 use super::fault::Done;
+use super::fields::SqlField;
 use super::rows::{EngineRow, SqlValue};
 use super::schema_name::SchemaName;
-use super::tables::SqlField;
 use crate::stored::millis;
 
-/// What parts of statements are in a database.
+/// Terms of statements for a database.
 const TERMS: [(&str, &str); 7] = [
     ("{position}", "strpos"),
     (

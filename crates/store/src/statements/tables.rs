@@ -8,12 +8,12 @@ use std::pin::pin;
 use futures_util::TryStreamExt as _;
 
 use super::fault::Done;
+use super::fields::SqlField;
 use super::file_connection::{self, FileConnection};
 use super::rows::{RowResult, SqlRow};
 use super::schema_client::SchemaClient;
 use crate::NewMail;
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::Digest;
 
 const QUEUE_MAIL: &str = "
 INSERT INTO {schema}.mail_queue
@@ -26,12 +26,6 @@ INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, 
 
 const TODAY: &str =
     "SELECT CAST(max(day) AS text) AS day FROM {schema}.calendar WHERE day > '1970-01-01'";
-
-/// Joins keys and the units of the day `$1` to applications. All three tables have the order of applications, so a search
-/// for a row begins near the one before.
-pub(crate) const KEYS_AND_UNITS: &str = "
-LEFT JOIN {schema}.keys k ON k.application = a.id
-LEFT JOIN {schema}.ledger_days l ON l.day = $1::text::date AND l.application = a.id";
 
 /// The tables.
 #[derive(Clone, Copy)]
@@ -182,23 +176,6 @@ pub(crate) enum SiteLock {
     Report,
     /// Excludes all others, which wait for it. It is not taken while there are others.
     Merge,
-}
-
-/// A value of a statement. Only a database has lists.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SqlField<'v> {
-    Text(&'v str),
-    OptionalText(Option<&'v str>),
-    Number(i64),
-    OptionalNumber(Option<i64>),
-    Time(Wall),
-    OptionalTime(Option<Wall>),
-    Digest(&'v Digest),
-    Bytes(&'v [u8]),
-    Flag(bool),
-    Texts(&'v [String]),
-    OptionalTexts(&'v [Option<String>]),
-    Numbers(&'v [i64]),
 }
 
 /// Maximum number of rows in one statement.
