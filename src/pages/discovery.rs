@@ -13,7 +13,7 @@ use scoregate_base::routes::API_BASE;
 
 use super::page::{JSON, Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
-use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, MCP, OPENAPI, STATUS};
+use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, LLMS_TXT, MCP, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
 
@@ -21,6 +21,7 @@ pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
 
 pub(super) const SERVER_JSON: &str = "/server.json";
+pub(super) const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
 pub(super) const SERVER_CARD: &str = "/.well-known/mcp/server-card.json";
 const SERVER_SCHEMA: &str =
     "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -83,7 +84,7 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
     let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
     let elsewhere = |url: &String| json!({ "href": url });
-    let docs = [own(DOCS, "text/html")]
+    let docs = [own(DOCS, "text/html"), own(LLMS_TXT, "text/plain")]
         .into_iter()
         .chain(config.links.docs_url.as_ref().map(elsewhere));
     let terms = config
@@ -101,9 +102,11 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
         .status_page
         .then(|| ("status", json!([own(STATUS, "text/html")])));
     let api: BTreeMap<&str, Value> = api.into_iter().chain(status).collect();
+    let mcp = config.mcp.then(|| format!("{root}{MCP}"));
+    let items: Vec<Value> = [config.base()].iter().chain(&mcp).map(elsewhere).collect();
     let catalog = json!({
         "anchor": format!("{root}{API_CATALOG}"),
-        "item": [{ "href": config.base() }],
+        "item": items,
     });
     let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
@@ -288,7 +291,10 @@ mod tests {
                 {
                     "anchor": "https://x.example/api/v1",
                     "service-desc": [{ "href": "https://x.example/openapi.json", "type": "application/json" }],
-                    "service-doc": html("/docs"),
+                    "service-doc": [
+                        { "href": "https://x.example/docs", "type": "text/html" },
+                        { "href": "https://x.example/llms.txt", "type": "text/plain" },
+                    ],
                     "terms-of-service": html("/docs#terms"),
                 },
             ] })
@@ -316,13 +322,18 @@ mod tests {
         let config = PagesConfig {
             base_url,
             status_page: true,
+            mcp: true,
             links,
             ..PagesConfig::default()
         };
         let catalog: Value = serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
         let api = &catalog["linkset"][1];
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
-        assert_eq!(api["service-doc"][1], json!({ "href": docs }));
+        assert_eq!(api["service-doc"][2], json!({ "href": docs }));
+        assert_eq!(
+            catalog["linkset"][0]["item"][1]["href"],
+            "https://x.example/mcp"
+        );
         assert_eq!(api["terms-of-service"], json!([{ "href": terms }]));
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::discovery::{API_CATALOG, SECURITY_TXT, SERVER_CARD, SERVER_JSON, SecurityTxt};
+use super::discovery::{
+    API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SERVER_CARD, SERVER_JSON, SecurityTxt,
+};
 use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
@@ -24,6 +26,7 @@ pub struct Pages {
     security_txt: Option<SecurityTxt>,
     /// Description and card of the service for language models.
     mcp: Option<[Arc<Page>; 2]>,
+    registry_auth: Option<Arc<Page>>,
 }
 
 impl Pages {
@@ -61,7 +64,18 @@ impl Pages {
             api_catalog: discovery::api_catalog(config).map(Arc::new),
             security_txt: SecurityTxt::of(config),
             mcp: discovery::mcp_documents(config).map(|documents| documents.map(Arc::new)),
+            registry_auth: config
+                .registry_auth
+                .as_ref()
+                .map(|text| Arc::new(Page::new(TEXT, REVALIDATED, text.as_bytes()))),
         }
+    }
+
+    /// The Markdown for a path that has HTML too.
+    pub fn find_markdown(&self, path: &str) -> Option<Arc<Page>> {
+        ["/", DOCS]
+            .contains(&path)
+            .then(|| Arc::clone(&self.docs_markdown))
     }
 
     /// The page at exactly this path. The content of one depends on the day.
@@ -75,6 +89,7 @@ impl Pages {
             "/robots.txt" => Some(&self.robots),
             "/favicon.ico" => Some(&self.icon),
             API_CATALOG => self.api_catalog.as_ref(),
+            REGISTRY_AUTH => self.registry_auth.as_ref(),
             SERVER_JSON => self.mcp.as_ref().map(|[server, _]| server),
             SERVER_CARD => self.mcp.as_ref().map(|[_, card]| card),
             SECURITY_TXT => {

@@ -85,6 +85,14 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
 /// The way to get higher limits.
 fn upgrade(site: &AccountSite) -> String {
     match (&site.upgrade_url, &site.contact_email) {
+    if !site.plans.is_empty() {
+        let plans: Vec<String> = site
+            .plans
+            .iter()
+            .map(|(tier, url)| link(url, tier))
+            .collect();
+        return format!("<p>Need higher limits? Plans: {}.</p>\n", plans.join(", "));
+    }
         (Some(url), _) => {
             format!(
                 "<p>Need higher limits? {}.</p>\n",
