@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use rustix::fs::Mode;
 
-use crate::admin::{AccountsCommand, CacheCommand, StatusCommand};
+use crate::admin::{AccountsCommand, CacheCommand, StatusCommand, UsageExportCommand};
 
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
@@ -14,7 +14,7 @@ use super::group_args::GroupArgs;
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
-    status, store, suspects, top, version,
+    status, store, suspects, top, usage, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -87,6 +87,9 @@ enum CliCommand {
     /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
+    /// Export the usage of a month for bills.
+    #[command(after_help = usage::AFTER_HELP)]
+    Usage(GroupArgs<UsageExportCommand>),
     /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
     Status(GroupArgs<StatusCommand>),
@@ -173,6 +176,7 @@ impl CliCommand {
             Self::Accounts(args) => accounts::run(args),
             Self::Nodes(args) => nodes::run(&args),
             Self::Suspects(args) => suspects::run(args),
+            Self::Usage(args) => usage::run(args),
             Self::Status(args) => status::run(args),
             Self::Store(args) => store::run(&args),
             Self::Scoring(args) => scoring::run(args),

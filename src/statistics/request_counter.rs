@@ -228,6 +228,7 @@ mod tests {
 
     use crate::accounts::{TermsByTier, stored};
     use crate::statistics::request_counter::*;
+    use scoregate_base::keys::OwnerId;
     use scoregate_base::plans::standard_tiers;
     use scoregate_store::{
         RequestList, RequestOutcome, RequestQuery, StoreError, StoreFuture, StoredApplication,
@@ -259,7 +260,7 @@ mod tests {
             Box::pin(async { Ok(RequestList::default()) })
         }
 
-        fn usage(&self, _: Day, _: usize) -> StoreFuture<'_, UsageList> {
+        fn usage(&self, _: Day, _: usize, _: Option<OwnerId>) -> StoreFuture<'_, UsageList> {
             Box::pin(async { Ok(UsageList::default()) })
         }
     }

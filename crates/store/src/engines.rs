@@ -154,8 +154,8 @@ both_engines! { RequestStore:
         writer, connection.change, |tables| request_totals::record(tables, node, &totals);
     fn requests(query: RequestQuery) -> RequestList, "read requests",
         reader, connection.run, |tables| request_totals::requests(tables, &query);
-    fn usage(day: Day, limit: usize) -> UsageList, "read usage",
-        reader, connection.run, |tables| request_totals::usage(tables, day, limit);
+    fn usage(day: Day, limit: usize, owner: Option<OwnerId>) -> UsageList, "read usage",
+        reader, connection.run, |tables| request_totals::usage(tables, day, limit, owner);
 }
 
 both_engines! { EvidenceStore:

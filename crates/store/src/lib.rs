@@ -84,7 +84,7 @@ pub use postgres::{
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN, RequestList, RequestOutcome, RequestQuery,
-    RequestStore, RequestTotal, UsageList, UsageTotal,
+    RequestStore, RequestTotal, UsageList, UsageTotal, first_of_month,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,

@@ -7,6 +7,7 @@ use super::keys::KeysCommand;
 use super::nodes::NodesCommand;
 use super::status::StatusCommand;
 use super::suspects::SuspectsCommand;
+use super::usage::UsageExportCommand;
 use crate::admin::administration::Administration;
 use crate::admin::command_problem::CommandResult;
 
@@ -23,6 +24,8 @@ pub enum AdminCommand {
     /// A command on applications whose use looks like misuse.
     Suspects(SuspectsCommand),
     /// A command on the messages of the status page.
+    /// A command on the usage of a month.
+    Usage(UsageExportCommand),
     Status(StatusCommand),
 }
 
@@ -42,3 +45,4 @@ impl AdminCommand {
         }
     }
 }
+            Self::Usage(command) => command.perform(reports).await,

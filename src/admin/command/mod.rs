@@ -13,6 +13,7 @@ mod query_value;
 mod request;
 mod status;
 mod suspects;
+mod usage;
 
 pub use accounts::{AccountsCommand, OwnerLetter};
 pub use admin_command::AdminCommand;
@@ -28,3 +29,4 @@ pub(super) use request::read;
 pub use request::to_request;
 pub use status::StatusCommand;
 pub use suspects::SuspectsCommand;
+pub use usage::{UsageExport, UsageExportCommand};

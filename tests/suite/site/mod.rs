@@ -13,4 +13,5 @@ mod owner_windows;
 mod second_quotas;
 mod sessions;
 mod signing_in;
+mod usage;
 mod webhooks;

@@ -6,12 +6,12 @@
 
 use super::tables::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
-use super::{closed_applications, leaks, limits_until, notices, owners, records};
+use super::{closed_applications, leaks, limits_until, notices, owners, records, request_totals};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
     audit_detail,
 };
-use scoregate_base::clock::Wall;
+use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::limits::OwnLimits;
 
@@ -96,6 +96,13 @@ impl<T: SqlTables> RunningChange<'_, T> {
             | ChangeKind::SetOwnerLimits(_)
             | ChangeKind::RestoreLimits => limits_until::make(tables, id, change).await,
             ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
+        if let ChangeKind::SetTier { .. } | ChangeKind::Close = change.what {
+            // Usage of the day on which it is closed is billed too.
+            let ends_today = matches!(change.what, ChangeKind::Close);
+            let today = change.at.day().number();
+            let last = Day::from_number(today.saturating_sub(u32::from(!ends_today)));
+            request_totals::keep_terms(tables, change.application, last).await?;
+        }
             ChangeKind::Describe { name, description } => {
                 self.describe(id, name, description).await
             }

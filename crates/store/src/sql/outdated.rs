@@ -5,6 +5,7 @@ use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlDone, SqlTables};
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
 use crate::notices::NOTICE_DAYS;
+use crate::requests::REQUEST_DAYS_KEPT;
 use crate::status::first_kept;
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::EVIDENCE_DAYS_KEPT;
@@ -46,6 +47,7 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
     ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
     let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
+    let usage = Day::from_number(before(REQUEST_DAYS_KEPT - 1)).to_string();
     let ledger = Day::from_number(before(LEDGER_DAYS_KEPT - 1)).to_string();
     for (table, key, is_outdated, until) in [
         (
@@ -89,6 +91,12 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
             "day, application",
             "day < $1::text::date",
             Text(&ledger),
+        ),
+        (
+            "usage_terms",
+            "day, application",
+            "day < $1::text::date",
+            Text(&usage),
         ),
         ("notices", "id", "at < $1", notices),
         ("evidence_days", "day, application", "day < $1", days),

@@ -119,6 +119,15 @@ CREATE TABLE {schema}.request_days ( -- requests answered by all gateways on day
     PRIMARY KEY (day, application, endpoint, outcome)
 );
 
+CREATE TABLE {schema}.usage_terms ( -- of a day before the account or the tier of an application changed
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    owner       text COLLATE "C",
+    tier        text   NOT NULL,
+    PRIMARY KEY (day, application)
+);
+CREATE INDEX usage_terms_by_owner ON {schema}.usage_terms (owner);
+
 CREATE TABLE {schema}.status_minutes (
     minute   bigint PRIMARY KEY, -- minutes since 1970
     is_ready boolean NOT NULL,   -- whether a gateway was ready
