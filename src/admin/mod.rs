@@ -13,6 +13,7 @@ mod command_problem;
 mod explain;
 mod fleet;
 mod heartbeat;
+mod idempotency;
 mod key_lines;
 mod log_level;
 mod operator;

@@ -18,10 +18,12 @@ pub struct NewApplication {
     pub description: Description,
     /// When its key expires.
     pub expires_at: Option<Wall>,
+    /// Its key, unless a new one is minted.
+    pub key: Option<Secret>,
 }
 
 /// The properties of a new key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct KeyDetails {
     /// Its name, chosen by its owner.
     pub name: Option<String>,
@@ -29,6 +31,8 @@ pub struct KeyDetails {
     pub expires_at: Option<Wall>,
     /// The conditions for it, if an owner creates it.
     pub allowance: Option<KeyAllowance>,
+    /// The key, unless a new one is minted.
+    pub key: Option<Secret>,
 }
 
 /// An application with a new key: the only time the key is visible.

@@ -12,9 +12,9 @@ use super::sql::{
 use super::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangeKind,
     ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice, EvidenceQuery,
-    EvidenceStore, FeedPosition, HeldGraceShare, HourRecord, KeyStore, KeyUse, Ledger,
-    LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail,
-    NewNotice, NewSignInLink, NewStatusMessage, NodeRegistry, NoticeQuery, NoticeStore,
+    EvidenceStore, FeedPosition, HeldGraceShare, HourRecord, KeyStore, KeyUse, KeyedRequest,
+    Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue,
+    NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeRegistry, NoticeQuery, NoticeStore,
     OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery,
     RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute,
     StatusStore, StoreChange, StoreFuture, StoreHealth, StoredApplication, StoredOwner,
@@ -91,6 +91,8 @@ both_engines! { KeyStore:
     fn change(change: StoreChange) -> StoredApplication, "make a change",
         writer erasing matches!(change.what, ChangeKind::Close), connection.change,
         |tables| changes::make(tables, &change);
+    fn keep_request(request: KeyedRequest) -> KeyedRequest, "keep a request",
+        writer, connection.run, |tables| changes::keep_request(tables, &request);
     fn due_limits(now: Wall) -> Vec<ApplicationId>, "read limits that end",
         reader, connection.run, |tables| limits_until::due(tables, now);
     fn record_uses(keys: Vec<KeyUse>) -> (), "record uses of keys",

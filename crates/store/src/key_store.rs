@@ -14,6 +14,21 @@ use scoregate_base::keys::{ApplicationId, Digest};
 /// Applications in a page of all, unless an engine has pages of its own.
 const ALL_PAGE: usize = 10_000;
 
+/// A request with an idempotency key, and what is kept about it for four days.
+#[derive(Clone, Debug)]
+pub struct KeyedRequest {
+    /// SHA-256 of the key.
+    pub digest: String,
+    /// SHA-256 of the request.
+    pub content: String,
+    /// Random.
+    pub salt: String,
+    /// When it was sent first.
+    pub at: Wall,
+    /// The reply, once the request is performed.
+    pub reply: Option<String>,
+}
+
 /// All applications in pages. After an error there are no more.
 pub type ApplicationPages<'a> =
     Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
@@ -56,6 +71,9 @@ pub trait KeyStore: Send + Sync + 'static {
     /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
     /// same, and the returned application contains revoked keys only: no other key is in force.
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
+
+    /// Keeps a request, or the reply to one that has none. Returns what is kept of the first request with its key.
+    fn keep_request(&self, request: KeyedRequest) -> StoreFuture<'_, KeyedRequest>;
 
     /// The applications whose previous limits are to be restored.
     fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>>;

@@ -53,7 +53,7 @@ pub use embedded::{Embedded, maintenance};
 pub use engines::{Store, formats};
 pub use evidence::{DayRecord, EvidenceQuery, EvidenceStore, HourRecord};
 pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
-pub use key_store::{ApplicationPages, KeyStore};
+pub use key_store::{ApplicationPages, KeyStore, KeyedRequest};
 pub use ledger::{
     AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
     OwedUnits, ReportOutcome,

@@ -1,6 +1,7 @@
 //! The pages of accounts.
 
 mod abuse;
+mod billing;
 pub mod browser;
 mod floods;
 mod forms;

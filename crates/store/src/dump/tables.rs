@@ -18,7 +18,7 @@ pub(crate) struct DumpTable {
     pub(crate) key: usize,
 }
 
-/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, secrets of webhooks,
+/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, idempotency keys, secrets of webhooks,
 /// digests of the mailboxes of closed applications, and evidence.
 pub(crate) static TABLES: [DumpTable; 12] = [
     DumpTable::new("applications", 1),

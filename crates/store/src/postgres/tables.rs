@@ -16,7 +16,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
     {schema}.request_days, {schema}.usage_terms, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares,
     {schema}.notices, {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys,
-    {schema}.limits_until, {schema}.owner_webhooks TO {role};
+    {schema}.limits_until, {schema}.idempotency_keys, {schema}.owner_webhooks TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 

@@ -4,12 +4,13 @@
 //! Other changes are excluded first, so that the numbers of audit records are in commit order: a reader that has seen a
 //! number has seen every change before it.
 
+use super::rows::SqlRow;
 use super::tables::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlDone, SqlField, SqlTables};
 use super::{closed_applications, leaks, limits_until, notices, owners, records, request_totals};
 use crate::{
-    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
-    audit_detail,
+    ChangeKind, Description, KeyedRequest, Ownership, StoreChange, StoreError, StoredApplication,
+    StoredKey, audit_detail,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;
@@ -39,6 +40,32 @@ const SET_TIER: &str = "UPDATE {schema}.applications SET tier = $2 WHERE id = $1
 const REMOVE_NAMES: &str =
     "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
 const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
+
+const KEEP_REQUEST: &str = "
+INSERT INTO {schema}.idempotency_keys AS k (digest, content, salt, at, reply) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (digest) DO UPDATE SET reply = coalesce(k.reply, excluded.reply)
+RETURNING content, salt, reply";
+
+/// Keeps a request with an idempotency key.
+pub(crate) async fn keep_request<T: SqlTables>(
+    tables: T,
+    request: &KeyedRequest,
+) -> SqlDone<T, KeyedRequest> {
+    let [digest, content, salt] =
+        [&request.digest, &request.content, &request.salt].map(|text| Text(text));
+    let reply = OptionalText(request.reply.as_deref());
+    let values = [digest, content, salt, Time(request.at), reply];
+    let read = |row: &SqlRow<'_>| {
+        Ok(KeyedRequest {
+            content: row.text("content")?,
+            salt: row.text("salt")?,
+            reply: row.optional_text("reply")?,
+            ..request.clone()
+        })
+    };
+    let kept = tables.find(KEEP_REQUEST, &values, read).await?;
+    Ok(kept.unwrap_or_else(|| request.clone()))
+}
 
 /// Makes a change, and returns the changed application.
 pub(crate) async fn make<T: SqlTables>(
@@ -70,6 +97,13 @@ impl<T: SqlTables> RunningChange<'_, T> {
     /// Makes the change itself and describes it for the audit trail.
     async fn apply(&self, id: &str) -> SqlDone<T, String> {
         let Self { tables, change } = *self;
+        if let ChangeKind::SetTier { .. } | ChangeKind::Close = change.what {
+            // Usage of the day on which it is closed is billed too.
+            let ends_today = matches!(change.what, ChangeKind::Close);
+            let today = change.at.day().number();
+            let last = Day::from_number(today.saturating_sub(u32::from(!ends_today)));
+            request_totals::keep_terms(tables, change.application, last).await?;
+        }
         match &change.what {
             ChangeKind::Create {
                 name,
@@ -96,13 +130,6 @@ impl<T: SqlTables> RunningChange<'_, T> {
             | ChangeKind::SetOwnerLimits(_)
             | ChangeKind::RestoreLimits => limits_until::make(tables, id, change).await,
             ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
-        if let ChangeKind::SetTier { .. } | ChangeKind::Close = change.what {
-            // Usage of the day on which it is closed is billed too.
-            let ends_today = matches!(change.what, ChangeKind::Close);
-            let today = change.at.day().number();
-            let last = Day::from_number(today.saturating_sub(u32::from(!ends_today)));
-            request_totals::keep_terms(tables, change.application, last).await?;
-        }
             ChangeKind::Describe { name, description } => {
                 self.describe(id, name, description).await
             }

@@ -19,6 +19,8 @@ const OLD_MINUTE: &str =
 
 /// Of the ledger, this number of days is kept for inspection and for the sums of months, today included.
 const LEDGER_DAYS_KEPT: u32 = 35;
+/// Requests with an idempotency key are kept for at least this number of days: payment providers repeat messages for three days.
+const IDEMPOTENCY_DAYS: u32 = 4;
 
 /// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
 /// days of the ledger, old notices, old evidence and old minutes of the status page. Returns the number of changed records.
@@ -47,6 +49,7 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
     ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
     let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
+    let requests = Time(Day::from_number(before(IDEMPOTENCY_DAYS)).start());
     let usage = Day::from_number(before(REQUEST_DAYS_KEPT - 1)).to_string();
     let ledger = Day::from_number(before(LEDGER_DAYS_KEPT - 1)).to_string();
     for (table, key, is_outdated, until) in [
@@ -99,6 +102,7 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
             Text(&usage),
         ),
         ("notices", "id", "at < $1", notices),
+        ("idempotency_keys", "digest", "at < $1", requests),
         ("evidence_days", "day, application", "day < $1", days),
         (
             "evidence_hours",

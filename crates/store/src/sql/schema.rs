@@ -240,6 +240,15 @@ CREATE TABLE {schema}.limits_until ( -- limits that applications get back at a t
     own_limits  text             -- NULL: as the tier
 );
 
+CREATE TABLE {schema}.idempotency_keys ( -- requests of operators that are not performed again, for four days
+    digest  text COLLATE "C" PRIMARY KEY, -- SHA-256 of the key
+    content text   NOT NULL, -- SHA-256 of the request
+    salt    text   NOT NULL, -- a new API key follows from it and from the key
+    at      bigint NOT NULL,
+    reply   text             -- without the API key; NULL before the request is performed
+);
+CREATE INDEX idempotency_keys_by_time ON {schema}.idempotency_keys (at);
+
 CREATE TABLE {schema}.owner_webhooks ( -- URLs that get the notices of an owner
     id          text COLLATE "C" PRIMARY KEY,
     owner       text COLLATE "C" NOT NULL,
