@@ -54,7 +54,7 @@ struct HeldShare {
 }
 
 /// An amount that is held. Released by drop, or when it is displaced.
-pub(super) struct Share {
+pub struct Share {
     shares: Arc<FairShares>,
     number: u64,
     displaced: Arc<Notify>,
@@ -103,7 +103,7 @@ impl Share {
     }
 
     /// Is notified when the share is displaced.
-    pub(super) fn displaced(&self) -> Arc<Notify> {
+    pub fn displaced(&self) -> Arc<Notify> {
         Arc::clone(&self.displaced)
     }
 }

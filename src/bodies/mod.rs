@@ -4,5 +4,5 @@
 mod fair_shares;
 mod request_body;
 
-pub use fair_shares::Holder;
+pub use fair_shares::{Holder, Share};
 pub use request_body::{BodyBudget, BodyFailure, RequestBody};

@@ -1,13 +1,13 @@
 //! The body of a request. A body that has not arrived with its head is awaited, within the budget of all bodies.
 
 use std::mem::take;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::Version;
 use http::request::Parts;
 use http_body::Body;
 use http_body_util::BodyExt as _;
@@ -27,12 +27,15 @@ const WITHOUT_KEY: usize = 24 << 20;
 /// Memory of the codec for a request whose body is awaited: the buffer with its head, the one that receives its body, and on
 /// TLS the record that carries them.
 const READ_BUFFERS: usize = 24 << 10;
-/// Memory of the codec of HTTP/2 for a connection, which may have this request only.
-const CODEC_OF_HTTP2: usize = 48 << 10;
+/// Memory for the codecs of HTTP/2 connections that have not been served a response.
+const HTTP2_CODECS: usize = 12 << 20;
+/// Memory of one such codec: its buffers for frames that are read and written.
+const HTTP2_CODEC: usize = 28 << 10;
 
-/// The memory for bodies that are awaited.
+/// The memory for bodies that are awaited, and for the codecs of HTTP/2 connections without a response.
 pub struct BodyBudget {
     shares: Arc<FairShares>,
+    codecs: Arc<FairShares>,
     refused: Counter,
 }
 
@@ -67,8 +70,15 @@ impl BodyBudget {
     pub fn new(registry: &MetricsRegistry) -> Self {
         Self {
             shares: FairShares::new(BUDGET, WITHOUT_KEY),
+            codecs: FairShares::new(HTTP2_CODECS, HTTP2_CODECS),
             refused: registry.counter("scoregate_bodies_refused_total"),
         }
+    }
+
+    /// Takes memory for the codec of an HTTP/2 connection of this client. `None` if it is used up, and no network uses
+    /// more than this client's would.
+    pub fn take_codec(&self, client: IpAddr) -> Option<Share> {
+        self.codecs.take(Holder::Client(client), HTTP2_CODEC)
     }
 }
 
@@ -127,12 +137,7 @@ impl<'b> RequestBody<'b> {
         let stated = self.body.size_hint().exact().unwrap_or(0);
         let stated = usize::try_from(stated).unwrap_or(0);
         let body = self.received.capacity().max(self.received.len() + stated);
-        let codec = if self.head.version < Version::HTTP_2 {
-            READ_BUFFERS
-        } else {
-            CODEC_OF_HTTP2
-        };
-        let amount = codec + 2 * size(self.head) + body;
+        let amount = READ_BUFFERS + 2 * size(self.head) + body;
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
                 (self.before_waiting)(most);

@@ -18,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
+use crate::bodies::Share;
 use crate::gateway::Peer;
 
 use super::activity::{ConnectionActivity, StreamGuard};
@@ -77,6 +78,18 @@ async fn serve_requests<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    // Connections that are never served would otherwise fill the memory with codecs.
+    let mut codec_memory = None;
+    if !activity.was_served() {
+        codec_memory = context.bodies.take_codec(peer.address);
+        if codec_memory.is_none() {
+            return ConnectionEnd::Refused;
+        }
+    }
+    let displaced = codec_memory
+        .as_ref()
+        .map(Share::displaced)
+        .unwrap_or_default();
     let paced = RequestPacer::stream(
         &mut *stream,
         PREFACE.len(),
@@ -99,11 +112,22 @@ where
             ended = poll_fn(|cx| {
                 activity.count_poll();
                 let polled = connection.as_mut().poll(cx);
+                if codec_memory.is_some() && activity.was_served() {
+                    codec_memory = None;
+                }
                 if ends_when_answered && polled.is_pending() && activity.is_answered() {
                     return Poll::Ready(Ok(()));
                 }
                 polled
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
+            () = displaced.notified() => {
+                // A share that is given back is notified too.
+                if codec_memory.is_none() {
+                    continue;
+                }
+                activity.cut();
+                return ConnectionEnd::Displaced;
+            }
             signal = timer.signal() => signal,
         };
         // An idle connection gets a GOAWAY: requests in transit are answered.

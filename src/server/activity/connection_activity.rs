@@ -222,6 +222,12 @@ impl ConnectionActivity {
         state.requests.is_empty() && state.socket.since().is_none()
     }
 
+    /// HTTP/2: whether its client has a valid key, or was sent a response that leaves the connection open.
+    pub(in crate::server) fn was_served(&self) -> bool {
+        !self.ends_when_answered()
+            && (self.trust.level() != TrustLevel::Anonymous || self.state().taken > 0)
+    }
+
     /// Whether it is to be closed after the next response.
     pub(in crate::server) fn is_retiring(&self) -> bool {
         self.state().retiring.is_some()

@@ -24,10 +24,14 @@ async fn http2_a_connection_whose_body_is_refused_ends_once_it_is_answered_and_w
         (":authority", "localhost"),
         ("content-type", "application/json"),
     ];
-    // The rest of the memory may be enough for one more.
-    let mut last = Wire::open(world.address()).await;
-    last.send(&opening(1, &fields(&head), 0)).await;
-    last.settled().await;
+    // The rest of the memory may be enough for a few more.
+    let mut last = Vec::new();
+    for _ in 0..4 {
+        let mut connection = Wire::open(world.address()).await;
+        connection.send(&opening(1, &fields(&head), 0)).await;
+        connection.settled().await;
+        last.push(connection);
+    }
     let before = world.counted("scoregate_bodies_refused_total").await;
     let mut connection = Wire::open(world.address()).await;
     connection.acknowledges = false;

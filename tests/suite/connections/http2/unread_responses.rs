@@ -31,6 +31,8 @@ const INITIAL_WINDOW: u16 = 4;
 const SECOND: Duration = Duration::from_secs(1);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const MEGABYTE: u64 = 1 << 20;
+/// HTTP/2 connections without a response that have memory for their codec.
+const CODECS: u32 = 12 * 1_024 / 28;
 
 /// This many requests for the largest page.
 fn requests(streams: u32) -> Vec<u8> {
@@ -105,6 +107,27 @@ async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_n
         honest.stream_outcome(1).await,
         StreamOutcome::Response(200, String::new())
     );
+}
+
+#[tokio::test]
+async fn http2_connections_without_a_response_are_closed_for_a_client_of_another_network() {
+    let world = World::with("", good).await;
+    let target = AttackTarget {
+        address: world.address(),
+        tls: None,
+    };
+    let served = world.http2_client().await;
+    assert_eq!(world.over(&served, "GET", "/docs", &[]).await.status, 200);
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
+    let silent = target
+        .open_all(0..CODECS + 100, &opening, |stream, _| stream)
+        .await;
+    let new = world.http2_client().await;
+    assert_eq!(world.over(&new, "GET", "/docs", &[]).await.status, 200);
+    assert_eq!(world.over(&served, "GET", "/docs", &[]).await.status, 200);
+    let closed = world.ended("displaced").await + world.ended("address_limit").await;
+    assert!(closed >= 100, "{closed}");
+    drop(silent);
 }
 
 /// A connection with or without TLS.
