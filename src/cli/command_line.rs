@@ -114,6 +114,13 @@ enum CliCommand {
     /// Check whether a server is ready; the exit code has the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
+    #[command(flatten)]
+    About(AboutCommand),
+}
+
+/// Commands about the program itself.
+#[derive(Debug, Subcommand)]
+enum AboutCommand {
     /// Print the version; with --verbose also the build and its formats.
     #[command(after_help = "Example:\n  scoregate version --verbose")]
     Version {
@@ -185,6 +192,14 @@ impl CliCommand {
             Self::Reload(args) => reload::run(&args),
             Self::Top(args) => top::run(&args),
             Self::Health(args) => health::run(&args),
+            Self::About(command) => command.run(umask),
+        }
+    }
+}
+
+impl AboutCommand {
+    fn run(self, umask: Mode) -> CommandOutcome {
+        match self {
             Self::Version { verbose } => Ok(version::run(verbose)),
             Self::Man { to } => write_man_pages(&to, umask),
             Self::Completions { shell } => Ok(print_completions(shell)),

@@ -79,6 +79,16 @@ pub(super) fn llms(config: &PagesConfig) -> String {
     )
 }
 
+/// The addresses of the API and of the tools.
+fn interfaces(config: &PagesConfig, root: &str) -> Vec<Value> {
+    let mcp = config.mcp.then(|| format!("{root}{MCP}"));
+    [config.base()]
+        .iter()
+        .chain(&mcp)
+        .map(|url| json!({ "href": url }))
+        .collect()
+}
+
 /// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
 pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
@@ -102,11 +112,9 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
         .status_page
         .then(|| ("status", json!([own(STATUS, "text/html")])));
     let api: BTreeMap<&str, Value> = api.into_iter().chain(status).collect();
-    let mcp = config.mcp.then(|| format!("{root}{MCP}"));
-    let items: Vec<Value> = [config.base()].iter().chain(&mcp).map(elsewhere).collect();
     let catalog = json!({
         "anchor": format!("{root}{API_CATALOG}"),
-        "item": items,
+        "item": interfaces(config, root),
     });
     let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());

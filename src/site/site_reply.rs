@@ -164,13 +164,7 @@ pub(super) fn response(
             HeaderValue::try_from(location).expect("paths of the site are visible ASCII"),
         );
     }
-    if let Some(disposition) = reply.file {
-        headers.insert(CONTENT_DISPOSITION, disposition);
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/csv; charset=utf-8"),
-        );
-    }
+    add_file(&mut headers, reply.file);
     for cookie in reply.cookies {
         headers.append(SET_COOKIE, cookie);
     }
@@ -184,6 +178,15 @@ pub(super) fn response(
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Replaces the headers of a page by those of a file.
+fn add_file(headers: &mut HeaderMap, disposition: Option<HeaderValue>) {
+    if let Some(disposition) = disposition {
+        headers.insert(CONTENT_DISPOSITION, disposition);
+        let csv = HeaderValue::from_static("text/csv; charset=utf-8");
+        headers.insert(CONTENT_TYPE, csv);
+    }
 }
 
 /// The headers of all responses.

@@ -63,7 +63,7 @@ impl KeyForm {
         Ok(Secret::new(text))
     }
 
-    /// The key that follows from a text. Whoever knows the text knows the key.
+    /// The key that follows from a text. The text must be as secret as the key.
     pub fn derive(&self, text: &str) -> Secret {
         let digits = (0_u64..)
             .flat_map(|number| *Digest::of(&format!("{number} {text}")).as_bytes())

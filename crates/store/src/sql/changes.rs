@@ -78,6 +78,7 @@ pub(crate) async fn make<T: SqlTables>(
     running.check_existence(&id).await?;
     running.check_owner().await?;
     running.check_key_allowance().await?;
+    running.keep_terms().await?;
     let detail = running.apply(&id).await?;
     tables
         .audit(change.at, [&change.who, change.what.word(), &id, &detail])
@@ -94,16 +95,21 @@ struct RunningChange<'c, T> {
 }
 
 impl<T: SqlTables> RunningChange<'_, T> {
+    /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an application is closed
+    /// is billed too.
+    async fn keep_terms(&self) -> SqlDone<T, ()> {
+        let is_closed = matches!(self.change.what, ChangeKind::Close);
+        if !is_closed && !matches!(self.change.what, ChangeKind::SetTier { .. }) {
+            return Ok(());
+        }
+        let today = self.change.at.day().number();
+        let last = Day::from_number(today.saturating_sub(u32::from(!is_closed)));
+        request_totals::keep_terms(self.tables, self.change.application, last).await
+    }
+
     /// Makes the change itself and describes it for the audit trail.
     async fn apply(&self, id: &str) -> SqlDone<T, String> {
         let Self { tables, change } = *self;
-        if let ChangeKind::SetTier { .. } | ChangeKind::Close = change.what {
-            // Usage of the day on which it is closed is billed too.
-            let ends_today = matches!(change.what, ChangeKind::Close);
-            let today = change.at.day().number();
-            let last = Day::from_number(today.saturating_sub(u32::from(!ends_today)));
-            request_totals::keep_terms(tables, change.application, last).await?;
-        }
         match &change.what {
             ChangeKind::Create {
                 name,

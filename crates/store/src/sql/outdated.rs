@@ -33,6 +33,7 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
         return Ok(deleted);
     };
     deleted += delete_before(tables, today).await?;
+    deleted += delete_requests(tables, today).await?;
     // Last: changes wait for a merge.
     Ok(deleted + request_totals::merge(tables).await?)
 }
@@ -49,8 +50,6 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
     ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
     let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
-    let requests = Time(Day::from_number(before(IDEMPOTENCY_DAYS)).start());
-    let usage = Day::from_number(before(REQUEST_DAYS_KEPT - 1)).to_string();
     let ledger = Day::from_number(before(LEDGER_DAYS_KEPT - 1)).to_string();
     for (table, key, is_outdated, until) in [
         (
@@ -95,14 +94,7 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
             "day < $1::text::date",
             Text(&ledger),
         ),
-        (
-            "usage_terms",
-            "day, application",
-            "day < $1::text::date",
-            Text(&usage),
-        ),
         ("notices", "id", "at < $1", notices),
-        ("idempotency_keys", "digest", "at < $1", requests),
         ("evidence_days", "day, application", "day < $1", days),
         (
             "evidence_hours",
@@ -116,6 +108,17 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
         deleted += tables.run(&delete, &[until]).await?;
     }
     Ok(deleted)
+}
+
+/// Deletes what is kept about requests.
+async fn delete_requests<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
+    let before = |days| Day::from_number(today.number().saturating_sub(days));
+    let usage = before(REQUEST_DAYS_KEPT - 1).to_string();
+    let terms = statement::<T>(["usage_terms", "day, application", "day < $1::text::date"]);
+    let deleted = tables.run(&terms, &[Text(&usage)]).await?;
+    let keys = statement::<T>(["idempotency_keys", "digest", "at < $1"]);
+    let until = Time(before(IDEMPOTENCY_DAYS).start());
+    Ok(deleted + tables.run(&keys, &[until]).await?)
 }
 
 /// The statement that deletes a batch of records of a table with this key, by this condition.

@@ -224,7 +224,8 @@ pub(super) async fn keep_terms<T: SqlTables>(
         last,
     };
     let keep = KEEP_TERMS.replace("{wanted}", &days_of(&earlier));
-    let (application, last) = (application.to_string(), last.to_string());
+    let application = application.to_string();
+    let last = last.to_string();
     let values = [Text(&application), Text(&last)];
     tables.run(&keep, &values).await.map(drop)
 }
