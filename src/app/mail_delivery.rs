@@ -107,7 +107,7 @@ impl MailWorker {
         if clock.within(time, &mut sending).await.is_err() {
             sending.abort();
             tracing::warn!(
-                "a mail could not be finished in time; it is sent again after its claim has expired"
+                "an email could not be finished in time; it is sent again after its claim has expired"
             );
         }
     }

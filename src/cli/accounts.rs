@@ -69,7 +69,7 @@ fn contacted(view: &ContactOutcome) -> Exit {
         printer::message("no mail server is configured: queued mail is not sent");
     }
     printer::data(&format!(
-        "accounts: {}, queued mails: {}\n",
+        "accounts: {}, queued emails: {}\n",
         view.accounts, view.queued
     ))
 }

@@ -13,7 +13,7 @@ use super::metric_handles::metric_handles;
 use super::store::StoreInstruments;
 
 metric_label! {
-    /// The result of an attempt to send a mail.
+    /// The result of an attempt to send an email.
     pub(crate) enum MailResult: "result" {
         /// The server accepted it.
         Sent = "sent",
@@ -31,7 +31,7 @@ metric_handles! {
     pub struct MailInstruments;
     pub fn new(registry);
 
-    /// Attempts to send a mail.
+    /// Attempts to send an email.
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",

@@ -24,7 +24,7 @@ impl MailDirectory {
         })
     }
 
-    /// Writes a mail and prints its text. It appears under its name only once complete; the same mail replaces its file.
+    /// Writes an email and prints its text. It appears under its name only once complete; the same mail replaces its file.
     pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
         let directory = self.path.clone();
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());

@@ -1,4 +1,4 @@
-//! The reason why a mail was not sent, or cannot be sent with the settings, in words of this program, because replies
+//! The reason why an email was not sent, or cannot be sent with the settings, in words of this program, because replies
 //! of servers may contain the recipient's address.
 
 use std::error::Error;
@@ -69,13 +69,13 @@ pub(super) enum FailureScope {
     Mail,
     /// The mail may be accepted later, and others now on another connection.
     Connection,
-    /// The server has ended the connection at the beginning of a mail. If another connection fails too, so would all mail.
+    /// The server has ended the connection at the beginning of an email. If another connection fails too, so would all mail.
     Ended,
     /// Other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
     AllMail,
 }
 
-/// Why a mail was not sent.
+/// Why an email was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct MailFailure {

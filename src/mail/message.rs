@@ -1,4 +1,4 @@
-//! A mail of the queue as a MIME message. Unauthenticated clients choose the recipient, and names in
+//! An email of the queue as a MIME message. Unauthenticated clients choose the recipient, and names in
 //! the subject: neither can add a header or a command.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use scoregate_store::NewMail;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderMailbox(Mailbox);
 
-/// A mail that is ready to be sent.
+/// An email that is ready to be sent.
 pub(super) struct OutgoingMail {
     pub(super) message_id: String,
     pub(super) queued_at: Wall,
@@ -27,7 +27,7 @@ pub(super) struct OutgoingMail {
     pub(super) content: Vec<u8>,
 }
 
-/// The reason why a mail of the queue cannot be sent.
+/// The reason why an email of the queue cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidMail {
     #[error("the address of the recipient is invalid")]
@@ -67,7 +67,7 @@ impl fmt::Display for SenderMailbox {
     }
 }
 
-/// Makes the message of a mail. Each attempt has the same headers.
+/// Makes the message of an email. Each attempt has the same headers.
 pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingMail, InvalidMail> {
     let recipient: Address = mail.recipient.parse().map_err(|_| InvalidMail::Recipient)?;
     if !is_usable(&recipient) {

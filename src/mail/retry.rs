@@ -1,4 +1,4 @@
-//! Decides whether a mail is removed or sent again after an attempt. Pure: takes the result and the time.
+//! Decides whether an email is removed or sent again after an attempt. Pure: takes the result and the time.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }
 
-/// Whether a mail has become useless.
+/// Whether an email has become useless.
 pub(super) fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
     claimed.mail.expires_at <= now
 }
@@ -35,7 +35,7 @@ pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
     }
 }
 
-/// The next state of a mail after an attempt.
+/// The next state of an email after an attempt.
 pub(super) fn recorded(
     claimed: &ClaimedMail,
     attempted: &Result<(), MailFailure>,
@@ -47,7 +47,7 @@ pub(super) fn recorded(
     }
 }
 
-/// A mail that is sent again, at the latest after `longest`.
+/// An email that is sent again, at the latest after `longest`.
 pub(super) fn deferred(
     claimed: &ClaimedMail,
     failure: &impl Display,
@@ -64,12 +64,12 @@ pub(super) fn deferred(
     )
 }
 
-/// A mail that was sent, was refused or has expired.
+/// An email that was sent, was refused or has expired.
 pub(super) fn removed(claimed: &ClaimedMail) -> MailAttempt {
     attempt(claimed, MailOutcome::Remove)
 }
 
-/// A mail that was claimed and not attempted: it is due immediately.
+/// An email that was claimed and not attempted: it is due immediately.
 pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
     attempt(
         claimed,

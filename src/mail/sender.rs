@@ -70,7 +70,7 @@ impl MailSender {
         }
     }
 
-    /// Sends mail until `stop`. A mail that is being sent then is finished.
+    /// Sends mail until `stop`. An email that is being sent then is finished.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if self.send_due(&stop).await {
@@ -119,10 +119,10 @@ impl MailSender {
                     .count(claimed.mail.kind, MailResult::Expired);
                 tracing::warn!(
                     message_id = claimed.mail.message_id,
-                    "a mail expired before it could be sent"
+                    "an email expired before it could be sent"
                 );
                 removed(claimed)
-            // A mail that could take longer than its claim lasts is released: another worker could send it too.
+            // An email that could take longer than its claim lasts is released: another worker could send it too.
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {
@@ -136,7 +136,7 @@ impl MailSender {
                 unavailable = attempted.err().filter(MailFailure::is_about_all_mail);
                 next
             };
-            // A mail that was sent must not be sent again. Other results share a commit.
+            // An email that was sent must not be sent again. Other results share a commit.
             let is_done = matches!(next.outcome, MailOutcome::Remove);
             self.unrecorded.push(next);
             if is_done {
@@ -177,10 +177,10 @@ impl MailSender {
                 }
             }
             Err(failure) if failure.is_permanent() => {
-                tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was refused and is not sent again");
+                tracing::warn!(message_id, kind, attempt, reason = %failure, "email refused; it will not be retried");
             }
             Err(failure) if !failure.is_about_all_mail() => {
-                tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was deferred; it is sent again later");
+                tracing::warn!(message_id, kind, attempt, reason = %failure, "email deferred; it will be retried");
             }
             Err(failure) if !was_known => {
                 if !std::mem::replace(&mut self.server_fails, true) {

@@ -140,7 +140,7 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends a mail. Servers limit the mails on a connection, so a connection that ends before the mail is replaced.
+    /// Sends an email. Servers limit the mails on a connection, so a connection that ends before the mail is replaced.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
@@ -199,7 +199,7 @@ fn all_mail(reason: &str) -> MailFailure {
     MailFailure::new(FailureScope::AllMail, reason)
 }
 
-/// Sends a mail on an open connection. `step` is the step that was begun last.
+/// Sends an email on an open connection. `step` is the step that was begun last.
 async fn transact(
     connection: &mut AsyncSmtpConnection,
     mail: &OutgoingMail,

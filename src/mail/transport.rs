@@ -51,7 +51,7 @@ impl MailTransport {
 }
 
 impl MailSession<'_> {
-    /// Sends a mail.
+    /// Sends an email.
     pub(super) async fn send(&mut self, mail: OutgoingMail) -> Result<(), MailFailure> {
         match self {
             Self::Smtp(session) => session.send(&mail).await,

@@ -23,7 +23,7 @@ const EXPIRES_AFTER: Duration = Duration::from_hours(1);
 /// Maximum number of keys looked up, and of places of a key recorded, in one step, so that other changes do not wait
 /// long.
 const BATCH: usize = 200;
-/// Places in a mail.
+/// Places in an email.
 // A report can name many places, and the mail must stay readable.
 const SHOWN_PLACES: usize = 20;
 

@@ -9,7 +9,7 @@ use scoregate_store::{MailKind, NewMail};
 /// Time after which an unsent mail is useless.
 const LIFETIME: Duration = Duration::from_hours(72);
 
-/// A mail without its recipient.
+/// An email without its recipient.
 pub(crate) fn letter(
     kind: MailKind,
     message_id: String,

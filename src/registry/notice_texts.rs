@@ -30,7 +30,7 @@ pub struct NoticeTexts {
     pub webhooks: bool,
 }
 
-/// A notice before it is a mail: the event, and the recommended action.
+/// A notice before it is an email: the event, and the recommended action.
 struct NoticeText {
     kind: MailKind,
     /// The rest of its id.

@@ -39,7 +39,7 @@ pub enum ContactSelection {
     All,
 }
 
-/// A mail to a selection of owners.
+/// An email to a selection of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactRequest {
     /// The recipients.
@@ -52,7 +52,7 @@ pub struct ContactRequest {
     pub is_dry_run: bool,
 }
 
-/// The result of a mail to owners, in the JSON form that docs/keys.md describes.
+/// The result of an email to owners, in the JSON form that docs/keys.md describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContactOutcome {
     /// Number of selected accounts.

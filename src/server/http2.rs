@@ -16,6 +16,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::bodies::Share;
@@ -60,7 +61,10 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let end = serve_requests(&mut stream, peer, activity, context, timer).await;
+    let Some(codec_memory) = CodecMemory::take(peer, activity, context) else {
+        return ConnectionEnd::Refused;
+    };
+    let end = serve_requests(&mut stream, peer, codec_memory, activity, context, timer).await;
     if activity.ends_when_answered() && !activity.is_cut() {
         drain(stream, context).await;
     }
@@ -71,6 +75,7 @@ where
 async fn serve_requests<S>(
     stream: &mut S,
     peer: Peer,
+    mut codec_memory: CodecMemory,
     activity: &Arc<ConnectionActivity>,
     context: &ConnectionContext,
     timer: &mut DeadlineTimer,
@@ -78,18 +83,7 @@ async fn serve_requests<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // Connections that are never served would otherwise fill the memory with codecs.
-    let mut codec_memory = None;
-    if !activity.was_served() {
-        codec_memory = context.bodies.take_codec(peer.address);
-        if codec_memory.is_none() {
-            return ConnectionEnd::Refused;
-        }
-    }
-    let displaced = codec_memory
-        .as_ref()
-        .map(Share::displaced)
-        .unwrap_or_default();
+    let displaced = Arc::clone(&codec_memory.displaced);
     let paced = RequestPacer::stream(
         &mut *stream,
         PREFACE.len(),
@@ -112,29 +106,21 @@ where
             ended = poll_fn(|cx| {
                 activity.count_poll();
                 let polled = connection.as_mut().poll(cx);
-                if codec_memory.is_some() && activity.was_served() {
-                    codec_memory = None;
-                }
+                codec_memory.release_once_served(activity);
                 if ends_when_answered && polled.is_pending() && activity.is_answered() {
                     return Poll::Ready(Ok(()));
                 }
                 polled
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             () = displaced.notified() => {
-                // A share that is given back is notified too.
-                if codec_memory.is_none() {
+                if codec_memory.share.is_none() {
                     continue;
                 }
-                activity.cut();
-                return ConnectionEnd::Displaced;
+                ConnectionSignal::Cut
             }
             signal = timer.signal() => signal,
         };
-        // An idle connection gets a GOAWAY: requests in transit are answered.
-        if signal == ConnectionSignal::Retire
-            || (signal == ConnectionSignal::Overdue(MissedDeadline::Idle)
-                && !activity.is_retiring())
-        {
+        if retires(signal, activity) {
             activity.retire();
             connection.as_mut().graceful_shutdown();
             ends_when_answered = activity.ends_when_answered();
@@ -142,6 +128,50 @@ where
         }
         activity.cut();
         return ConnectionEnd::from(signal);
+    }
+}
+
+/// Whether a connection gets a GOAWAY, so that requests in transit are answered.
+fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
+    match signal {
+        ConnectionSignal::Retire => true,
+        ConnectionSignal::Overdue(MissedDeadline::Idle) => !activity.is_retiring(),
+        ConnectionSignal::Overdue(_) | ConnectionSignal::Cut => false,
+    }
+}
+
+/// The memory of a codec, which is counted until its client is served. Connections that are never served would otherwise
+/// fill the memory with codecs.
+struct CodecMemory {
+    share: Option<Share>,
+    /// Notified when the share is displaced, and when it is released.
+    displaced: Arc<Notify>,
+}
+
+impl CodecMemory {
+    /// `None` if the memory for codecs is used up.
+    fn take(
+        peer: Peer,
+        activity: &ConnectionActivity,
+        context: &ConnectionContext,
+    ) -> Option<Self> {
+        if activity.was_served() {
+            return Some(Self {
+                share: None,
+                displaced: Arc::default(),
+            });
+        }
+        let share = context.bodies.take_codec(peer.address)?;
+        Some(Self {
+            displaced: share.displaced(),
+            share: Some(share),
+        })
+    }
+
+    fn release_once_served(&mut self, activity: &ConnectionActivity) {
+        if self.share.is_some() && activity.was_served() {
+            self.share = None;
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn has_token(sent: &str, cookie: &Secret) -> bool {
     sent.as_bytes().ct_eq(form_token(cookie).as_bytes()).into()
 }
 
-/// Whether the browser reports that the navigation did not start on a page of this site, but for example in a mail.
+/// Whether the browser reports that the navigation did not start on a page of this site, but for example in an email.
 pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
     headers
         .get(SEC_FETCH_SITE)

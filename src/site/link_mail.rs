@@ -10,7 +10,7 @@ use scoregate_store::{MailKind, NewMail};
 /// Time for which a link is valid.
 pub(super) const LINK_VALID: Duration = Duration::from_mins(15);
 
-/// The facts of a mail.
+/// The facts of an email.
 pub(super) struct LinkMail<'a> {
     /// The name of the service.
     pub(super) service: &'a str,

@@ -1,6 +1,6 @@
 //! Mail to be sent.
 //!
-//! A gateway claims a mail for some time, sends it, and removes it. If it stops in between, another one sends the mail
+//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another one sends the mail
 //! again, with the same message id, after the claim has expired.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::StoreFuture;
 
 words! {
-    /// The purpose of a mail.
+    /// The purpose of an email.
     #[derive(Hash)]
     pub enum MailKind: word {
         /// A link to sign in.
@@ -37,7 +37,7 @@ words! {
 
 metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
 
-/// A mail to be queued.
+/// An email to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMail {
     /// Its purpose.
@@ -82,7 +82,7 @@ impl NewMail {
     }
 }
 
-/// A mail of an operator to owners, recorded in the audit trail without text and addresses.
+/// An email of an operator to owners, recorded in the audit trail without text and addresses.
 #[derive(Clone, Debug)]
 pub struct NewNotice {
     /// When.
@@ -105,7 +105,7 @@ impl NewNotice {
     }
 }
 
-/// A mail of the queue, claimed by the reader.
+/// An email of the queue, claimed by the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedMail {
     /// The mail.
@@ -156,7 +156,7 @@ impl MailClaim {
     }
 }
 
-/// The result of an attempt to send a mail.
+/// The result of an attempt to send an email.
 #[derive(Clone, Debug)]
 pub struct MailAttempt {
     /// The mail.
@@ -167,7 +167,7 @@ pub struct MailAttempt {
     pub outcome: MailOutcome,
 }
 
-/// The next state of a mail after an attempt.
+/// The next state of an email after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailOutcome {
     /// It is removed: it was sent, or will never be.

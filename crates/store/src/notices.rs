@@ -1,7 +1,7 @@
 //! Notices to owners: mails about their applications and sign-ins, of the kinds that they chose.
 //!
 //! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so each
-//! notice is queued once, by whichever gateway finds it due, although the queue forgets a mail once it was sent.
+//! notice is queued once, by whichever gateway finds it due, although the queue forgets an email once it was sent.
 
 use std::sync::Arc;
 

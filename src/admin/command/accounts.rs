@@ -99,11 +99,11 @@ pub enum AccountsCommand {
         /// The account.
         id: OwnerId,
     },
-    /// Send a mail to the owners of applications.
+    /// Send an email to the owners of applications.
     #[command(after_help = "Examples:\n  \
         scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
         scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
-        Each account gets one mail, no matter how many of its applications match. A mail that could not be sent within three days\n\
+        Each account gets one mail, no matter how many of its applications match. An email that could not be sent within three days\n\
         is dropped. The audit trail has the number of accounts, without text and addresses.")]
     Contact(OwnerLetter),
     /// Print an account with its applications, their requests and their audit records, as JSON.
@@ -117,7 +117,7 @@ pub enum AccountsCommand {
     },
 }
 
-/// A mail to the owners of applications.
+/// An email to the owners of applications.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(group = ArgGroup::new("recipients").required(true))]
 #[serde(deny_unknown_fields)]

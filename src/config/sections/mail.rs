@@ -27,7 +27,7 @@ const PASSWORD: &str = "mail.password";
 const TIMEOUT: &str = "mail.timeout";
 /// The sender of mail that stays on this machine.
 const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
-/// A mail is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
+/// An email is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// `None` without a server and a directory.

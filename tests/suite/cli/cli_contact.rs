@@ -29,7 +29,7 @@ fn contact(directory: &Path, selection: &[&str]) -> CommandOutput {
 
 /// What the command prints.
 fn counted(accounts: usize, queued: usize) -> String {
-    format!("accounts: {accounts}, queued mails: {queued}\n")
+    format!("accounts: {accounts}, queued emails: {queued}\n")
 }
 
 /// The recipients of queued mail in alphabetical order; the queue is empty afterwards.

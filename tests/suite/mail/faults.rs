@@ -63,7 +63,7 @@ struct Refusal {
 }
 
 const REFUSALS: &[Refusal] = &[
-    // Others do not wait for a mail that is deferred.
+    // Others do not wait for an email that is deferred.
     Refusal {
         acts: "defer",
         first: &["defer", TWO],

@@ -6,7 +6,7 @@ use super::*;
 use crate::client::Connection;
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, sql, write_secret};
 
-/// Queues a mail in the store of a stopped program.
+/// Queues an email in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {
     // The first key creates the store.
     Keys(directory.path()).create("free");
@@ -111,8 +111,8 @@ async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
         server.event(event).await;
     }
     for words in [
-        "a mail was deferred",
-        "a mail was refused",
+        "email deferred",
+        "email refused",
         "mail sent",
         "mail cannot be sent",
     ] {

@@ -10,7 +10,7 @@ async fn server_with(tls: &str, authority: &BackendAuthority) -> SmtpTestServer 
     .await
 }
 
-/// Sends a mail with all that it has, and checks it as received.
+/// Sends an email with all that it has, and checks it as received.
 async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     station.queue(&["one"]).await;
     station.send().await;

@@ -201,7 +201,7 @@ impl<'w> Browser<'w> {
         self.visit("/account/sign-in").await;
         let sent = self.submit("/account/sign-in", &[("email", email)]).await;
         assert_eq!(sent.status, 200, "{}", self.page);
-        self.world.unwrap().links(email).pop().expect("a mail")
+        self.world.unwrap().links(email).pop().expect("an email")
     }
 
     /// Uses a link, and accepts the terms if they are shown.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Links come first: they expire soon. Then the first mails of all recipients come before their second ones. The time is compared
-/// again because another gateway may have claimed a mail since it was selected.
+/// again because another gateway may have claimed an email since it was selected.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
     SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND message_id IN (

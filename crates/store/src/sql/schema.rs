@@ -21,7 +21,7 @@ pub(crate) const ONLY_DATABASE: &str = "-- Only in a database:";
 
 /// Records of the ledger have no reference to an application: one that is missing in a backup may be restored later, and its
 /// grants of today must remain. Links and sessions are stored as digests of their tokens. There is no address in
-/// `closed_applications`: the owner may have deleted the account. A mail is queued once although its record in the queue is gone
+/// `closed_applications`: the owner may have deleted the account. An email is queued once although its record in the queue is gone
 /// once it was sent, by `notices`. Keys of evidence are deleted after two days.
 const TABLES: &str = r#"
 CREATE TABLE {schema}.applications (
