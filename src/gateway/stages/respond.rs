@@ -24,6 +24,7 @@ use scoregate_base::routes::headers::VARY_FOR_ALL;
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
+const VARY_BY_FORM: &str = "Accept, Accept-Encoding, Authorization, X-API-Key";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// The fields of every response, after the fields of its content and of the limits.
@@ -119,7 +120,7 @@ fn add_rare_fields(
                 headers.insert(LINK, HeaderValue::from_static(link));
             }
             if reply.page.has_forms() {
-                headers.append(VARY, HeaderValue::from_static("Accept"));
+                headers.insert(VARY, HeaderValue::from_static(VARY_BY_FORM));
             }
         }
         Ok(Reply::Health) => {}
