@@ -24,7 +24,7 @@ use scoregate_base::routes::headers::VARY_FOR_ALL;
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
-const VARY_BY_FORM: &str = "Accept, Accept-Encoding, Authorization, X-API-Key";
+const VARY_BY_FORM: &str = "Accept-Encoding, Authorization, X-API-Key, Accept";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// The fields of every response, after the fields of its content and of the limits.
