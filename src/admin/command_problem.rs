@@ -105,7 +105,8 @@ impl From<RegistrarError> for CommandProblem {
             RegistrarError::Store(
                 StoreError::Unavailable { .. }
                 | StoreError::Damaged { .. }
-                | StoreError::Newer { .. },
+                | StoreError::Newer { .. }
+                | StoreError::Transfer(_),
             )
             | RegistrarError::NoRandomness(_) => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -25,7 +25,6 @@ mod serve;
 mod settings;
 mod side_connections;
 mod suspects;
-mod timer;
 mod upstream;
 mod usage_view;
 mod view;
@@ -49,8 +48,7 @@ pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
 pub use suspects::{
-    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView,
-    SuspectsView,
+    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, SuspectView, SuspectsView,
 };
 pub use usage_view::UsageView;
 pub use view::{ExportView, ImportView, LineView};

@@ -40,11 +40,9 @@ use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
 use super::side_connections::SideConnections;
-use super::timer::ClockTimer;
 use super::{body, cache, explain, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Wait for open connections of the side port at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -84,26 +82,6 @@ pub struct SideConfig {
     pub tcp: std::net::TcpListener,
     /// Unix socket, if there is one.
     pub socket: Option<std::os::unix::net::UnixListener>,
-}
-
-/// The transport of a connection.
-#[derive(Clone, Copy, Debug)]
-enum AdminTransport {
-    Tcp,
-    Socket {
-        /// The user ID of the client, if the kernel reports one.
-        uid: Option<u32>,
-    },
-}
-
-impl AdminTransport {
-    /// The current access rules.
-    fn access(self, side: &SidePort) -> Arc<AdminAccess> {
-        match self {
-            Self::Tcp => Arc::clone(&side.active.load().access),
-            Self::Socket { uid } => Arc::new(AdminAccess::Socket { uid }),
-        }
-    }
 }
 
 /// Serves the side port until `stop`. Must run on its own thread.
@@ -151,7 +129,7 @@ impl SideListeners {
         {
             // Fails only if the socket is gone.
             if stream.set_nodelay(true).is_ok() {
-                self.open(stream, AdminTransport::Tcp);
+                self.open(stream, None);
             }
         }
     }
@@ -164,34 +142,37 @@ impl SideListeners {
             .await
         {
             let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            self.open(stream, AdminTransport::Socket { uid });
+            self.open(stream, Some(AdminAccess::Socket { uid }));
         }
     }
 
+    /// Serves a connection, with the configured access rules if it has none of its own.
     fn open(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        transport: AdminTransport,
+        own_access: Option<AdminAccess>,
     ) {
         let Some(slot) = self.slots.open() else {
             return;
         };
         let side = Arc::clone(&self.side);
         let stop = self.stop.clone();
-        let timer = ClockTimer::new(&side.gateway.load().clock);
+        let own_access = own_access.map(Arc::new);
         self.connections.spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
                 let side = Arc::clone(&side);
                 let slot = &slot;
+                let own_access = own_access.clone();
                 async move {
                     let _request = slot.begin_request();
-                    let access = transport.access(&side);
+                    let access =
+                        own_access.unwrap_or_else(|| Arc::clone(&side.active.load().access));
                     Ok::<_, Infallible>(side.handle(request, &access).await)
                 }
             });
+            // A slow client is displaced when its slot is needed.
             let connection = http1::Builder::new()
-                .timer(timer)
-                .header_read_timeout(HEAD_TIMEOUT)
+                .header_read_timeout(None)
                 .serve_connection(TokioIo::new(stream), service);
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {

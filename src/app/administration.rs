@@ -48,14 +48,14 @@ impl ServerKeys {
         let copy = opened.fleet.as_ref().map(|_| {
             Arc::new(LocalCopyWriter::new(
                 Arc::clone(&opened.local),
-                Arc::<dyn Store>::clone(store),
+                store.clone(),
                 Arc::clone(&directory.freshness),
                 clock.clone(),
                 Arc::clone(instruments),
             ))
         });
         let changes = KeyChanges::new(
-            Arc::clone(store),
+            store.clone(),
             Some(Arc::clone(directory)),
             copy.clone(),
             TermsByTier::new(&config.tiers, config.guard_per_minute),
@@ -64,11 +64,7 @@ impl ServerKeys {
         );
         let changes = Arc::new(changes.telling(notice_texts(config)));
         let administration = administration(config, store, &changes, clock, instruments);
-        let monitor = StoreMonitor::new(
-            Arc::<dyn Store>::clone(store),
-            clock.clone(),
-            Arc::clone(instruments),
-        );
+        let monitor = StoreMonitor::new(store.clone(), clock.clone(), Arc::clone(instruments));
         Ok(Self {
             copy,
             monitor: Arc::new(monitor),
@@ -103,7 +99,7 @@ fn leaks(
 /// The objects that commands use.
 pub fn administration(
     config: &Config,
-    store: &Arc<dyn Store>,
+    store: &Store,
     changes: &Arc<KeyChanges>,
     clock: &Clock,
     instruments: &Arc<StoreInstruments>,
@@ -119,16 +115,12 @@ pub fn administration(
             notice_settings(config),
         ),
         reports: FleetReports::new(
-            Arc::clone(store),
+            store.clone(),
             Arc::clone(&registrar),
             config.suspects,
             clock.clone(),
         ),
-        messages: StatusMessages::new(
-            Arc::<dyn Store>::clone(store),
-            clock.clone(),
-            Arc::clone(instruments),
-        ),
+        messages: StatusMessages::new(store.clone(), clock.clone(), Arc::clone(instruments)),
         registrar,
         owners,
     }

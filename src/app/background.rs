@@ -20,6 +20,13 @@ pub(super) struct Background {
     tasks: TaskTracker,
 }
 
+/// A task that is told to stop, and finishes its work, at a shutdown.
+pub(super) struct FinishingTask {
+    stop: CancellationToken,
+    /// `None` if there is nothing to do.
+    running: Option<JoinHandle<()>>,
+}
+
 /// A run of a task.
 type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 
@@ -27,6 +34,8 @@ type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 pub(super) struct PeriodicTask<P> {
     pub(super) name: &'static str,
     pub(super) every: Duration,
+    /// Whether it runs for the first time at the start, not after its period.
+    pub(super) is_immediate: bool,
     pub(super) run: TaskRun<P>,
 }
 
@@ -48,63 +57,67 @@ impl Background {
         self.tasks.spawn(work)
     }
 
+    /// Starts a task that finishes its work after the token is cancelled.
+    pub(super) fn finishing<W: Future<Output = ()> + Send + 'static>(
+        &self,
+        work: Option<impl FnOnce(CancellationToken) -> W>,
+    ) -> FinishingTask {
+        let stop = self.stop.child_token();
+        let running = work.map(|work| self.spawn(work(stop.clone())));
+        FinishingTask { stop, running }
+    }
+
     /// Starts a task that is cancelled at the stop.
     pub(super) fn until_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.spawn(async move { stop.run_until_cancelled(work).await });
     }
 
-    /// Starts tasks that run for the first time after their period.
+    /// Starts tasks.
     pub(super) fn repeat<P: Send + Sync + 'static>(
         &self,
         tasks: &'static [PeriodicTask<P>],
         parts: &Arc<P>,
     ) {
         for task in tasks {
-            self.spawn(self.repeated(task, parts));
-        }
-    }
-
-    /// Starts tasks that run for the first time immediately.
-    pub(super) fn repeat_from_now<P: Send + Sync + 'static>(
-        &self,
-        tasks: &'static [PeriodicTask<P>],
-        parts: &Arc<P>,
-    ) {
-        for task in tasks {
-            let first = task.run_once(Arc::clone(parts));
-            let others = self.repeated(task, parts);
+            let parts = Arc::clone(parts);
+            let clock = self.clock.clone();
+            let stop = self.stop.clone();
             self.spawn(async move {
-                first.await;
-                others.await;
+                if task.is_immediate {
+                    task.run_once(&parts).await;
+                }
+                while stop
+                    .run_until_cancelled(clock.sleep(task.every))
+                    .await
+                    .is_some()
+                {
+                    task.run_once(&parts).await;
+                }
             });
         }
     }
+}
 
-    fn repeated<P: Send + Sync + 'static>(
-        &self,
-        task: &'static PeriodicTask<P>,
-        parts: &Arc<P>,
-    ) -> impl Future<Output = ()> + Send + use<P> {
-        let parts = Arc::clone(parts);
-        let clock = self.clock.clone();
-        let stop = self.stop.clone();
-        async move {
-            while stop
-                .run_until_cancelled(clock.sleep(task.every))
-                .await
-                .is_some()
-            {
-                task.run_once(Arc::clone(&parts)).await;
-            }
+impl FinishingTask {
+    /// Waits for a limited time, after which the task is aborted with the message `late`.
+    pub(super) async fn finish(self, clock: &Clock, time: Duration, late: &str) {
+        self.stop.cancel();
+        let Some(mut running) = self.running else {
+            return;
+        };
+        tracing::debug!("no more work begins");
+        if clock.within(time, &mut running).await.is_err() {
+            running.abort();
+            tracing::warn!("{late}");
         }
     }
 }
 
 impl<P> PeriodicTask<P> {
     /// Runs it. A panic does not end the later runs.
-    async fn run_once(&self, parts: Arc<P>) {
-        let run = AssertUnwindSafe((self.run)(parts));
+    async fn run_once(&self, parts: &Arc<P>) {
+        let run = AssertUnwindSafe((self.run)(Arc::clone(parts)));
         if run.catch_unwind().await.is_err() {
             tracing::error!(task = self.name, "a periodic task panicked");
         }

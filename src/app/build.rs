@@ -55,7 +55,7 @@ pub(super) struct BuiltGateway {
     pub(super) keys: ServerKeys,
     /// The pages of accounts, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Store,
     pub(super) backend: BackendInUse,
     /// The exporter of spans, if they are exported.
     pub(super) exporter: Option<SpanExporter>,
@@ -85,7 +85,7 @@ pub(super) async fn build(
     data_dir: &DataDir,
 ) -> anyhow::Result<BuiltGateway> {
     let opened = open_for_server(&context.config, data_dir.path(), &context.clock).await?;
-    let store = Arc::clone(&opened.store);
+    let store = opened.store.clone();
     let mail = MailTasks::open(context, &store)?;
     let keys = ServerKeys::new(context, &opened)?;
     let backend = backend(context).await?;
@@ -123,7 +123,7 @@ struct GatewayState {
 
 fn gateway(
     context: &StartContext,
-    store: &Arc<dyn Store>,
+    store: &Store,
     state: GatewayState,
     tracer: Option<Arc<Tracer>>,
 ) -> anyhow::Result<Gateway> {
@@ -156,7 +156,7 @@ async fn load_keys(
     leases: &Leases,
     data_dir: &DataDir,
 ) -> anyhow::Result<()> {
-    let store = Arc::clone(&opened.store);
+    let store = opened.store.clone();
     let freshness = Arc::clone(&opened.key_directory.freshness);
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
@@ -169,7 +169,7 @@ async fn load_keys(
     }
     if is_single {
         let now = context.clock.now().wall;
-        let report = opened_days::report(&*store, data_dir.path(), now).await;
+        let report = opened_days::report(&store, data_dir.path(), now).await;
         report.context("the ledger of the days cannot be read")?;
     }
     Ok(())
@@ -181,7 +181,7 @@ async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<
     let calls = context.calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let calls = LedgerCalls::new(
-        Arc::<dyn Store>::clone(&opened.store),
+        Arc::new(opened.store.clone()),
         node,
         spawn,
         context.clock.clone(),
@@ -318,7 +318,7 @@ fn challenge(service: &str) -> HeaderValue {
 fn document_engine(
     context: &StartContext,
     data_dir: &DataDir,
-    store: &Arc<dyn Store>,
+    store: &Store,
     backend: &BackendInUse,
 ) -> anyhow::Result<DocumentEngine> {
     let config = &context.config;
@@ -338,10 +338,7 @@ fn document_engine(
 }
 
 /// The documents that gateways share, if they have a database and a backend in common.
-fn shared_fetches(
-    store: &Arc<dyn Store>,
-    config: &Config,
-) -> anyhow::Result<Option<SharedFetches>> {
+fn shared_fetches(store: &Store, config: &Config) -> anyhow::Result<Option<SharedFetches>> {
     let UpstreamConfig::Http(http) = &config.upstream else {
         return Ok(None);
     };
@@ -349,7 +346,7 @@ fn shared_fetches(
     let backend = config.backend_identity();
     let scope = format!("{backend} {DOCUMENT_FORMAT}");
     let claim_duration = config.protection.queue_timeout + http.total + CLAIM_MARGIN;
-    let shared = Arc::clone(store).shared_documents(scope, node);
+    let shared = store.shared_documents(scope, node);
     Ok(shared.map(|shared| SharedFetches {
         shared,
         backend,

@@ -47,6 +47,13 @@ impl NetworkBackend {
         self.tls.lock().client_expires_at
     }
 
+    /// Closes idle connections. New ones lead to the hosts to which the names of the addresses resolve then.
+    pub(super) fn close_idle(&self) {
+        for address in &self.addresses {
+            address.close_idle();
+        }
+    }
+
     /// Reads the files.
     pub(super) fn read_tls(&self) -> Result<BackendTls, ConfigProblems> {
         read_backend_tls(&self.settings, &self.clock)

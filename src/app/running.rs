@@ -19,17 +19,16 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 use super::administration::ServerKeys;
-use super::background::Background;
+use super::background::{Background, FinishingTask};
 use super::build::{BuiltGateway, build};
 use super::data_dir::DataDir;
-use super::mail_delivery::{MailWorker, queue_monitor};
+use super::mail_delivery::queue_monitor;
 use super::reload::Reloader;
 use super::running_ports::{RunningPublicPort, RunningSidePort};
 use super::server_parts::ServerParts;
 use super::sockets::{InheritedSockets, OpenPorts};
 use super::start_context::StartContext;
 use super::storage::StorageGauges;
-use super::trace_export::TraceExport;
 use super::watched_files::WatchedFiles;
 use super::{clock_steps, reload, server_parts, site, status_report, tasks};
 use crate::app::supervisor::{Supervisor, SupervisorState};
@@ -40,6 +39,12 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Time for which a shutdown records last uses of keys. Further uses are lost.
 const LAST_USES: Duration = Duration::from_secs(2);
+
+/// Time for which a shutdown waits for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(2);
+const LATE_SPANS: &str = "the last spans were not exported in time";
+const LATE_MAIL: &str =
+    "a mail could not be finished in time; it is sent again after its claim has expired";
 
 /// A running server.
 pub struct RunningServer {
@@ -62,8 +67,8 @@ pub struct RunningServer {
     stop_side: DropGuard,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
-    trace_export: TraceExport,
-    mail: MailWorker,
+    trace_export: FinishingTask,
+    mail: FinishingTask,
     supervisor: Supervisor,
     data_dir: DataDir,
 }
@@ -135,7 +140,7 @@ impl ServerParts {
             files: Arc::new(files),
             storage: Arc::new(StorageGauges::new(context, data_dir.path())),
             readiness: Arc::new(Readiness::new(heartbeat)),
-            reporter: server_parts::reporter(&context.config, Arc::clone(&built.store), gateway),
+            reporter: server_parts::reporter(&context.config, built.store.clone(), gateway),
             suspects: server_parts::suspects(context, keys),
             mail_queue: queue_monitor(context, &built.store),
             keys: keys.clone(),
@@ -181,6 +186,7 @@ impl RunningServer {
             &background,
         );
         begin_tasks(&background, &server, &context.config);
+        let exporting = built.exporter.map(|exporter| |stop| exporter.run(stop));
         Ok(Self {
             public: context.config.listen,
             side: side_port.address,
@@ -200,8 +206,8 @@ impl RunningServer {
             public_port,
             side_thread: Some(side_port.thread),
             ledger_calls: context.calls,
-            trace_export: TraceExport::start(built.exporter, &background),
-            mail: MailWorker::start(built.mail, &background),
+            trace_export: background.finishing(exporting),
+            mail: built.mail.start(&background),
             stop_side: background.stop.drop_guard(),
             supervisor,
             data_dir,
@@ -251,13 +257,15 @@ impl RunningServer {
         // A fetch without waiters may end with the process; a lease in flight may not.
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = clock.within(timeout, self.ledger_calls.wait());
-        let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout));
+        let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout, LATE_MAIL));
         // After the calls have ended: a later lease would bring units that nobody returns.
         parts.leases.drain(&parts.key_directory).await;
         finish_keys(&self.keys, clock).await;
         parts.reporter.stop().await;
         parts.engine.mirror.flush().await;
-        self.trace_export.finish(clock).await;
+        self.trace_export
+            .finish(clock, LAST_SPANS, LATE_SPANS)
+            .await;
         // The side port runs until here, so that metrics and the status show the shutdown.
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {

@@ -38,7 +38,7 @@ pub(super) struct ServerParts {
 }
 
 /// The reporter of this gateway.
-pub(super) fn reporter(config: &Config, store: Arc<dyn Store>, gateway: &Gateway) -> NodeReporter {
+pub(super) fn reporter(config: &Config, store: Store, gateway: &Gateway) -> NodeReporter {
     let documents = Arc::clone(&gateway.engine.documents);
     NodeReporter::new(
         store,

@@ -20,14 +20,14 @@ pub(super) fn locate(config: &mut Config, public: SocketAddr) {
 /// The site, if people can sign up.
 pub(super) fn build(
     context: &StartContext,
-    store: &Arc<dyn Store>,
+    store: &Store,
     administration: &Administration,
 ) -> Option<Arc<Site>> {
     // The metrics exist without the site too, for dashboards.
     let instruments = SiteInstruments::new(&context.registry);
     Some(Arc::new(Site::new(
         context.config.site.clone()?,
-        Arc::clone(store),
+        store.clone(),
         Arc::clone(&administration.registrar),
         Arc::clone(&administration.owners),
         context.clock.clone(),

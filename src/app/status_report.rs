@@ -6,11 +6,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::documents::{DataRefresh, Documents};
-use crate::pages::status::{DataState, StatusSite};
+use crate::documents::Documents;
+use crate::pages::status::StatusSite;
 use crate::status::{Observation, StatusPublisher};
 use crate::upstream::BreakerState;
-use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
 use super::background::Background;
@@ -25,7 +24,7 @@ const FIRST_EVERY: Duration = Duration::from_secs(1);
 /// The publisher of the status page, if it is served.
 pub(super) fn publisher(
     context: &StartContext,
-    store: &Arc<dyn Store>,
+    store: &Store,
     documents: &Documents,
 ) -> Option<Arc<StatusPublisher>> {
     let StartContext { config, clock, .. } = context;
@@ -33,9 +32,9 @@ pub(super) fn publisher(
         return None;
     }
     Some(Arc::new(StatusPublisher::new(
-        Arc::<dyn Store>::clone(store),
+        store.clone(),
         site(config),
-        data_state(documents, clock),
+        documents.data_state(clock.now()),
         clock.clone(),
         Arc::clone(&context.instruments.store),
     )))
@@ -80,19 +79,6 @@ fn observation(server: &ServerParts) -> Observation {
     Observation {
         is_ready: server.readiness.check_from_within(&facts).is_ok(),
         backend_fails: breaker != BreakerState::Closed,
-        data: data_state(&server.engine.documents, &server.clock),
-    }
-}
-
-fn data_state(documents: &Documents, clock: &Clock) -> DataState {
-    let DataRefresh {
-        newest,
-        expected,
-        stale_since,
-    } = documents.data_refresh(clock.now());
-    DataState {
-        newest,
-        expected,
-        stale_since,
+        data: server.engine.documents.data_state(server.clock.now()),
     }
 }

@@ -12,9 +12,8 @@ use crate::config::Config;
 use crate::registry::DirectoryKeeper;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ConnectionFault, CopiedReading, DatabaseAddress, DatabaseConfig, DatabaseSettings,
-    Embedded as EmbeddedStore, LocalFile, OpenFailure, PostgresStore, SeenTimelines, Store,
-    StoreError,
+    ConnectionFault, CopiedReading, DatabaseAddress, DatabaseConfig, DatabaseSettings, LocalFile,
+    OpenFailure, SeenTimelines, Store, StoreError,
 };
 
 const UNREADABLE: &str = "the stored applications and keys cannot be read";
@@ -22,7 +21,7 @@ const UNREADABLE: &str = "the stored applications and keys cannot be read";
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct ServerStore {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Store,
     pub(super) local: Arc<LocalFile>,
     /// Empty until the keys are loaded.
     pub(super) key_directory: Arc<KeyDirectory>,
@@ -42,7 +41,7 @@ pub(super) struct FleetStore {
 
 /// The connection to that database.
 struct StartingDatabase {
-    store: Arc<PostgresStore>,
+    store: Store,
     address: DatabaseAddress,
     local: Arc<LocalFile>,
     clock: Clock,
@@ -51,25 +50,21 @@ struct StartingDatabase {
 }
 
 /// Opens the configured store.
-pub async fn open_store(
-    config: &Config,
-    data_dir: &Path,
-    clock: &Clock,
-) -> anyhow::Result<Arc<dyn Store>> {
+pub async fn open_store(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<Store> {
     if let Some(settings) = &config.database {
         let database = read_database_files(settings).await?;
         let directory = data_dir.to_owned();
         let seen =
             tokio::task::spawn_blocking(move || SeenTimelines::read_in(&directory)).await??;
-        let store = PostgresStore::unopened(database, clock.clone(), seen);
+        let store = Store::in_database(database, clock.clone(), seen);
         let checked = Box::pin(store.check()).await;
         checked.with_context(|| format!("the database {}", settings.address))?;
-        return Ok(Arc::new(store));
+        return Ok(store);
     }
     let directory = data_dir.to_owned();
     // Opening checks the file and may migrate it, so it does not run on a serving thread.
-    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
-    Ok(Arc::new(store))
+    let store = tokio::task::spawn_blocking(move || Store::open(&directory)).await??;
+    Ok(store)
 }
 
 /// Opens the store of a server. If the database is unreachable, the server can start from the local copy of the keys.
@@ -106,9 +101,9 @@ async fn open_database(
     let local = open_local(data_dir).await?;
     let kept = Arc::clone(&local);
     let seen = tokio::task::spawn_blocking(move || SeenTimelines::kept_in(kept)).await??;
-    let store = Arc::new(PostgresStore::unopened(database, clock.clone(), seen));
+    let store = Store::in_database(database, clock.clone(), seen);
     let database = StartingDatabase {
-        store: Arc::clone(&store),
+        store: store.clone(),
         address: settings.address.clone(),
         local: Arc::clone(&local),
         clock: clock.clone(),

@@ -8,12 +8,12 @@ use crate::config::Config;
 use crate::documents::Refresher;
 use crate::leaks::{SignerSource, follow_address};
 use crate::registry::DirectoryKeeper;
-use crate::upstream::NameWatcher;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Change, SnapshotUpdater, UpdateRequests};
 
 use super::background::{Background, PeriodicTask};
 use super::build::BackendInUse;
+use super::network_backend::NetworkBackend;
 use super::server_parts::ServerParts;
 
 /// The store writes last uses of keys for a quarter of the time at most.
@@ -21,209 +21,176 @@ const PAUSES_OF_USES: u32 = 3;
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
-/// About time, memory, files and this gateway.
-static OF_THE_GATEWAY: [PeriodicTask<ServerParts>; 8] = [
-    PeriodicTask {
-        name: "show that the runtime of the public port runs",
-        every: Duration::from_millis(500),
-        run: |server| Box::pin(async move { server.readiness.heartbeat().beat() }),
-    },
-    PeriodicTask {
-        // So that a step of the wall clock is noticed without requests.
-        name: "compare the clocks",
-        every: Duration::from_secs(1),
-        run: |server| {
-            Box::pin(async move {
-                server.clock.check();
-            })
-        },
-    },
-    PeriodicTask {
-        name: "sweep expired entries",
-        every: Duration::from_secs(5),
-        run: |server| Box::pin(sweep(server)),
-    },
-    PeriodicTask {
-        name: "ask whether unreachable shared documents are back",
-        every: Duration::from_secs(5),
-        run: |server| Box::pin(async move { server.engine.ask_for_shared_documents().await }),
-    },
-    PeriodicTask {
-        name: "read files again",
-        every: Duration::from_secs(10),
-        run: |server| Box::pin(async move { server.files.refresh().await }),
-    },
-    PeriodicTask {
-        name: "measure the data directory",
-        every: Duration::from_secs(15),
-        run: |server| Box::pin(async move { server.storage.refresh().await }),
-    },
-    PeriodicTask {
-        name: "record usage",
-        every: Duration::from_mins(1),
-        run: |server| Box::pin(async move { server.reporter.record_usage().await }),
-    },
-    PeriodicTask {
-        name: "judge the use of the last days",
-        every: Duration::from_mins(1),
-        run: |server| {
-            Box::pin(async move { server.suspects.judge(server.reporter.is_oldest()).await })
-        },
-    },
-];
+/// A task with its name and its period.
+macro_rules! every {
+    ($period:expr, $name:literal, |$parts:ident| $run:expr) => {
+        PeriodicTask {
+            name: $name,
+            every: $period,
+            is_immediate: false,
+            run: |$parts| {
+                Box::pin(async move {
+                    $run;
+                })
+            },
+        }
+    };
+}
 
-/// About units and keys.
-static OF_THE_LEDGER: [PeriodicTask<ServerParts>; 7] = [
-    PeriodicTask {
-        name: "lease the units of tomorrow",
-        every: Duration::from_secs(10),
-        run: |server| {
-            Box::pin(async move { server.leases.lease_tomorrow(&server.key_directory).await })
-        },
-    },
-    PeriodicTask {
-        // Units and tokens that were leased under other limits are returned within a second.
-        name: "return units that others may use",
-        every: Duration::from_millis(300),
-        run: |server| Box::pin(async move { server.leases.return_unused(&server.key_directory) }),
-    },
-    PeriodicTask {
-        name: "claim shares of grace, and ask whether the ledger is back",
-        every: Duration::from_secs(1),
-        run: |server| {
-            Box::pin(async move {
-                server.leases.probe();
-                server.leases.keep_grace_share().await;
-            })
-        },
-    },
-    PeriodicTask {
-        name: "delete outdated records of the ledger",
-        every: Duration::from_mins(5),
-        run: |server| Box::pin(async move { server.leases.delete_outdated().await }),
-    },
-    PeriodicTask {
-        name: "charge units delivered on grace",
-        every: Duration::from_secs(30),
-        run: |server| {
-            Box::pin(async move {
-                server.leases.charge_owed().await;
-                server.keys.monitor.check_damage();
-            })
-        },
-    },
-    PeriodicTask {
-        name: "restore limits that have ended",
-        every: Duration::from_mins(1),
-        run: |server| {
-            Box::pin(async move { server.keys.administration.registrar.restore_limits().await })
-        },
-    },
-    PeriodicTask {
-        // A task of its own: with many keys it takes minutes, and charges must not wait for it.
-        name: "record uses of keys",
-        every: Duration::from_secs(30),
-        run: |server| Box::pin(async move { server.keys.keeper.store_uses(PAUSES_OF_USES).await }),
-    },
-];
+/// A task that also runs at the start.
+macro_rules! now_and_every {
+    ($($task:tt)+) => {
+        PeriodicTask {
+            is_immediate: true,
+            ..every!($($task)+)
+        }
+    };
+}
 
-/// Other gateways divide limits by the number of live ones, so the first report comes immediately.
-static REPORTS: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    // A gateway that misses three reports is not live.
-    name: "report this gateway",
-    every: Duration::from_secs(10),
-    run: |server| Box::pin(async move { server.reporter.report().await }),
-}];
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+type ServerTask = PeriodicTask<ServerParts>;
+
+/// About time, memory, files, units and keys.
+static OF_ALL: [ServerTask; 16] = [
+    every!(
+        Duration::from_millis(500),
+        "show that the runtime of the public port runs",
+        |server| { server.readiness.heartbeat().beat() }
+    ),
+    // So that a step of the wall clock is noticed without requests.
+    every!(seconds(1), "compare the clocks", |server| {
+        server.clock.check()
+    }),
+    every!(seconds(5), "sweep expired entries", |server| {
+        sweep(server).await;
+    }),
+    every!(
+        seconds(5),
+        "ask whether unreachable shared documents are back",
+        |server| { server.engine.ask_for_shared_documents().await }
+    ),
+    every!(seconds(10), "read files again", |server| {
+        server.files.refresh().await;
+    }),
+    every!(seconds(15), "measure the data directory", |server| {
+        server.storage.refresh().await;
+    }),
+    every!(seconds(60), "record usage", |server| {
+        server.reporter.record_usage().await;
+    }),
+    every!(seconds(60), "judge the use of the last days", |server| {
+        server.suspects.judge(server.reporter.is_oldest()).await;
+    }),
+    every!(seconds(10), "lease the units of tomorrow", |server| {
+        server.leases.lease_tomorrow(&server.key_directory).await;
+    }),
+    // Units and tokens that were leased under other limits are returned within a second.
+    every!(
+        Duration::from_millis(300),
+        "return units that others may use",
+        |server| { server.leases.return_unused(&server.key_directory) }
+    ),
+    every!(
+        seconds(1),
+        "claim shares of grace, and ask whether the ledger is back",
+        |server| {
+            server.leases.probe();
+            server.leases.keep_grace_share().await;
+        }
+    ),
+    every!(
+        seconds(300),
+        "delete outdated records of the ledger",
+        |server| { server.leases.delete_outdated().await }
+    ),
+    every!(seconds(30), "charge units delivered on grace", |server| {
+        server.leases.charge_owed().await;
+        server.keys.monitor.check_damage();
+    }),
+    every!(seconds(60), "restore limits that have ended", |server| {
+        server.keys.administration.registrar.restore_limits().await;
+    }),
+    // A task of its own: with many keys it takes minutes, and charges must not wait for it.
+    every!(seconds(30), "record uses of keys", |server| {
+        server.keys.keeper.store_uses(PAUSES_OF_USES).await;
+    }),
+    // A gateway that misses three reports is not live. Other gateways divide limits by the number of live ones, so the
+    // first report comes immediately.
+    now_and_every!(seconds(10), "report this gateway", |server| {
+        server.reporter.report().await;
+    }),
+];
 
 /// With a store in a file.
-static OF_A_FILE: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    name: "check that the store file is in place",
-    every: Duration::from_secs(2),
-    run: |server| Box::pin(async move { server.keys.monitor.check_file().await }),
-}];
+static OF_A_FILE: [ServerTask; 1] = [every!(
+    seconds(2),
+    "check that the store file is in place",
+    |server| { server.keys.monitor.check_file().await }
+)];
 
 /// With a database that gateways share.
-static OF_A_DATABASE: [PeriodicTask<ServerParts>; 2] = [
-    PeriodicTask {
-        name: "write the local copy of the keys",
-        every: Duration::from_secs(1),
-        run: |server| {
-            Box::pin(async move {
-                if let Some(copy) = &server.keys.copy {
-                    copy.write_due().await;
-                }
-            })
-        },
-    },
-    PeriodicTask {
-        name: "connect to the database until units are leased",
-        every: Duration::from_secs(1),
-        run: |server| Box::pin(async move { server.leases.check_access().await }),
-    },
+static OF_A_DATABASE: [ServerTask; 3] = [
+    every!(seconds(1), "write the local copy of the keys", |server| {
+        if let Some(copy) = &server.keys.copy {
+            copy.write_due().await;
+        }
+    }),
+    every!(
+        seconds(1),
+        "connect to the database until units are leased",
+        |server| { server.leases.check_access().await }
+    ),
+    now_and_every!(seconds(15), "measure the database", |server| {
+        server.keys.monitor.measure().await;
+    }),
 ];
 
-static DATABASE_METRICS: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    name: "measure the database",
-    every: Duration::from_secs(15),
-    run: |server| Box::pin(async move { server.keys.monitor.measure().await }),
-}];
-
-/// With mail to owners.
-static QUOTA_NOTICES: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    name: "queue notices about quotas",
-    every: Duration::from_mins(1),
-    run: |server| {
-        Box::pin(async move {
-            if let Some(notices) = &server.keys.notices {
-                notices.quotas().await;
-            }
-        })
-    },
-}];
-
-static KEY_NOTICES: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    name: "queue notices about keys that expire",
-    every: Duration::from_hours(1),
-    run: |server| {
-        Box::pin(async move {
+/// With mail.
+static OF_MAIL: [ServerTask; 3] = [
+    every!(seconds(60), "queue notices about quotas", |server| {
+        if let Some(notices) = &server.keys.notices {
+            notices.quotas().await;
+        }
+    }),
+    now_and_every!(
+        seconds(3_600),
+        "queue notices about keys that expire",
+        |server| {
             if let Some(notices) = &server.keys.notices {
                 notices.keys().await;
             }
-        })
-    },
-}];
+        }
+    ),
+    every!(seconds(15), "measure the mail queue", |server| {
+        if let Some(queue) = &server.mail_queue {
+            queue.measure().await;
+        }
+    }),
+];
 
-static MAIL_METRICS: [PeriodicTask<ServerParts>; 1] = [PeriodicTask {
-    name: "measure the mail queue",
-    every: Duration::from_secs(15),
-    run: |server| {
-        Box::pin(async move {
-            if let Some(queue) = &server.mail_queue {
-                queue.measure().await;
-            }
-        })
-    },
-}];
+/// With a backend over the network.
+static OF_THE_NETWORK: [PeriodicTask<NetworkBackend>; 1] = [
+    // A host that a name no longer leads to may still answer on connections that are in use again and again.
+    every!(
+        seconds(30),
+        "close idle connections to the backend",
+        |network| { network.close_idle() }
+    ),
+];
 
 /// Starts all repeated tasks.
 pub(super) fn repeat(background: &Background, server: &Arc<ServerParts>) {
-    background.repeat(&OF_THE_GATEWAY, server);
-    background.repeat(&OF_THE_LEDGER, server);
-    background.repeat_from_now(&REPORTS, server);
+    background.repeat(&OF_ALL, server);
     // Only a shared store has a local copy, and only there others change keys.
     if server.keys.copy.is_some() {
         background.repeat(&OF_A_DATABASE, server);
-        background.repeat_from_now(&DATABASE_METRICS, server);
     } else {
         background.repeat(&OF_A_FILE, server);
     }
-    if server.keys.notices.is_some() {
-        background.repeat(&QUOTA_NOTICES, server);
-        background.repeat_from_now(&KEY_NOTICES, server);
-    }
-    if server.mail_queue.is_some() {
-        background.repeat(&MAIL_METRICS, server);
-    }
+    background.repeat(&OF_MAIL, server);
 }
 
 /// Starts the tasks that wait for events.
@@ -261,9 +228,7 @@ pub(super) fn follow_backend(
     let clock = background.clock.clone();
     match backend {
         BackendInUse::Network(network) => {
-            let watcher = NameWatcher::new(network.addresses.clone(), clock);
-            let stop = background.stop.clone();
-            background.spawn(async move { watcher.run(stop).await });
+            background.repeat(&OF_THE_NETWORK, network);
             None
         }
         BackendInUse::BuiltIn(scoring) => {

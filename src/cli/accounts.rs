@@ -9,11 +9,10 @@ use serde_json::Value;
 use crate::admin::{AccountsCommand, AdminCommand};
 use crate::registry::ContactOutcome;
 
-use super::command_error::{CommandError, CommandOutcome};
+use super::command_error::CommandOutcome;
 use super::control::perform_once;
-use super::exit::Exit;
 use super::group_args::GroupArgs;
-use super::input_file;
+use super::input_file::read_text;
 use super::printer::{self, cell, field, items};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
@@ -29,18 +28,15 @@ pub(super) fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
     } = args;
     let config = server.settings()?;
     if let AccountsCommand::Contact(letter) = &mut command {
-        let file = Path::new(&letter.message);
-        letter.message = input_file::read_text(file, MAX_MESSAGE_BYTES).map_err(|error| {
-            CommandError::Input(format!("{} cannot be read: {error}", file.display()))
-        })?;
+        letter.message = read_text(Path::new(&letter.message), MAX_MESSAGE_BYTES)?;
     }
     let show = shown_by(&command);
     let response = perform_once(&config, AdminCommand::Accounts(command))?;
-    Ok(printer::answer(response, json, show))
+    printer::answer(response, json, show)
 }
 
 /// The function that prints the response to a command.
-fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
+fn shown_by(command: &AccountsCommand) -> fn(Value) -> anyhow::Result<()> {
     match command {
         AccountsCommand::List { .. } => |response| list(&response),
         AccountsCommand::Contact(_) => |response| printer::response(response, contacted),
@@ -54,14 +50,14 @@ fn shown_by(command: &AccountsCommand) -> fn(Value) -> Exit {
     }
 }
 
-fn list(listed: &Value) -> Exit {
+fn list(listed: &Value) -> anyhow::Result<()> {
     if let Some(next) = field(listed, "next").as_str() {
         printer::message(&format!("more accounts follow: --after {next}"));
     }
     table(items(listed, "accounts"), false)
 }
 
-fn contacted(view: &ContactOutcome) -> Exit {
+fn contacted(view: &ContactOutcome) -> anyhow::Result<()> {
     if !view.unowned.is_empty() {
         printer::message(&format!("no account owns {}", view.unowned.join(", ")));
     }
@@ -74,7 +70,7 @@ fn contacted(view: &ContactOutcome) -> Exit {
     ))
 }
 
-fn table(accounts: &[Value], are_deleted: bool) -> Exit {
+fn table(accounts: &[Value], are_deleted: bool) -> anyhow::Result<()> {
     let header = [
         "id",
         "email",

@@ -8,7 +8,6 @@ use crate::admin::{CacheCommand, LiveCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_live;
-use super::exit::Exit;
 use super::group_args::GroupArgs;
 use super::printer::{self, field, items};
 
@@ -27,7 +26,7 @@ const COLUMNS: [(&str, &str); 5] = [
 
 pub(super) fn run(args: GroupArgs<CacheCommand>) -> CommandOutcome {
     let config = args.server.settings()?;
-    let show: fn(Value) -> Exit = match args.command {
+    let show: fn(Value) -> anyhow::Result<()> = match args.command {
         CacheCommand::List {} => {
             |response| printer::objects(&COLUMNS, items(&response, "documents"))
         }
@@ -37,5 +36,5 @@ pub(super) fn run(args: GroupArgs<CacheCommand>) -> CommandOutcome {
     };
     let reason = "documents are only in the memory of a running server";
     let response = perform_live(&config, &LiveCommand::Cache(args.command), reason)?;
-    Ok(printer::answer(response, args.json, show))
+    printer::answer(response, args.json, show)
 }

@@ -12,14 +12,13 @@ use crate::mail::{MailConfig, MailDelivery};
 use scoregate_base::clock::Clock;
 use scoregate_base::plans::Tier;
 
-use super::command_error::{CommandError, CommandOutcome};
-use super::exit::Exit;
+use super::command_error::{CommandError, CommandOutcome, input_is_fine};
 use super::printer;
 use super::serve::environment;
 
 pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {
-        return Ok(printer::data(&sample()));
+        return Ok(printer::data(&sample())?);
     }
     let path = config
         .ok_or_else(|| CommandError::Input("set the configuration file with --config".into()))?;
@@ -44,11 +43,9 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     for problem in &found {
         printer::message(&problem.to_string());
     }
-    if !found.is_empty() {
-        return Ok(Exit::Input);
-    }
+    input_is_fine(found.is_empty())?;
     printer::message(&format!("{}: ok", path.display()));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Problems of the files that a configuration names.

@@ -17,17 +17,35 @@ pub(super) enum CommandError {
     Input(String),
     /// An internal error or a failure of the machine.
     Fault(anyhow::Error),
+    /// The command reported its errors.
+    Reported(Exit),
 }
 
-/// The exit code of a command, or its error.
-pub(super) type CommandOutcome<T = Exit> = Result<T, CommandError>;
+/// The outcome of a command.
+pub(super) type CommandOutcome<T = ()> = Result<T, CommandError>;
+
+/// The outcome of a command that reported the errors of its input, if there were any.
+pub(super) fn input_is_fine(is_fine: bool) -> CommandOutcome {
+    if is_fine {
+        Ok(())
+    } else {
+        Err(CommandError::Reported(Exit::Input))
+    }
+}
 
 impl CommandError {
     /// Reports it.
     pub(super) fn report(self) -> Exit {
         match self {
-            Self::Input(problem) => printer::input_error(&problem),
-            Self::Fault(error) => printer::fault(&error),
+            Self::Input(problem) => {
+                printer::message(&format!("error: {problem}"));
+                Exit::Input
+            }
+            Self::Fault(error) => {
+                printer::message(&printer::reason(&error));
+                Exit::Fault
+            }
+            Self::Reported(exit) => exit,
         }
     }
 }
@@ -37,6 +55,7 @@ impl fmt::Display for CommandError {
         match self {
             Self::Input(problem) => f.write_str(problem),
             Self::Fault(error) => write!(f, "{error:#}"),
+            Self::Reported(exit) => write!(f, "{exit:?}"),
         }
     }
 }
@@ -72,7 +91,7 @@ impl From<CommandProblem> for CommandError {
 impl From<MaintenanceError> for CommandError {
     fn from(error: MaintenanceError) -> Self {
         let is_input = error.is_input();
-        // Not wrapped, so that `printer::fault` finds the repair steps.
+        // Not wrapped, so that `printer::reason` finds the repair steps.
         let error = if let MaintenanceError::Store(error) = error {
             error.into()
         } else {

@@ -10,7 +10,7 @@ use crate::admin::{AccountsCommand, CacheCommand, StatusCommand, UsageExportComm
 
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
-use super::group_args::GroupArgs;
+use super::group_args::{GroupArgs, OutputArgs};
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
@@ -83,7 +83,7 @@ enum CliCommand {
     Accounts(GroupArgs<AccountsCommand>),
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
-    Nodes(nodes::NodesArgs),
+    Nodes(OutputArgs),
     /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
@@ -107,7 +107,7 @@ enum CliCommand {
     Explain(explain::ExplainArgs),
     /// Reload the settings and certificates of a running server.
     #[command(after_help = reload::AFTER_HELP)]
-    Reload(reload::ReloadArgs),
+    Reload(OutputArgs),
     /// Monitor a running server: request rates, latency, the backend, top callers.
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
@@ -150,7 +150,10 @@ pub fn main() -> Exit {
     // All files are private, including the files that SQLite creates.
     let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     match Cli::try_parse() {
-        Ok(cli) => cli.command.run(umask).unwrap_or_else(CommandError::report),
+        Ok(cli) => match cli.command.run(umask) {
+            Ok(()) => Exit::Done,
+            Err(error) => error.report(),
+        },
         Err(refused) => print(&refused),
     }
 }
@@ -172,7 +175,7 @@ fn print(refused: &clap::Error) -> Exit {
 impl CliCommand {
     fn run(self, umask: Mode) -> CommandOutcome {
         match self {
-            Self::Demo { location, seed } => Ok(demo::run(&location, seed)),
+            Self::Demo { location, seed } => demo::run(&location, seed),
             Self::Serve {
                 config,
                 reload_on_change,
@@ -200,9 +203,9 @@ impl CliCommand {
 impl AboutCommand {
     fn run(self, umask: Mode) -> CommandOutcome {
         match self {
-            Self::Version { verbose } => Ok(version::run(verbose)),
+            Self::Version { verbose } => version::run(verbose),
             Self::Man { to } => write_man_pages(&to, umask),
-            Self::Completions { shell } => Ok(print_completions(shell)),
+            Self::Completions { shell } => print_completions(shell),
         }
     }
 }
@@ -212,13 +215,13 @@ fn write_man_pages(to: &Path, umask: Mode) -> CommandOutcome {
     rustix::process::umask(umask);
     clap_mangen::generate_to(Cli::command(), to)
         .map_err(|error| CommandError::Input(format!("{}: {error}", to.display())))?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
-fn print_completions(shell: clap_complete::Shell) -> Exit {
+fn print_completions(shell: clap_complete::Shell) -> CommandOutcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
-    printer::data(&String::from_utf8_lossy(&script))
+    Ok(printer::data(&String::from_utf8_lossy(&script))?)
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
         .context("the store cannot be opened")?;
     let registry = MetricsRegistry::default();
     let instruments = Arc::new(StoreInstruments::new(&registry));
-    let keys = Arc::clone(&store);
+    let keys = store.clone();
     let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
     let changes = KeyChanges::new(
         keys,

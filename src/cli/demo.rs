@@ -17,7 +17,7 @@ use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::log;
 use scoregate_store::{Description, StoredApplication};
 
-use super::exit::Exit;
+use super::command_error::CommandOutcome;
 use super::location_args::LocationArgs;
 use super::printer;
 use super::serve::{StopSignals, runtime, start_log};
@@ -28,7 +28,7 @@ const MAIL: &str = "mail";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
-pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
+pub(super) fn run(location: &LocationArgs, seed: u64) -> CommandOutcome {
     let served = temporary_directory(location).and_then(|directory| {
         let mut values = location.values();
         values.set("upstream", "built-in");
@@ -55,7 +55,7 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
         let runtime = runtime(None)?;
         runtime.block_on(serve(config))
     });
-    printer::finish_serving(served.map(|(exit, _stopped)| exit))
+    printer::finish_serving(served.map(drop))
 }
 
 fn print_mail(text: &str) {
@@ -73,41 +73,40 @@ fn write_mail_to_files(config: &mut Config) {
     }
 }
 
-async fn serve(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
+async fn serve(config: Config) -> anyhow::Result<ShutdownReport> {
     let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let mut running = app::start(config, Clock::system()).await?;
     // There is no configuration file: reload requests are refused.
     running.reloads.close();
-    let exit = match summary(&running, &data_dir).await {
+    let printed = match summary(&running, &data_dir).await {
         Ok(text) => tokio::select! {
-            exit = print(text) => {
-                if exit.is_ok() && log::write_line("serving; stop with Ctrl-C") {
+            printed = print(text) => {
+                if printed.is_ok() && log::write_line("serving; stop with Ctrl-C") {
                     signals.wait().await;
                 }
-                exit
+                printed
             }
-            () = signals.wait() => Ok(Exit::Done),
+            () = signals.wait() => Ok(()),
         },
         Err(error) => Err(error),
     };
     let stopped = running.stop().await;
-    Ok((exit?, stopped))
+    printed.map(|()| stopped)
 }
 
 /// Prints from a detached thread: a blocked standard output must not delay the shutdown.
-async fn print(text: String) -> anyhow::Result<Exit> {
+async fn print(text: String) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
     std::thread::Builder::new()
         .name("printer".into())
         .spawn(move || {
-            let exit = printer::data(&text);
-            if sender.send(exit).is_err() {
+            if sender.send(printer::data(&text)).is_err() {
                 tracing::debug!("server stopped before the keys were printed");
             }
         })
         .context("the printer thread cannot be started")?;
-    Ok(printed.await?)
+    printed.await?
 }
 
 /// The printed text: the key of each tier, a curl command and the addresses.

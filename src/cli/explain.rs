@@ -8,9 +8,8 @@ use scoregate_base::keys::SHOWN_CHARACTERS;
 
 use super::command_error::CommandOutcome;
 use super::control::perform_live;
-use super::exit::Exit;
+use super::group_args::OutputArgs;
 use super::printer;
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 
@@ -19,31 +18,24 @@ pub(super) struct ExplainArgs {
     #[command(flatten)]
     body: ExplainBody,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    output: OutputArgs,
 }
 
 pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
-    let ExplainArgs {
-        mut body,
-        server,
-        json,
-    } = args;
-    let config = server.settings()?;
+    let ExplainArgs { mut body, output } = args;
+    let config = output.server.settings()?;
     body.key = body
         .key
         .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
     let command = LiveCommand::Requests(RequestsCommand::Explain(body));
     let reason = "only a running server has the state that decides";
     let explanation = perform_live(&config, &command, reason)?;
-    Ok(printer::answer(explanation, json, |explanation| {
+    printer::answer(explanation, output.json, |explanation| {
         printer::response(explanation, show)
-    }))
+    })
 }
 
-fn show(explanation: &Explanation) -> Exit {
+fn show(explanation: &Explanation) -> anyhow::Result<()> {
     let mut blocks = vec![format!("{}\nat {}\n", explanation.request, explanation.at)];
     for stage in &explanation.stages {
         let facts = stage.facts.iter().map(|(name, value)| (&**name, &**value));

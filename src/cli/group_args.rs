@@ -1,4 +1,4 @@
-//! Arguments that groups of commands have in common.
+//! Arguments that commands have in common.
 
 use clap::{Args, Subcommand};
 
@@ -13,5 +13,15 @@ pub(super) struct GroupArgs<C: Subcommand> {
     pub(super) server: ServerArgs,
     /// Print JSON instead of text.
     #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+/// The server and the output of a command.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Print JSON instead of text.
+    #[arg(long)]
     pub(super) json: bool,
 }

@@ -79,7 +79,7 @@ pub(super) fn run(args: &HealthArgs) -> CommandOutcome {
         Err(CommandError::Fault(error)) => Err(CommandError::Input(format!(
             "no response from {target}: {error:#}"
         ))),
-        probed => Ok(printer::data(&probed?)),
+        probed => Ok(printer::data(&probed?)?),
     }
 }
 

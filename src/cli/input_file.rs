@@ -6,8 +6,34 @@ use std::path::Path;
 
 use scoregate_base::secret::open_without_waiting;
 
-/// Opens a regular file.
-fn open(path: &Path) -> io::Result<File> {
+use super::command_error::{CommandError, CommandOutcome};
+
+/// An open file, or standard input.
+pub(super) struct InputFile {
+    /// Its path, or `standard input`.
+    pub(super) name: String,
+    pub(super) reader: Box<dyn Read + Send>,
+}
+
+impl InputFile {
+    /// Opens a file, or standard input for `-`.
+    pub(super) fn open(path: &Path) -> CommandOutcome<Self> {
+        if path == Path::new("-") {
+            return Ok(Self {
+                name: "standard input".into(),
+                reader: Box::new(io::stdin()),
+            });
+        }
+        let name = path.display().to_string();
+        let file = open_regular(path).map_err(|error| unreadable(&name, &error))?;
+        Ok(Self {
+            name,
+            reader: Box::new(file),
+        })
+    }
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
     let file = open_without_waiting(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
@@ -17,56 +43,22 @@ fn open(path: &Path) -> io::Result<File> {
     ))
 }
 
-/// An open file, or standard input.
-pub(super) struct InputFile {
-    /// Its path, or `standard input`.
-    pub(super) name: String,
-    pub(super) reader: Box<dyn Read + Send>,
-    /// Its size; `None` for standard input.
-    pub(super) size: Option<u64>,
-}
-
-impl InputFile {
-    /// Opens a file, or standard input for `-`.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let name = input_name(path);
-        if path == Path::new("-") {
-            return Ok(Self {
-                name,
-                reader: Box::new(io::stdin()),
-                size: None,
-            });
-        }
-        let file = open(path)?;
-        let size = Some(file.metadata()?.len());
-        Ok(Self {
-            name,
-            reader: Box::new(file),
-            size,
-        })
-    }
-}
-
-/// The name of a path in messages.
-pub(super) fn input_name(path: &Path) -> String {
-    if path == Path::new("-") {
-        "standard input".into()
-    } else {
-        path.display().to_string()
-    }
+/// The error for a file that cannot be read.
+pub(super) fn unreadable(name: &str, error: &io::Error) -> CommandError {
+    CommandError::Input(format!("{name} cannot be read: {error}"))
 }
 
 /// The whole text of a file, or of standard input for `-`. A longer text is an error.
-pub(super) fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+pub(super) fn read_text(path: &Path, max_bytes: u64) -> CommandOutcome<String> {
+    let InputFile { name, reader } = InputFile::open(path)?;
     let mut text = String::new();
-    let read = InputFile::open(path)?
-        .reader
+    let read = reader
         .take(max_bytes + 1)
-        .read_to_string(&mut text)?;
+        .read_to_string(&mut text)
+        .map_err(|error| unreadable(&name, &error))?;
     if read as u64 > max_bytes {
-        return Err(io::Error::other(format!(
-            "it is larger than {max_bytes} bytes"
-        )));
+        let problem = io::Error::other(format!("it is larger than {max_bytes} bytes"));
+        return Err(unreadable(&name, &problem));
     }
     Ok(text)
 }

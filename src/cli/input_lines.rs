@@ -1,21 +1,13 @@
 //! Reads the lines of an untrusted file. A line that is too long or not UTF-8 is an error of that line only.
-//!
-//! Memory is bounded by the maximum line length, and endless input without lines is an error.
+//! Memory is bounded by the maximum line length.
 
 use std::io::{self, BufRead, Read as _};
-
-/// Maximum number of blank lines in succession.
-const MAX_BLANK_LINES: u64 = 100_000;
-/// Maximum number of skipped bytes in a line that is too long.
-const MAX_SKIPPED: u64 = 64 * 1024 * 1024;
 
 /// A line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InputLine {
     /// Its number in the file, from 1.
     pub(super) number: u64,
-    /// Bytes of the file up to the end of this line.
-    pub(super) bytes: u64,
     /// Its text, or the reason why it is invalid.
     pub(super) text: Result<String, String>,
 }
@@ -25,7 +17,6 @@ pub(super) struct InputLines<R> {
     reader: R,
     max_length: usize,
     number: u64,
-    bytes: u64,
 }
 
 impl<R: BufRead> InputLines<R> {
@@ -35,7 +26,6 @@ impl<R: BufRead> InputLines<R> {
             reader,
             max_length,
             number: 0,
-            bytes: 0,
         }
     }
 
@@ -47,17 +37,9 @@ impl<R: BufRead> InputLines<R> {
             return Ok(None);
         }
         self.number += 1;
-        self.bytes += read as u64;
         let is_complete = raw.ends_with(b"\n") || raw.len() <= self.max_length;
         if !is_complete {
-            let skipped = (&mut self.reader).take(MAX_SKIPPED).skip_until(b'\n')? as u64;
-            self.bytes += skipped;
-            if skipped == MAX_SKIPPED {
-                return Err(endless(&format!(
-                    "line {} is longer than {MAX_SKIPPED} bytes",
-                    self.number
-                )));
-            }
+            self.reader.skip_until(b'\n')?;
         }
         let text = if is_complete {
             String::from_utf8(raw).map_err(|_| "is not UTF-8".to_owned())
@@ -76,7 +58,6 @@ impl<R: BufRead> InputLines<R> {
         });
         Ok(Some(InputLine {
             number: self.number,
-            bytes: self.bytes,
             text,
         }))
     }
@@ -86,21 +67,13 @@ impl<R: BufRead> Iterator for InputLines<R> {
     type Item = io::Result<InputLine>;
 
     fn next(&mut self) -> Option<io::Result<InputLine>> {
-        for _ in 0..=MAX_BLANK_LINES {
+        loop {
             match self.read().transpose()? {
                 Ok(InputLine { text: Ok(text), .. }) if text.trim().is_empty() => {}
                 line => return Some(line),
             }
         }
-        Some(Err(endless(&format!(
-            "there are more than {MAX_BLANK_LINES} blank lines before line {}",
-            self.number
-        ))))
     }
-}
-
-fn endless(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 #[cfg(test)]
@@ -154,28 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn an_input_of_blank_lines_or_without_a_line_end_is_an_error_before_it_ends() {
-        for (byte, words) in [
-            (b'\n', "more than 100000 blank lines"),
-            (0, "line 1 is longer than"),
-        ] {
-            let endless = io::BufReader::new(io::repeat(byte));
-            let error = InputLines::new(endless, MAX_LENGTH)
-                .next()
-                .unwrap()
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(words), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_longest_line_is_read_and_its_bytes_are_counted() {
-        let text = [vec![b'x'; MAX_LENGTH], b"\nn".to_vec()].concat();
-        let lines: Vec<InputLine> = InputLines::new(&text[..], MAX_LENGTH)
-            .map(Result::unwrap)
-            .collect();
-        assert_eq!(lines[0].text.as_ref().map(String::len), Ok(MAX_LENGTH));
-        assert_eq!(lines[1].bytes, text.len() as u64);
+    fn the_longest_line_is_read() {
+        let longest = "x".repeat(MAX_LENGTH);
+        let lines = read(format!("{longest}\nn").as_bytes());
+        assert_eq!(lines, [(1, Ok(longest)), (2, Ok("n".into()))]);
     }
 }

@@ -2,16 +2,14 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::Args;
 use serde_json::Value;
 
 use crate::admin::{AdminCommand, NodesCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
-use super::exit::Exit;
+use super::group_args::OutputArgs;
 use super::printer::{self, items};
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/nodes.txt");
 
@@ -25,24 +23,13 @@ const COLUMNS: [(&str, &str); 7] = [
     ("name", "name"),
 ];
 
-#[derive(Debug, Args)]
-pub(super) struct NodesArgs {
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
+pub(super) fn run(args: &OutputArgs) -> CommandOutcome {
     let command = AdminCommand::Nodes(NodesCommand::List {});
     let response = perform_once(&args.server.settings()?, command)?;
-    Ok(printer::answer(response, args.json, |response| {
-        list(&response)
-    }))
+    printer::answer(response, args.json, |response| list(&response))
 }
 
-fn list(listed: &Value) -> Exit {
+fn list(listed: &Value) -> anyhow::Result<()> {
     let nodes = items(listed, "nodes");
     if nodes.is_empty() {
         printer::message("no gateway is running");

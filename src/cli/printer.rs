@@ -4,28 +4,24 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use scoregate_observe::telemetry::log;
 use scoregate_store::maintenance::recovery_steps;
 
+use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
 
 /// Wait for the last log lines at the end of a serving command. The access log is given the same time before.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes data to standard output.
-pub(super) fn data(text: &str) -> Exit {
+pub(super) fn data(text: &str) -> anyhow::Result<()> {
     match write(text) {
-        Ok(()) => Exit::Done,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(error) => {
-            message(&format!(
-                "error: standard output cannot be written: {error}"
-            ));
-            Exit::Fault
-        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output cannot be written"),
     }
 }
 
@@ -35,65 +31,63 @@ pub(super) fn write(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Writes a message to standard error. Failures are ignored.
+/// Writes a message to standard error, in place of a progress line. Failures are ignored.
 pub(super) fn message(text: &str) {
+    progress("");
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Reports an error that the operator can correct.
-pub(super) fn input_error(text: &str) -> Exit {
-    message(&format!("error: {text}"));
-    Exit::Input
-}
-
-/// Reports an internal error, with the repair steps if the store was rejected.
-pub(super) fn fault(error: &anyhow::Error) -> Exit {
-    message(&reason(error));
-    Exit::Fault
+/// Replaces the progress line. Prints nothing if standard error is not a terminal.
+pub(super) fn progress(text: &str) {
+    let mut terminal = io::stderr().lock();
+    if terminal.is_terminal() {
+        drop(write!(terminal, "\r\x1b[2K{text}"));
+    }
 }
 
 /// Writes a response as JSON.
-pub(super) fn json(response: &Value) -> Exit {
+pub(super) fn json(response: &Value) -> anyhow::Result<()> {
     data(&format!("{response:#}\n"))
 }
 
 /// Writes a response as JSON, or as `show` does.
-pub(super) fn answer(response: Value, is_json: bool, show: impl FnOnce(Value) -> Exit) -> Exit {
+pub(super) fn answer(
+    response: Value,
+    is_json: bool,
+    show: impl FnOnce(Value) -> anyhow::Result<()>,
+) -> CommandOutcome {
     if is_json {
-        json(&response)
+        json(&response)?;
     } else {
-        show(response)
+        show(response)?;
     }
+    Ok(())
 }
 
-/// Shows a response, or reports one that this version cannot read.
+/// Shows a response, unless this version cannot read it.
 pub(super) fn response<T: DeserializeOwned>(
     response: Value,
-    show: impl FnOnce(&T) -> Exit,
-) -> Exit {
-    match serde_json::from_value(response) {
-        Ok(view) => show(&view),
-        Err(error) => fault(&anyhow::anyhow!(
-            "the server's response is invalid: {error}"
-        )),
-    }
+    show: impl FnOnce(&T) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    show(&serde_json::from_value(response).context("the server's response is invalid")?)
 }
 
 /// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
 /// most half a second.
-pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
-    let exit = outcome.unwrap_or_else(|error| {
-        let reason = reason(&error);
-        if !log::write_line(&reason) {
-            message(&reason);
+pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
+    let outcome = outcome.map_err(|error| {
+        if log::write_line(&reason(&error)) {
+            CommandError::Reported(Exit::Fault)
+        } else {
+            CommandError::Fault(error)
         }
-        Exit::Fault
     });
     log::finish(LOG_FLUSH_TIMEOUT);
-    exit
+    outcome
 }
 
-fn reason(error: &anyhow::Error) -> String {
+/// An internal error, with the repair steps if the store was rejected.
+pub(super) fn reason(error: &anyhow::Error) -> String {
     let recovery_steps = error
         .chain()
         .find_map(|cause| recovery_steps(cause.downcast_ref()?));
@@ -113,7 +107,10 @@ pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) ->
 }
 
 /// Writes a table with a header row.
-pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
+pub(super) fn table(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> anyhow::Result<()> {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let width = |column: usize| {
         let cells = rows
@@ -141,7 +138,7 @@ pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 }
 
 /// Writes a table of JSON objects, with the name and the field of each column.
-pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> Exit {
+pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Result<()> {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     table(
         &header,
@@ -171,43 +168,5 @@ pub(super) fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(" "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
-    }
-}
-
-/// A progress line on a terminal. Prints nothing if standard error is not a terminal.
-pub(super) struct Progress {
-    total: Option<u64>,
-    is_terminal: bool,
-}
-
-impl Progress {
-    /// Starts a progress line. The done part is shown if the total is known.
-    pub(super) fn new(total: Option<u64>) -> Self {
-        Self {
-            total,
-            is_terminal: io::stderr().is_terminal(),
-        }
-    }
-
-    /// Updates the line.
-    pub(super) fn show(&self, done: u64, status: &str) {
-        if self.is_terminal {
-            let percent = self.total.and_then(|total| (done * 100).checked_div(total));
-            let percent = percent.map_or(String::new(), |percent| format!("{percent} %  "));
-            drop(write!(io::stderr().lock(), "\r\x1b[2K{percent}{status}"));
-        }
-    }
-
-    /// Writes a message in place of the line, which returns with the next update.
-    pub(super) fn message(&self, text: &str) {
-        self.clear();
-        message(text);
-    }
-
-    /// Removes the line.
-    pub(super) fn clear(&self) {
-        if self.is_terminal {
-            drop(write!(io::stderr().lock(), "\r\x1b[2K"));
-        }
     }
 }

@@ -1,34 +1,23 @@
 //! `scoregate reload`: reloads the settings and certificates of a running server.
 
-use clap::Args;
-
 use crate::admin::{LiveCommand, Reloaded, SettingsCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_live;
+use super::group_args::OutputArgs;
 use super::printer;
-use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
 Like SIGHUP, but prints the settings that took effect, and the settings that need a restart. If there are errors, nothing\n\
 changes, all errors are reported, and the exit code is 1.";
 
-#[derive(Debug, Args)]
-pub(super) struct ReloadArgs {
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
+pub(super) fn run(args: &OutputArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     let command = LiveCommand::Settings(SettingsCommand::Reload {});
     let response = perform_live(&config, &command, "there are no settings to reload")?;
-    Ok(printer::answer(response, args.json, |response| {
+    printer::answer(response, args.json, |response| {
         printer::response(response, |reloaded| printer::data(&text(reloaded)))
-    }))
+    })
 }
 
 fn text(reloaded: &Reloaded) -> String {

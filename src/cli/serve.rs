@@ -20,7 +20,6 @@ use scoregate_observe::telemetry::log::{self, LogConfig};
 
 use super::command_error::CommandOutcome;
 use super::config_watch::{ConfigWatch, READ_EVERY};
-use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
 
@@ -37,10 +36,7 @@ pub(super) fn run(
     let served = runtime(config.workers)
         .and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
     // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
-    Ok(printer::finish_serving(served.map(|stopped| {
-        drop(stopped);
-        Exit::Done
-    })))
+    printer::finish_serving(served.map(drop))
 }
 
 /// Starts the event log of a serving command.

@@ -8,7 +8,6 @@ use crate::admin::{AdminCommand, StatusCommand};
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
-use super::exit::Exit;
 use super::group_args::GroupArgs;
 use super::printer::{self, cell, field, items};
 
@@ -16,15 +15,15 @@ pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
 
 pub(super) fn run(args: GroupArgs<StatusCommand>) -> CommandOutcome {
     let config = args.server.settings()?;
-    let show: fn(Value) -> Exit = match args.command {
+    let show: fn(Value) -> anyhow::Result<()> = match args.command {
         StatusCommand::List { .. } => |response| list(&response),
         StatusCommand::Post { .. } | StatusCommand::Resolve { .. } => |response| posted(&response),
     };
     let response = perform_once(&config, AdminCommand::Status(args.command))?;
-    Ok(printer::answer(response, args.json, show))
+    printer::answer(response, args.json, show)
 }
 
-fn posted(response: &Value) -> Exit {
+fn posted(response: &Value) -> anyhow::Result<()> {
     if field(response, "published") == false {
         printer::message(
             "the status page of this gateway is off: set site.status_page and restart it",
@@ -34,7 +33,7 @@ fn posted(response: &Value) -> Exit {
     printer::data(&format!("incident {incident}: {state}\n"))
 }
 
-fn list(listed: &Value) -> Exit {
+fn list(listed: &Value) -> anyhow::Result<()> {
     let header = ["incident", "at", "state", "title", "message"];
     printer::table(
         &header,

@@ -11,7 +11,6 @@ use crate::admin::{
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
-use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
 
@@ -39,7 +38,7 @@ pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
     let command = args
         .command
         .unwrap_or(SuspectsCommand::List { days: args.since });
-    let show: fn(Value) -> Exit = match command {
+    let show: fn(Value) -> anyhow::Result<()> = match command {
         SuspectsCommand::List { .. } => |response| printer::response(response, list),
         SuspectsCommand::Show { letter: true, .. } => {
             |response| printer::response(response, |view| show(view, letter))
@@ -49,7 +48,7 @@ pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
         }
     };
     let response = perform_once(&config, AdminCommand::Suspects(command))?;
-    Ok(printer::answer(response, args.json, show))
+    printer::answer(response, args.json, show)
 }
 
 /// A number of days, such as `7d`.
@@ -60,7 +59,7 @@ fn days(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| "write days, such as 7d".into())
 }
 
-fn list(view: &SuspectsView) -> Exit {
+fn list(view: &SuspectsView) -> anyhow::Result<()> {
     let from = &view.from;
     let to = &view.to;
     if view.suspects.is_empty() {
@@ -68,7 +67,7 @@ fn list(view: &SuspectsView) -> Exit {
             "no suspect among {} applications from {from} to {to}",
             view.applications
         ));
-        return Exit::Done;
+        return Ok(());
     }
     let text: String = view.suspects.iter().map(described).collect();
     let ids: Vec<&str> = view
@@ -77,14 +76,14 @@ fn list(view: &SuspectsView) -> Exit {
         .map(|suspect| suspect.application.as_str())
         .collect();
     let first = ids.first().copied().unwrap_or_default();
-    let end = printer::data(&text);
+    printer::data(&text)?;
     printer::message(&format!(
         "Before you act, look at the evidence and ask the owner:\n  scoregate suspects show {first}\n  \
          scoregate suspects show {first} --letter > letter.txt\n  \
          scoregate accounts contact --application {first} --subject 'Your use of the API' --message letter.txt\n  \
          scoregate keys set-limits {first} --minute 10 --until TIME\n  scoregate keys revoke {first}"
     ));
-    end
+    Ok(())
 }
 
 /// A finding, its sentence and the other applications of its group.
@@ -107,13 +106,13 @@ fn described(suspect: &SuspectView) -> String {
     format!("{application} {suspicion} ({rule}) {tier} {name}\n  {sentence}\n{others}")
 }
 
-fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> Exit {
+fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> anyhow::Result<()> {
     if view.days.is_empty() {
         let application = &view.application;
         printer::message(&format!(
             "{application} has no evidence; each hour appears some minutes after its end"
         ));
-        return Exit::Done;
+        return Ok(());
     }
     printer::data(&text(view))
 }

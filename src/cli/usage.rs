@@ -10,7 +10,6 @@ use scoregate_store::UsageTotal;
 
 use super::command_error::CommandOutcome;
 use super::control::{CommandTarget, MissingStore, block_on};
-use super::exit::Exit;
 use super::group_args::GroupArgs;
 use super::printer;
 
@@ -42,11 +41,11 @@ async fn export(config: &Config, command: UsageExportCommand, is_json: bool) -> 
             ));
         }
         text.extend(page.lines.iter().map(line));
-        let exit = printer::data(&text);
+        printer::data(&text)?;
         text.clear();
         day = page.next;
-        if exit != Exit::Done || day.is_none() {
-            return Ok(exit);
+        if day.is_none() {
+            return Ok(());
         }
     }
 }

@@ -5,14 +5,14 @@ use std::env::consts::{ARCH, OS};
 use scoregate_base::routes::API_VERSION;
 use scoregate_scoring::{ARCHIVE_FORMAT, METHOD_VERSION};
 
-use super::exit::Exit;
+use super::command_error::CommandOutcome;
 use super::printer;
 
 /// The commit and Cargo's profile of a shipped program, which deploy/dist/build.sh sets.
 const COMMIT: Option<&str> = option_env!("SCOREGATE_COMMIT");
 const PROFILE: Option<&str> = option_env!("SCOREGATE_PROFILE");
 
-pub(super) fn run(is_verbose: bool) -> Exit {
+pub(super) fn run(is_verbose: bool) -> CommandOutcome {
     let mut text = concat!("scoregate ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
     if is_verbose {
         let profile = PROFILE.unwrap_or(if cfg!(debug_assertions) {
@@ -40,5 +40,5 @@ pub(super) fn run(is_verbose: bool) -> Exit {
             .chain(formats);
         text.extend(lines.map(|(name, value)| format!("{name:<17} {value}\n")));
     }
-    printer::data(&text)
+    Ok(printer::data(&text)?)
 }

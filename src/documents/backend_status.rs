@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::upstream::{ProtectionStatus, UpstreamFailure};
 use scoregate_base::clock::Wall;
@@ -47,7 +47,7 @@ pub(super) struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
 impl LastFetches {
     /// A fetch succeeded, or the backend answered that the model does not exist.
     pub(super) fn succeeded(&self, at: Wall) {
-        self.lock().0 = Some(at);
+        self.0.lock().0 = Some(at);
     }
 
     /// A fetch failed.
@@ -57,7 +57,7 @@ impl LastFetches {
             .chars()
             .take(MAX_REASON_CHARACTERS)
             .collect();
-        self.lock().1 = Some(FetchFailure {
+        self.0.lock().1 = Some(FetchFailure {
             at,
             document: key.to_string(),
             reason,
@@ -66,11 +66,6 @@ impl LastFetches {
 
     /// The last success and the last failure.
     pub(super) fn both(&self) -> (Option<Wall>, Option<FetchFailure>) {
-        self.lock().clone()
-    }
-
-    /// Each change is one assignment, so a panic leaves nothing half changed.
-    fn lock(&self) -> MutexGuard<'_, (Option<Wall>, Option<FetchFailure>)> {
-        self.0.lock()
+        self.0.lock().clone()
     }
 }

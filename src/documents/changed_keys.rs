@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use scoregate_base::routes::DocumentKey;
@@ -30,7 +30,7 @@ impl ChangedKeys {
     /// may be written too early.
     pub(super) fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
-            lock(keys).insert(key.clone());
+            keys.lock().insert(key.clone());
             // The writer is notified after the key is listed. The notification is kept while the writer is busy, so no
             // key waits for another change.
             self.noted.notify_one();
@@ -46,12 +46,7 @@ impl ChangedKeys {
     pub(super) fn take(&self) -> HashSet<DocumentKey> {
         self.keys
             .as_ref()
-            .map(|keys| std::mem::take(&mut *lock(keys)))
+            .map(|keys| std::mem::take(&mut *keys.lock()))
             .unwrap_or_default()
     }
-}
-
-/// Each step is one call, so a panic leaves nothing half changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -26,7 +26,6 @@ mod shared_fetch;
 
 pub use backend_status::{BackendStatus, FetchFailure};
 pub use cached_documents::{CachedDocument, Documents};
-pub use data_refresh::DataRefresh;
 pub use disk_mirror::{DiskMirror, MirrorWorker};
 pub use document_engine::DocumentEngine;
 pub(crate) use fetch_priority::FetchPriority;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::cache::{RefreshInterval, StoredDocument};
@@ -61,7 +61,7 @@ impl RefreshSchedule {
             .interval()
             .is_some_and(|interval| interval.expected() <= detected.at)
         {
-            *lock(&self.detected) = Some(detected);
+            *self.detected.lock() = Some(detected);
             self.has_detected.notify_one();
         }
     }
@@ -69,7 +69,7 @@ impl RefreshSchedule {
     /// Waits for a new refresh detected by a request's fetch.
     pub(super) async fn next_detected(&self) -> DetectedRefresh {
         loop {
-            let detected = lock(&self.detected).take();
+            let detected = self.detected.lock().take();
             match detected.filter(|detected| detected.at > self.last_detected()) {
                 Some(detected) => return detected,
                 None => self.has_detected.notified().await,
@@ -126,7 +126,7 @@ impl RefreshSchedule {
     /// Sets the first interval unless it is set.
     pub(super) fn begin(&self, interval: RefreshInterval) {
         // The check and the change share one lock, so that only the first document begins the interval.
-        let mut known = lock(&self.interval);
+        let mut known = self.interval.lock();
         if known.is_none() {
             *known = Some(interval);
             self.started.notify_one();
@@ -145,16 +145,11 @@ impl RefreshSchedule {
 
     /// Updates the interval.
     pub(super) fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
-        let mut interval = lock(&self.interval);
+        let mut interval = self.interval.lock();
         *interval = interval.map(step);
     }
 
     fn interval(&self) -> Option<RefreshInterval> {
-        *lock(&self.interval)
+        *self.interval.lock()
     }
-}
-
-/// Values are replaced as a whole, so a panic leaves no value half changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use crate::instruments::{MailInstruments, StoreWork};
 use scoregate_base::clock::Clock;
-use scoregate_store::MailQueue;
+use scoregate_store::Store;
 
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures the queue.
 pub struct QueueMonitor {
-    queue: Arc<dyn MailQueue>,
+    queue: Store,
     clock: Clock,
     instruments: Arc<MailInstruments>,
 }
 
 impl QueueMonitor {
     /// A monitor of `queue`.
-    pub fn new(queue: Arc<dyn MailQueue>, clock: Clock, instruments: Arc<MailInstruments>) -> Self {
+    pub fn new(queue: Store, clock: Clock, instruments: Arc<MailInstruments>) -> Self {
         Self {
             queue,
             clock,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::instruments::{MailInstruments, MailResult, StoreWork};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, MailQueue, StoreError, StoreFuture,
+    ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, Store, StoreError, StoreResult,
 };
 
 use super::failure::MailFailure;
@@ -30,7 +30,7 @@ const WORK: &str = "read the mail queue";
 
 /// Sends the mail of the queue. Several workers, in one process or in several, send each mail once.
 pub struct MailSender {
-    queue: Arc<dyn MailQueue>,
+    queue: Store,
     transport: Arc<MailTransport>,
     from: SenderMailbox,
     timeout: Duration,
@@ -45,7 +45,7 @@ pub struct MailSender {
 impl MailSender {
     /// A worker on `queue`. It does not connect before there is mail.
     pub fn new(
-        queue: Arc<dyn MailQueue>,
+        queue: Store,
         config: &MailConfig,
         transport: MailTransport,
         clock: Clock,
@@ -91,7 +91,7 @@ impl MailSender {
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
-        let queue = Arc::clone(&self.queue);
+        let queue = self.queue.clone();
         let Some(mails) = self.asked(queue.claim_mail(claim)).await else {
             return false;
         };
@@ -196,7 +196,7 @@ impl MailSender {
         if self.unrecorded.is_empty() {
             return true;
         }
-        let queue = Arc::clone(&self.queue);
+        let queue = self.queue.clone();
         let recorded = self
             .asked(queue.record_attempts(self.unrecorded.clone()))
             .await
@@ -208,7 +208,7 @@ impl MailSender {
     }
 
     /// The answer of the store. A failure is logged when it begins.
-    async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
+    async fn asked<T>(&mut self, asking: impl Future<Output = StoreResult<T>>) -> Option<T> {
         let asking = async {
             self.clock
                 .within(STORE_TIMEOUT, asking)

@@ -1,6 +1,5 @@
 //! Files for programs that look for the API: `robots.txt`, `llms.txt`, `/.well-known/api-catalog` (RFC 9727) and
-//! `/.well-known/security.txt` (RFC 9116), and descriptions of the service for language models: `server.json` for registries, and
-//! a server card, which is an experimental extension of the protocol. The API description is in `openapi`.
+//! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use crate::cache::EncodedBodies;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::API_BASE;
 
-use super::page::{JSON, Page, REVALIDATED, TEXT};
+use super::page::{Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, LLMS_TXT, MCP, OPENAPI, STATUS};
 use super::sample;
@@ -20,13 +19,7 @@ use super::site_links::TERMS;
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
 
-pub(super) const SERVER_JSON: &str = "/server.json";
 pub(super) const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
-pub(super) const SERVER_CARD: &str = "/.well-known/mcp/server-card.json";
-const SERVER_SCHEMA: &str =
-    "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-const CARD_SCHEMA: &str =
-    "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 
 /// The API in a sentence.
 pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
@@ -122,38 +115,6 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
         link: Some(CATALOG_LINK),
         ..page
     })
-}
-
-/// Description and card of the service for language models, at a public address only.
-pub(super) fn mcp_documents(config: &PagesConfig) -> Option<[Page; 2]> {
-    let root = config
-        .root()
-        .filter(|root| config.mcp && root.starts_with("https://"))?;
-    let host = root
-        .trim_start_matches("https://")
-        .split(':')
-        .next()
-        .unwrap_or_default();
-    let reversed: Vec<&str> = host.rsplit('.').collect();
-    let key = json!({ "name": "Authorization", "description": "Bearer KEY", "isRequired": true, "isSecret": true });
-    let document = |schema: &str| {
-        json!({
-            "$schema": schema,
-            "name": format!("{}/mcp", reversed.join(".")),
-            "title": config.service,
-            "description": SUMMARY,
-            "version": env!("CARGO_PKG_VERSION"),
-            "remotes": [{ "type": "streamable-http", "url": format!("{root}{MCP}"), "headers": [key] }],
-        })
-    };
-    let page = |schema| {
-        Page::new(
-            JSON,
-            REVALIDATED,
-            sample::text_of(&document(schema)).as_bytes(),
-        )
-    };
-    Some([SERVER_SCHEMA, CARD_SCHEMA].map(page))
 }
 
 /// The lines of `security.txt`, except for `Expires`.
@@ -372,33 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn registries_find_the_service_for_language_models_at_a_public_address() {
-        let config = |url: &str, mcp| {
-            let base_url = Some(url.into());
-            PagesConfig {
-                service: "Scores".into(),
-                base_url,
-                mcp,
-                ..PagesConfig::default()
-            }
+    fn a_language_model_finds_the_tools_if_there_are_any() {
+        let config = |mcp| PagesConfig {
+            base_url: Some("https://x.example".into()),
+            mcp,
+            ..PagesConfig::default()
         };
-        let [server, card] =
-            mcp_documents(&config("https://api.example.org:8443/api/v1", true)).unwrap();
-        let [server, card] =
-            [server, card].map(|page| serde_json::from_slice::<Value>(page.body()).unwrap());
-        assert_eq!(server["name"], "org.example.api/mcp");
-        assert_eq!(
-            server["remotes"][0]["url"],
-            "https://api.example.org:8443/mcp"
-        );
-        assert_eq!(
-            (&card["remotes"], &card["$schema"]),
-            (&server["remotes"], &json!(CARD_SCHEMA))
-        );
-        assert!(mcp_documents(&config("https://x.example", false)).is_none());
-        assert!(mcp_documents(&config("http://127.0.0.1:8080", true)).is_none());
-        assert!(llms(&config("https://x.example", true)).contains("](https://x.example/mcp): "));
-        assert!(!llms(&config("https://x.example", false)).contains("/mcp"));
+        assert!(llms(&config(true)).contains("](https://x.example/mcp): "));
+        assert!(!llms(&config(false)).contains("/mcp"));
     }
 
     #[test]

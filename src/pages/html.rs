@@ -81,7 +81,7 @@ pub(super) fn prose(text: &str) -> String {
 
 /// Replaces the placeholders `{{name}}` of a template in one pass: a value that looks like a placeholder is not replaced.
 /// A name without a value is left in place, for a test to find.
-pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut html = String::with_capacity(template.len() * 2);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -200,6 +200,11 @@ pub(super) fn grouped(number: impl Into<u128>) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A link; neither the address nor the text is HTML.
+pub(super) fn link(href: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
 /// A name with a capital first letter.

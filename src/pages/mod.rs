@@ -21,6 +21,7 @@ pub mod status;
 mod terms;
 
 pub(crate) use escape::escape;
+pub(crate) use html::fill;
 pub use page::Page;
 pub use pages_config::PagesConfig;
 pub use paths::{ACCOUNT_SIGN_IN, MCP};

@@ -1,12 +1,11 @@
 //! All pages, generated once at start.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::discovery::{
-    API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SERVER_CARD, SERVER_JSON, SecurityTxt,
-};
+use super::discovery::{API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SecurityTxt};
 use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
@@ -15,98 +14,66 @@ use super::{discovery, docs, openapi};
 /// All pages.
 #[derive(Clone, Debug)]
 pub struct Pages {
-    landing: Arc<Page>,
-    docs: Arc<Page>,
-    docs_markdown: Arc<Page>,
-    openapi: Arc<Page>,
-    llms: Arc<Page>,
-    robots: Arc<Page>,
-    icon: Arc<Page>,
-    api_catalog: Option<Arc<Page>>,
+    by_path: HashMap<&'static str, Arc<Page>>,
+    /// Its content depends on the day.
     security_txt: Option<SecurityTxt>,
-    /// Description and card of the service for language models.
-    mcp: Option<[Arc<Page>; 2]>,
-    registry_auth: Option<Arc<Page>>,
 }
 
 impl Pages {
     /// Generates them. Takes milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
         let docs = docs::page(config);
+        let landing = docs::landing(config);
+        let pages = [
+            (
+                "/",
+                Page::html(REVALIDATED, docs::LANDING_CONTENT, &landing),
+            ),
+            (DOCS, Page::html(REVALIDATED, docs::CONTENT, &docs)),
+            (DOCS_MARKDOWN, file(MARKDOWN, &docs::markdown(&docs))),
+            (LLMS_TXT, file(TEXT, &discovery::llms(config))),
+            (OPENAPI, file(JSON, &openapi::document(config))),
+            ("/robots.txt", file(TEXT, &discovery::robots(config))),
+            (
+                "/favicon.ico",
+                Page::new(ICON, REUSED, include_bytes!("favicon.ico")),
+            ),
+        ];
+        let catalog = discovery::api_catalog(config).map(|page| (API_CATALOG, page));
+        let proof = config.registry_auth.as_ref();
+        let proof = proof.map(|text| (REGISTRY_AUTH, file(TEXT, text)));
+        let pages = pages.into_iter().chain(catalog).chain(proof);
         Self {
-            landing: Arc::new(Page::html(
-                REVALIDATED,
-                docs::LANDING_CONTENT,
-                &docs::landing(config),
-            )),
-            docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs)),
-            docs_markdown: Arc::new(Page::new(
-                MARKDOWN,
-                REVALIDATED,
-                docs::markdown(&docs).as_bytes(),
-            )),
-            llms: Arc::new(Page::new(
-                TEXT,
-                REVALIDATED,
-                discovery::llms(config).as_bytes(),
-            )),
-            openapi: Arc::new(Page::new(
-                JSON,
-                REVALIDATED,
-                openapi::document(config).as_bytes(),
-            )),
-            robots: Arc::new(Page::new(
-                TEXT,
-                REVALIDATED,
-                discovery::robots(config).as_bytes(),
-            )),
-            icon: Arc::new(Page::new(ICON, REUSED, include_bytes!("favicon.ico"))),
-            api_catalog: discovery::api_catalog(config).map(Arc::new),
+            by_path: pages.map(|(path, page)| (path, Arc::new(page))).collect(),
             security_txt: SecurityTxt::of(config),
-            mcp: discovery::mcp_documents(config).map(|documents| documents.map(Arc::new)),
-            registry_auth: config
-                .registry_auth
-                .as_ref()
-                .map(|text| Arc::new(Page::new(TEXT, REVALIDATED, text.as_bytes()))),
         }
     }
 
     /// The Markdown for a path that has HTML too.
     pub fn find_markdown(&self, path: &str) -> Option<Arc<Page>> {
-        ["/", DOCS]
-            .contains(&path)
-            .then(|| Arc::clone(&self.docs_markdown))
+        let has_markdown = ["/", DOCS].contains(&path);
+        self.by_path
+            .get(DOCS_MARKDOWN)
+            .filter(|_| has_markdown)
+            .cloned()
     }
 
-    /// The page at exactly this path. The content of one depends on the day.
+    /// The page at exactly this path.
     pub fn find(&self, path: &str, now: Wall) -> Option<Arc<Page>> {
-        match path {
-            "/" => Some(&self.landing),
-            DOCS => Some(&self.docs),
-            DOCS_MARKDOWN => Some(&self.docs_markdown),
-            LLMS_TXT => Some(&self.llms),
-            OPENAPI => Some(&self.openapi),
-            "/robots.txt" => Some(&self.robots),
-            "/favicon.ico" => Some(&self.icon),
-            API_CATALOG => self.api_catalog.as_ref(),
-            REGISTRY_AUTH => self.registry_auth.as_ref(),
-            SERVER_JSON => self.mcp.as_ref().map(|[server, _]| server),
-            SERVER_CARD => self.mcp.as_ref().map(|[_, card]| card),
-            SECURITY_TXT => {
-                return self
-                    .security_txt
-                    .as_ref()
-                    .map(|file| Arc::new(file.page(now)));
-            }
-            _ => None,
+        match &self.security_txt {
+            Some(file) if path == SECURITY_TXT => Some(Arc::new(file.page(now))),
+            _ => self.by_path.get(path).cloned(),
         }
-        .cloned()
     }
 
     /// The page that this path permanently redirects to.
     pub fn moved(path: &str) -> Option<&'static str> {
         (path == "/docs/").then_some(DOCS)
     }
+}
+
+fn file(content_type: &'static str, text: &str) -> Page {
+    Page::new(content_type, REVALIDATED, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::instruments::StoreWork;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
 use scoregate_store::{
-    ApplicationPage, CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult,
+    ApplicationPage, CopiedReading, FeedPosition, Ledger as _, LocalFile, Store, StoreError,
+    StoreResult,
 };
 
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
@@ -26,7 +27,7 @@ const USES: usize = 100;
 
 /// Keeps the key directory of a running server.
 pub struct DirectoryKeeper {
-    store: Arc<dyn Store>,
+    store: Store,
     changes: Arc<KeyChanges>,
     key_directory: Arc<KeyDirectory>,
     /// Locked before the turn of changes.
@@ -56,7 +57,7 @@ pub enum AdoptError {
 impl DirectoryKeeper {
     /// Keeps `key_directory`, where `changes` applies changes of this process, equal to the store of `changes`.
     pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
-        let store = Arc::clone(&changes.store);
+        let store = changes.store.clone();
         let progress = tokio::sync::Mutex::default();
         Self {
             store,
@@ -127,10 +128,7 @@ impl DirectoryKeeper {
 
     /// Waits for a hint of a change made elsewhere. Without hints it waits forever.
     pub async fn changed_elsewhere(&self) {
-        // A listener that failed gives no hints; the feed is read at its usual interval.
-        if self.store.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.store.changed().await;
     }
 
     /// Changes tiers and limits of all applications while requests are served. All or nothing: a tier that applications use

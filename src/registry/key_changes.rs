@@ -12,8 +12,8 @@ use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::OwnLimits;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, NoticeTier, OwnerNotice, Store, StoreChange, StoreFuture,
-    StoreResult, StoredApplication,
+    ApplicationPage, ChangeKind, NoticeTier, OwnerNotice, Store, StoreChange, StoreResult,
+    StoredApplication,
 };
 
 use crate::registry::actor::Actor;
@@ -23,7 +23,7 @@ use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The current tiers and keys of this process. On a running server these are a key directory and its local copy.
 pub struct KeyChanges {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Store,
     /// `None` on a stopped system, which serves no requests.
     key_directory: Option<Arc<KeyDirectory>>,
     pub(crate) copy: Option<Arc<LocalCopyWriter>>,
@@ -46,7 +46,7 @@ pub(crate) struct ChangeTurn<'c> {
 impl KeyChanges {
     /// Makes changes in `store`, then in `key_directory`, if there is one, and lists them for its local copy.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Store,
         key_directory: Option<Arc<KeyDirectory>>,
         copy: Option<Arc<LocalCopyWriter>>,
         terms: TermsByTier,
@@ -98,7 +98,10 @@ impl KeyChanges {
     }
 
     /// Runs a change in the store, and records its duration.
-    pub(crate) async fn measured<T>(&self, changing: StoreFuture<'_, T>) -> StoreResult<T> {
+    pub(crate) async fn measured<T>(
+        &self,
+        changing: impl Future<Output = StoreResult<T>>,
+    ) -> StoreResult<T> {
         self.instruments
             .measured(&self.clock, StoreWork::Change, changing)
             .await

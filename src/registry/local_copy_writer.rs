@@ -27,7 +27,7 @@ const WRITE: &str = "write the local copy of the keys";
 /// The local copy and the changes that are not in it yet.
 pub struct LocalCopyWriter {
     local: Arc<LocalFile>,
-    store: Arc<dyn Store>,
+    store: Store,
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
@@ -60,7 +60,7 @@ impl LocalCopyWriter {
     /// Keeps the copy in `local` equal to the applications in `store`. `freshness` is the state of the key directory.
     pub fn new(
         local: Arc<LocalFile>,
-        store: Arc<dyn Store>,
+        store: Store,
         freshness: Arc<KeyFreshness>,
         clock: Clock,
         instruments: Arc<StoreInstruments>,

@@ -130,18 +130,18 @@ impl OwnerMail {
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
             // The audit record has the number of all recipients, so it is written once, with the first batch.
-            let queueing = if outcome.queued == 0 {
-                let who = who.to_owned();
-                self.changes.store.queue_notice(NewNotice {
+            let store = &self.changes.store;
+            if outcome.queued == 0 {
+                let notice = NewNotice {
                     at,
-                    who,
+                    who: who.to_owned(),
                     recipients: accounts,
                     mails,
-                })
+                };
+                self.changes.measured(store.queue_notice(notice)).await?;
             } else {
-                self.changes.store.queue_mail(mails)
-            };
-            self.changes.measured(queueing).await?;
+                self.changes.measured(store.queue_mail(mails)).await?;
+            }
             outcome.queued += some.len();
         }
         Ok(outcome)

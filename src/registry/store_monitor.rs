@@ -8,7 +8,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::instruments::StoreInstruments;
 use scoregate_base::clock::{Clock, Mono};
-use scoregate_store::{StoreHealth, StoreResult};
+use scoregate_store::{Store, StoreResult};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
 // The check runs every few seconds, and a log line for each check would hide other errors.
@@ -16,7 +16,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Watches the store.
 pub struct StoreMonitor {
-    health: Arc<dyn StoreHealth>,
+    store: Store,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
     /// When the missing or replaced store file was logged last.
@@ -26,14 +26,10 @@ pub struct StoreMonitor {
 }
 
 impl StoreMonitor {
-    /// Watches the store with this `health`.
-    pub fn new(
-        health: Arc<dyn StoreHealth>,
-        clock: Clock,
-        instruments: Arc<StoreInstruments>,
-    ) -> Self {
+    /// Watches a store.
+    pub fn new(store: Store, clock: Clock, instruments: Arc<StoreInstruments>) -> Self {
         Self {
-            health,
+            store,
             clock,
             instruments,
             misplaced_logged_at: ArcSwapOption::empty(),
@@ -43,15 +39,15 @@ impl StoreMonitor {
 
     /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
-        self.instruments.is_damaged(self.health.damage().is_some());
+        self.instruments.is_damaged(self.store.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
     /// the end. Called every few seconds.
     pub async fn check_file(&self) {
-        let health = Arc::clone(&self.health);
+        let store = self.store.clone();
         // Runs on a separate thread: a disk that hangs must not block a serving thread.
-        let Ok(found) = tokio::task::spawn_blocking(move || health.missing_or_replaced()).await
+        let Ok(found) = tokio::task::spawn_blocking(move || store.missing_or_replaced()).await
         else {
             return;
         };
@@ -91,8 +87,8 @@ impl StoreMonitor {
 
     async fn try_measure(&self) -> StoreResult<()> {
         let metrics = &self.instruments.shared;
-        metrics.exchanges(self.health.exchange_counts());
-        if let Some(status) = self.health.database_status().await? {
+        metrics.exchanges(self.store.exchange_counts());
+        if let Some(status) = self.store.database_status().await? {
             metrics.status(&status);
         }
         Ok(())

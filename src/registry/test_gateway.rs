@@ -10,7 +10,7 @@ use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{Embedded, LocalFile};
+use scoregate_store::{LocalFile, Store};
 
 use crate::registry::directory_keeper::DirectoryKeeper;
 use crate::registry::key_changes::KeyChanges;
@@ -23,7 +23,7 @@ pub(crate) const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T1
 
 /// A gateway on the store in a directory.
 pub(crate) struct ChangingGateway {
-    pub(crate) store: Arc<Embedded>,
+    pub(crate) store: Store,
     pub(crate) keys: Arc<KeyDirectory>,
     pub(crate) registrar: Registrar,
     pub(crate) owners: OwnerAdministration,
@@ -34,12 +34,12 @@ pub(crate) struct ChangingGateway {
 
 /// Changes in a store, on a running server or a stopped system.
 pub(crate) fn changes(
-    store: &Arc<Embedded>,
+    store: &Store,
     keys: Option<&Arc<KeyDirectory>>,
     copy: Option<&Arc<LocalCopyWriter>>,
     clock: &Clock,
 ) -> Arc<KeyChanges> {
-    let store = Arc::clone(store);
+    let store = store.clone();
     let terms = TermsByTier::new(&standard_tiers(), 60);
     Arc::new(KeyChanges::new(
         store,
@@ -77,13 +77,13 @@ impl ChangingGateway {
     }
 
     fn of(directory: &TempDir, keys: KeyDirectory, data: Option<&TempDir>) -> Self {
-        let store = Arc::new(Embedded::open(directory.path()).unwrap());
+        let store = Store::open(directory.path()).unwrap();
         let keys = Arc::new(keys);
         let (clock, manual) = Clock::manual(NOON);
         let copy = data.map(|data| {
             let local = Arc::new(LocalFile::open(data.path()).unwrap());
             let freshness = Arc::clone(&keys.freshness);
-            let store = Arc::clone(&store);
+            let store = store.clone();
             Arc::new(LocalCopyWriter::new(
                 local,
                 store,

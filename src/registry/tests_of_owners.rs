@@ -14,7 +14,7 @@ use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::limits::{NodeReport, NodeTotals};
 use scoregate_store::{
     AuditQuery, Description, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind,
-    NewMail, NewSignInLink, OwnerRefusal, OwnerStore as _, SignIn, StoreError, StoredApplication,
+    NewMail, NewSignInLink, OwnerRefusal, SignIn, StoreError, StoredApplication,
 };
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::registry::test_gateway::{ChangingGateway, NOON};
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_store::{Embedded, KeyStore as _, StoreChange, StoredKey, sample};
+use scoregate_store::{Store, StoreChange, StoredKey, sample};
 
 const KEYS: usize = 2_000;
 
@@ -33,7 +33,7 @@ fn creating(number: usize) -> StoreChange {
 
 /// Number of pages that were written since the log is empty.
 fn written_pages(directory: &Path) -> u64 {
-    let log = directory.join(format!("{}-wal", Embedded::FILE_NAME));
+    let log = directory.join(format!("{}-wal", Store::FILE_NAME));
     let header = 32;
     let frame = 24 + 4_096;
     (std::fs::metadata(log)
@@ -46,7 +46,7 @@ fn written_pages(directory: &Path) -> u64 {
 #[tokio::test]
 async fn last_uses_are_written_a_few_at_a_time_and_each_page_a_few_times() {
     let directory = TempDir::new().unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = Store::open(directory.path()).unwrap();
     let created = join_all((0..KEYS).map(|number| store.change(creating(number)))).await;
     assert!(created.iter().all(Result::is_ok));
     drop(store); // empties the log

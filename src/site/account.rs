@@ -18,7 +18,7 @@ use super::visit::{LiveSession, Visit, change_failed};
 /// The page of an account.
 impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in(&*self.store).await?;
+        let live = visit.signed_in(&self.store).await?;
         let notice = match visit.finished_step() {
             "notices" => Some("Your choice of notices was saved."),
             "webhooks" => Some("The webhooks were changed."),
@@ -61,19 +61,19 @@ impl Site {
 
     /// The usage of a month as CSV.
     pub(super) async fn usage_file(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in(&*self.store).await?;
+        let live = visit.signed_in(&self.store).await?;
         let month = visit.query.field("month");
         let first = first_of_month(month, visit.now.wall.day()).ok_or(SiteRefusal::UnknownPage)?;
         let mut csv = UsageTotal::CSV_HEAD.to_owned();
         let add = |line: UsageTotal| csv.push_str(&line.csv());
-        let digest = read_month(&*self.store, first, Some(live.owner()), add).await?;
+        let digest = read_month(&self.store, first, Some(live.owner()), add).await?;
         let state = digest.map_or("-not-closed", |_| "");
         Ok(SiteReply::file(&format!("usage-{month}{state}.csv"), csv))
     }
 
     /// The session of the form of a change, which counts for its owner.
     pub(super) async fn session_of_change(&self, visit: &Visit) -> SiteResult<LiveSession> {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = visit.signed_in_by_form(&self.store).await?;
         self.admission.count_owner_change(live.owner(), visit.now)?;
         Ok(live)
     }

@@ -34,7 +34,7 @@ const EVIDENCE_DAYS: u32 = 7;
 impl Site {
     /// The session and its application. Applications of others are unknown.
     async fn owned(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
-        let live = visit.signed_in(&*self.store).await?;
+        let live = visit.signed_in(&self.store).await?;
         let id = visit.application()?;
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);

@@ -33,7 +33,7 @@ const HOUR: Duration = Duration::from_hours(1);
 impl Site {
     /// The form for an address.
     pub(super) async fn sign_in_page(&self, visit: &Visit) -> SiteResult {
-        if visit.session(&*self.store).await?.is_some() {
+        if visit.session(&self.store).await?.is_some() {
             return Ok(SiteReply::redirect("/account"));
         }
         let notice = match visit.finished_step() {
@@ -88,7 +88,7 @@ impl Site {
 
     /// Whether the visitor is signed in as the owner of the mailbox.
     async fn is_signed_in_as(&self, visit: &Visit, address: &EmailAddress) -> SiteResult<bool> {
-        let Some(live) = visit.session(&*self.store).await? else {
+        let Some(live) = visit.session(&self.store).await? else {
             return Ok(false);
         };
         // The domain may have been denied since.
@@ -288,7 +288,7 @@ impl Site {
 
     /// Ends the session, or all sessions of the account.
     pub(super) async fn sign_out(&self, visit: &Visit) -> SiteResult {
-        let live = visit.signed_in_by_form(&*self.store).await?;
+        let live = visit.signed_in_by_form(&self.store).await?;
         let (ended, done) = if visit.form.is_set("everywhere") {
             (
                 self.store.end_sessions(live.session.owner.id).await,

@@ -82,7 +82,7 @@ pages! {
 /// The pages of accounts.
 pub struct Site {
     config: ArcSwap<SiteConfig>,
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Store,
     pub(super) registrar: Arc<Registrar>,
     pub(super) owners: Arc<OwnerAdministration>,
     clock: Clock,
@@ -101,7 +101,7 @@ impl Site {
     /// A site with these settings.
     pub fn new(
         config: SiteConfig,
-        store: Arc<dyn Store>,
+        store: Store,
         registrar: Arc<Registrar>,
         owners: Arc<OwnerAdministration>,
         clock: Clock,

@@ -10,7 +10,7 @@ use crate::registry::RegistrarError;
 use scoregate_base::clock::Now;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::secret::Secret;
-use scoregate_store::{OwnerRefusal, OwnerSession, OwnerStore, StoreError};
+use scoregate_store::{OwnerRefusal, OwnerSession, Store, StoreError};
 
 use super::cookies::{CookieNames, SiteCookie};
 use super::form::Form;
@@ -71,7 +71,7 @@ impl Visit {
     }
 
     /// The session of the request, if it has not ended.
-    pub(super) async fn session(&self, store: &dyn OwnerStore) -> SiteResult<Option<LiveSession>> {
+    pub(super) async fn session(&self, store: &Store) -> SiteResult<Option<LiveSession>> {
         let Some(token) = self.cookie(SiteCookie::Session) else {
             return Ok(None);
         };
@@ -86,15 +86,12 @@ impl Visit {
     }
 
     /// The session of the request. Without one, the visitor must sign in.
-    pub(super) async fn signed_in(&self, store: &dyn OwnerStore) -> SiteResult<LiveSession> {
+    pub(super) async fn signed_in(&self, store: &Store) -> SiteResult<LiveSession> {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
 
     /// The session of the request, for a form of the session.
-    pub(super) async fn signed_in_by_form(
-        &self,
-        store: &dyn OwnerStore,
-    ) -> SiteResult<LiveSession> {
+    pub(super) async fn signed_in_by_form(&self, store: &Store) -> SiteResult<LiveSession> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
         Ok(live)

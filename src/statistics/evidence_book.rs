@@ -16,7 +16,7 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::judgement::{Advice, advice};
 use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{EvidenceStore, HourRecord, StoreResult};
+use scoregate_store::{HourRecord, Store, StoreResult};
 
 /// Number of records per store call.
 // This limits one statement, and the time for which the lock is held to copy the records.
@@ -49,7 +49,7 @@ impl EvidenceBook {
     }
 
     /// Gets the key of the day from the store.
-    pub(crate) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
+    pub(crate) async fn ensure_key(&self, store: &Store, day: Day) -> StoreResult<()> {
         if self
             .sketch_key
             .load()
@@ -67,11 +67,10 @@ impl EvidenceBook {
 
     /// Records the hours before `until`. If the store cannot be reached, the next call repeats the last few hours.
     /// Calls must not overlap, and are made once no request of such an hour can be added.
-    pub(crate) async fn record(
+    pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
-        store: &dyn EvidenceStore,
-        node: u64,
         until: u32,
+        recording: impl Fn(Vec<HourRecord>) -> F,
     ) -> StoreResult<()> {
         loop {
             let batch = self.ended(until);
@@ -82,7 +81,7 @@ impl EvidenceBook {
                 .iter()
                 .map(|hour| (hour.evidence.hour(), hour.application))
                 .collect();
-            let recorded = store.record_evidence(node, batch).await;
+            let recorded = recording(batch).await;
             // Not locked during the call. Only one call runs at a time, and no request adds to these hours, so the batch is
             // unchanged.
             let mut hours = self.hours.lock();
@@ -166,46 +165,23 @@ fn top_bits(hash: u64) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::future::ready;
 
     use crate::statistics::evidence_book::*;
     use scoregate_base::evidence::DocumentMark;
-    use scoregate_store::{DayRecord, EvidenceQuery, StoreError, StoreFuture};
+    use scoregate_store::StoreError;
 
     const NOON: Wall = Wall::from_seconds(1_763_769_600 + 12 * 3_600);
 
-    /// Remembers the recorded hours.
-    #[derive(Default)]
-    struct RememberingStore {
-        is_away: AtomicBool,
-        recorded: Mutex<Vec<HourRecord>>,
-    }
-
-    impl EvidenceStore for RememberingStore {
-        fn sketch_key(&self, _: Day, proposed: u64) -> StoreFuture<'_, u64> {
-            Box::pin(async move { Ok(proposed) })
-        }
-
-        fn record_evidence(&self, _: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
-            Box::pin(async move {
-                if self.is_away.load(Ordering::Relaxed) {
-                    return Err(StoreError::Unavailable {
-                        doing: "record evidence",
-                        reason: "away".into(),
-                    });
-                }
-                self.recorded.lock().extend(hours);
-                Ok(())
-            })
-        }
-
-        fn merge_evidence(&self, _: u32, _: u16, _: usize) -> StoreFuture<'_, bool> {
-            Box::pin(async { Ok(false) })
-        }
-
-        fn evidence(&self, _: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>> {
-            Box::pin(async { Ok(Vec::new()) })
-        }
+    /// The hours that are recorded before `until`.
+    async fn recorded(book: &EvidenceBook, until: u32) -> Vec<HourRecord> {
+        let recorded = Mutex::new(Vec::new());
+        let recording = |hours: Vec<HourRecord>| {
+            recorded.lock().extend(hours);
+            ready(Ok(()))
+        };
+        book.record(until, recording).await.unwrap();
+        recorded.into_inner()
     }
 
     /// Evidence of one document.
@@ -226,17 +202,14 @@ mod tests {
     #[tokio::test]
     async fn an_hour_is_recorded_as_a_whole_once_it_has_ended() {
         let book = EvidenceBook::default();
-        let store = RememberingStore::default();
         let one = ApplicationId::mint().unwrap();
         let other = ApplicationId::mint().unwrap();
         for (application, hour) in [(one, 7), (one, 7), (other, 7), (one, 8)] {
             book.add(application, seen(hour));
         }
-        book.record(&store, 1, 7).await.unwrap();
-        assert!(store.recorded.lock().is_empty());
-        book.record(&store, 1, 8).await.unwrap();
-        book.record(&store, 1, 8).await.unwrap();
-        let mut delivered: Vec<_> = std::mem::take(&mut *store.recorded.lock());
+        assert!(recorded(&book, 7).await.is_empty());
+        let mut delivered = recorded(&book, 8).await;
+        assert!(recorded(&book, 8).await.is_empty());
         delivered.sort_by_key(|record| record.application != one);
         let counted = delivered
             .iter()
@@ -247,18 +220,19 @@ mod tests {
     #[tokio::test]
     async fn the_last_hours_are_kept_while_the_store_is_away() {
         let book = EvidenceBook::default();
-        let store = RememberingStore::default();
-        store.is_away.store(true, Ordering::Relaxed);
+        let away = |_| {
+            ready(Err(StoreError::Unavailable {
+                doing: "record evidence",
+                reason: "away".into(),
+            }))
+        };
         let application = ApplicationId::mint().unwrap();
         for hour in 10..16 {
             book.add(application, seen(hour));
-            assert!(book.record(&store, 1, hour + 1).await.is_err());
+            assert!(book.record(hour + 1, away).await.is_err());
         }
-        store.is_away.store(false, Ordering::Relaxed);
-        book.record(&store, 1, 16).await.unwrap();
-        let hours: Vec<u32> = store
-            .recorded
-            .lock()
+        let hours: Vec<u32> = recorded(&book, 16)
+            .await
             .iter()
             .map(|record| record.evidence.hour())
             .collect();
@@ -268,7 +242,6 @@ mod tests {
     #[tokio::test]
     async fn origins_are_recorded_by_network_and_product_once_the_key_of_the_day_is_known() {
         let book = EvidenceBook::default();
-        let store = RememberingStore::default();
         let origin = |address: &str, agent: &'static str| {
             book.origin(
                 address.parse().unwrap(),
@@ -277,7 +250,7 @@ mod tests {
             )
         };
         assert_eq!(origin("192.0.2.1", "curl/8.1"), None);
-        book.ensure_key(&store, NOON.day()).await.unwrap();
+        book.sketch_key.store(Some(Arc::new((NOON.day(), 7))));
         let one = origin("192.0.2.1", "curl/8.1");
         assert!(one.is_some());
         assert_eq!(one, origin("192.0.2.200", "curl/8.2 (x86_64)"));

@@ -5,12 +5,12 @@ use sha2::{Digest as _, Sha256};
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::OwnerId;
-use scoregate_store::{RequestStore, StoreResult, UsageTotal};
+use scoregate_store::{Store, StoreResult, UsageTotal};
 
 /// Passes the lines of the month that begins on `first` to `take`, or those of one account. Returns the SHA-256 of the lines as
 /// JSON, which every later call repeats; `None` until all days are closed.
 pub async fn read_month(
-    store: &dyn RequestStore,
+    store: &Store,
     first: Day,
     owner: Option<OwnerId>,
     mut take: impl FnMut(UsageTotal),

@@ -23,7 +23,7 @@ const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
 pub struct NodeReporter {
-    store: Arc<dyn Store>,
+    store: Store,
     /// The calls of this process, with its number and the units that it holds.
     calls: Arc<LedgerCalls>,
     requests: Arc<RequestCounter>,
@@ -49,7 +49,7 @@ struct ReportProgress {
 impl NodeReporter {
     /// Reports under a name, which several gateways may have.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Store,
         leases: &Leases,
         requests: Arc<RequestCounter>,
         catalogue_size: CatalogueSize,
@@ -92,7 +92,7 @@ impl NodeReporter {
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
-                if let Err(error) = self.requests.begin_day(&*self.store, now.day()).await {
+                if let Err(error) = self.requests.begin_day(&self.store, now.day()).await {
                     tracing::warn!(%error, "networks and user agents are not counted until the store returns the key of the day");
                 }
                 self.found_live(nodes.live(now).count());
@@ -184,15 +184,15 @@ impl NodeReporter {
 
     async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
         let node = self.calls.node;
-        self.requests.record(&*self.store, node, now.day()).await?;
+        let recording = |totals| self.store.record_requests(node, totals);
+        self.requests.record(now.day(), recording).await?;
         let until = if is_stopping {
             u32::MAX
         } else {
             HourEvidence::hour_of(now.minus(RECORDED_AFTER))
         };
-        self.requests
-            .record_evidence(&*self.store, node, until)
-            .await
+        let recording = |hours| self.store.record_evidence(node, hours);
+        self.requests.record_evidence(until, recording).await
     }
 
     /// Merges the evidence of hours that all gateways have recorded. At `now` this gateway has recorded them.

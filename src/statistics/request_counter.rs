@@ -14,7 +14,7 @@ use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::routes::Route;
-use scoregate_store::{EvidenceStore, REQUEST_DAYS_OPEN, RequestStore, RequestTotal, StoreResult};
+use scoregate_store::{HourRecord, REQUEST_DAYS_OPEN, RequestTotal, Store, StoreResult};
 
 use crate::accounts::{Account, CountedRequest, RequestKind};
 use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
@@ -118,27 +118,25 @@ impl RequestCounter {
     }
 
     /// Gets the key of the day for origins of requests.
-    pub(crate) async fn begin_day(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
+    pub(crate) async fn begin_day(&self, store: &Store, day: Day) -> StoreResult<()> {
         self.evidence.ensure_key(store, day).await
     }
 
     /// Records the evidence of hours before `until`. After `record`.
-    pub(crate) async fn record_evidence(
+    pub(crate) async fn record_evidence<F: Future<Output = StoreResult<()>>>(
         &self,
-        store: &dyn EvidenceStore,
-        node: u64,
         until: u32,
+        recording: impl Fn(Vec<HourRecord>) -> F,
     ) -> StoreResult<()> {
-        self.evidence.record(store, node, until).await
+        self.evidence.record(until, recording).await
     }
 
     /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
     /// time.
-    pub(crate) async fn record(
+    pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
-        store: &dyn RequestStore,
-        node: u64,
         today: Day,
+        recording: impl Fn(Vec<RequestTotal>) -> F,
     ) -> StoreResult<()> {
         self.take_counted();
         self.totals.lock().clean(today);
@@ -150,7 +148,7 @@ impl RequestCounter {
             }
             let (keys, totals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
             let recorded: Vec<u64> = totals.iter().map(|total| total.requests).collect();
-            store.record_requests(node, totals).await?;
+            recording(totals).await?;
             self.totals.lock().recorded(keys.into_iter().zip(recorded));
         }
     }
@@ -224,67 +222,42 @@ fn is_open(day: Day, today: Day) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::future::ready;
 
     use crate::accounts::{TermsByTier, stored};
     use crate::statistics::request_counter::*;
-    use scoregate_base::keys::OwnerId;
     use scoregate_base::plans::standard_tiers;
-    use scoregate_store::{
-        RequestList, RequestOutcome, RequestQuery, StoreError, StoreFuture, StoredApplication,
-        UsageList,
-    };
+    use scoregate_store::{RequestOutcome, StoreError, StoredApplication};
 
     const TODAY: Day = Day::from_number(20_413);
     const OK: RequestOutcome = RequestOutcome::Ok;
 
-    /// Remembers the recorded totals of each call.
-    #[derive(Default)]
-    struct RememberingStore {
-        is_away: AtomicBool,
-        calls: Mutex<Vec<Vec<RequestTotal>>>,
-    }
+    type Totals = BTreeMap<(Day, String, RequestOutcome), u64>;
 
-    impl RequestStore for RememberingStore {
-        fn record_requests(&self, _: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
-            let is_away = self.is_away.load(Ordering::Relaxed);
-            self.calls.lock().push(totals);
+    /// The totals that are passed to the store, which may be away.
+    async fn passed(counter: &RequestCounter, today: Day, is_away: bool) -> Totals {
+        let passed = Mutex::new(Vec::new());
+        let recording = |totals: Vec<RequestTotal>| {
+            passed.lock().extend(totals);
             let away = || StoreError::Unavailable {
                 doing: "record requests",
                 reason: "it is away".into(),
             };
-            Box::pin(async move { if is_away { Err(away()) } else { Ok(()) } })
-        }
-
-        fn requests(&self, _: RequestQuery) -> StoreFuture<'_, RequestList> {
-            Box::pin(async { Ok(RequestList::default()) })
-        }
-
-        fn usage(&self, _: Day, _: usize, _: Option<OwnerId>) -> StoreFuture<'_, UsageList> {
-            Box::pin(async { Ok(UsageList::default()) })
-        }
-    }
-
-    impl RememberingStore {
-        /// Records, and returns the recorded totals by day, endpoint and outcome.
-        async fn record(
-            &self,
-            counter: &RequestCounter,
-            today: Day,
-        ) -> BTreeMap<(Day, String, RequestOutcome), u64> {
-            self.calls.lock().clear();
-            let recorded = counter.record(self, 7, today).await;
-            assert_eq!(recorded.is_ok(), !self.is_away.load(Ordering::Relaxed));
-            let calls = self.calls.lock();
-            let all = calls.iter().flatten();
-            all.map(|total| {
-                (
-                    (total.day, total.endpoint.to_string(), total.outcome),
-                    total.requests,
-                )
+            ready(if is_away { Err(away()) } else { Ok(()) })
+        };
+        let recorded = counter.record(today, recording).await;
+        assert_eq!(recorded.is_ok(), !is_away);
+        let passed = passed.into_inner().into_iter();
+        passed
+            .map(|total| {
+                let endpoint = total.endpoint.to_string();
+                ((total.day, endpoint, total.outcome), total.requests)
             })
             .collect()
-        }
+    }
+
+    async fn recorded(counter: &RequestCounter, today: Day) -> Totals {
+        passed(counter, today, false).await
     }
 
     fn account(id: ApplicationId) -> Arc<Account> {
@@ -326,9 +299,8 @@ mod tests {
     #[tokio::test]
     async fn totals_of_requests_are_recorded_when_they_grew() {
         let counter = RequestCounter::default();
-        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
-        assert!(store.record(&counter, TODAY).await.is_empty());
+        assert!(recorded(&counter, TODAY).await.is_empty());
         for outcome in [OK, OK, RequestOutcome::Disconnected] {
             count(&counter, &account, TODAY, (Some(Route::Models), outcome));
         }
@@ -345,39 +317,38 @@ mod tests {
         );
         let none = ((TODAY, "none".to_owned(), RequestOutcome::ClientError), 1);
         assert_eq!(
-            store.record(&counter, TODAY).await,
+            recorded(&counter, TODAY).await,
             BTreeMap::from([ok(2), gone, none])
         );
-        assert!(store.record(&counter, TODAY).await.is_empty());
+        assert!(recorded(&counter, TODAY).await.is_empty());
         count(&counter, &account, TODAY, (Some(Route::Models), OK));
-        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(3)]));
+        assert_eq!(recorded(&counter, TODAY).await, BTreeMap::from([ok(3)]));
     }
 
     #[tokio::test]
     async fn a_request_counts_on_the_day_on_which_it_began_until_that_day_is_closed() {
         let counter = RequestCounter::default();
-        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
         let count = |of| count(&counter, &account, of, (Some(Route::Index), OK));
         let total = |of, requests| ((of, "index".to_owned(), OK), requests);
         count(TODAY);
         assert_eq!(
-            store.record(&counter, TODAY).await,
+            recorded(&counter, TODAY).await,
             BTreeMap::from([total(TODAY, 1)])
         );
         count(day(1));
         count(TODAY);
         let both = BTreeMap::from([total(TODAY, 2), total(day(1), 1)]);
-        assert_eq!(store.record(&counter, day(1)).await, both);
+        assert_eq!(recorded(&counter, day(1)).await, both);
         count(TODAY);
         assert_eq!(
-            store.record(&counter, day(2)).await,
+            recorded(&counter, day(2)).await,
             BTreeMap::from([total(TODAY, 3)])
         );
         count(TODAY);
         count(day(1));
         assert_eq!(
-            store.record(&counter, day(3)).await,
+            recorded(&counter, day(3)).await,
             BTreeMap::from([total(day(1), 2)])
         );
         assert_eq!(
@@ -390,28 +361,24 @@ mod tests {
     #[tokio::test]
     async fn requests_that_were_not_recorded_are_part_of_the_next_total() {
         let counter = RequestCounter::default();
-        let store = RememberingStore::default();
         let account = account(ApplicationId::mint().unwrap());
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
         count(&counter, &account, TODAY, (Some(Route::Models), OK));
-        store.is_away.store(true, Ordering::Relaxed);
-        assert_eq!(store.record(&counter, TODAY).await, total(1));
+        assert_eq!(passed(&counter, TODAY, true).await, total(1));
         count(&counter, &account, TODAY, (Some(Route::Models), OK));
-        assert_eq!(store.record(&counter, TODAY).await, total(2));
-        store.is_away.store(false, Ordering::Relaxed);
-        assert_eq!(store.record(&counter, TODAY).await, total(2));
+        assert_eq!(passed(&counter, TODAY, true).await, total(2));
+        assert_eq!(recorded(&counter, TODAY).await, total(2));
     }
 
     #[tokio::test]
     async fn an_account_that_replaces_another_of_its_application_continues_the_total() {
         let counter = RequestCounter::default();
-        let store = RememberingStore::default();
         let id = ApplicationId::mint().unwrap();
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
         for requests in 1..=3 {
             let replacing = account(id);
             count(&counter, &replacing, TODAY, (Some(Route::Models), OK));
-            assert_eq!(store.record(&counter, TODAY).await, total(requests));
+            assert_eq!(recorded(&counter, TODAY).await, total(requests));
             assert!(
                 counter.accounts.lock().is_empty(),
                 "an account without new requests is not listed"
@@ -422,15 +389,19 @@ mod tests {
     #[tokio::test]
     async fn totals_of_requests_are_recorded_in_batches_and_none_is_recorded_twice() {
         let counter = RequestCounter::default();
-        let store = RememberingStore::default();
         for number in 0..2_500 {
             let account = account(format!("app_{number:011}").parse().unwrap());
             count(&counter, &account, TODAY, (Some(Route::Models), OK));
         }
-        counter.record(&store, 7, TODAY).await.unwrap();
-        let sizes: Vec<usize> = store.calls.lock().iter().map(Vec::len).collect();
+        let calls = Mutex::new(Vec::new());
+        let recording = |totals| {
+            calls.lock().push(totals);
+            ready(Ok(()))
+        };
+        counter.record(TODAY, recording).await.unwrap();
+        let calls = calls.into_inner();
+        let sizes: Vec<usize> = calls.iter().map(Vec::len).collect();
         assert_eq!(sizes, [1_000, 1_000, 500]);
-        let calls = store.calls.lock();
         let recorded: BTreeSet<_> = calls
             .iter()
             .flatten()

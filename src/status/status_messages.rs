@@ -6,7 +6,7 @@ use crate::instruments::{StoreInstruments, StoreWork};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::{BadText, check_text, checked_message};
 use scoregate_store::{
-    IncidentState, MessageSubject, NewStatusMessage, StatusMessage, StatusStore, StoreError,
+    IncidentState, MessageSubject, NewStatusMessage, StatusMessage, Store, StoreError,
 };
 
 /// Maximum number of messages listed, without the messages of open incidents.
@@ -14,7 +14,7 @@ const LIST: usize = 1_000;
 
 /// Posts and lists messages.
 pub struct StatusMessages {
-    store: Arc<dyn StatusStore>,
+    store: Store,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
 }
@@ -32,11 +32,7 @@ pub enum StatusMessageError {
 
 impl StatusMessages {
     /// Messages in `store`.
-    pub fn new(
-        store: Arc<dyn StatusStore>,
-        clock: Clock,
-        instruments: Arc<StoreInstruments>,
-    ) -> Self {
+    pub fn new(store: Store, clock: Clock, instruments: Arc<StoreInstruments>) -> Self {
         Self {
             store,
             clock,

@@ -10,7 +10,7 @@ use crate::instruments::{StoreInstruments, StoreWork};
 use crate::pages::Page;
 use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
-use scoregate_store::{StatusMessage, StatusMinute, StatusStore, StoreError, minute_of};
+use scoregate_store::{StatusMessage, StatusMinute, Store, StoreError, minute_of};
 
 use super::pending_minutes::PendingMinutes;
 use super::read_history::ReadHistory;
@@ -39,7 +39,7 @@ pub struct Observation {
 
 /// Records the state of this gateway, and publishes the status page.
 pub struct StatusPublisher {
-    store: Arc<dyn StatusStore>,
+    store: Store,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
     site: ArcSwap<StatusSite>,
@@ -66,7 +66,7 @@ struct StatusProgress {
 impl StatusPublisher {
     /// A page about `site` without history until the first observation.
     pub fn new(
-        store: Arc<dyn StatusStore>,
+        store: Store,
         site: StatusSite,
         data: DataState,
         clock: Clock,

@@ -14,8 +14,8 @@ use ::http::header::{
     USER_AGENT,
 };
 use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Empty};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Collected, Empty, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
@@ -59,21 +59,8 @@ impl HttpUpstream {
         })
     }
 
-    /// The host name and the port of its address; `None` for an IP address.
-    pub(super) fn name_and_port(&self) -> Option<(String, u16)> {
-        let name = self.config.name();
-        let (host, port) = name.rsplit_once(':')?;
-        let is_address = host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok();
-        (!is_address)
-            .then(|| Some((host.to_owned(), port.parse().ok()?)))
-            .flatten()
-    }
-
     /// Closes its idle connections.
-    pub(super) fn close_idle(&self) {
+    pub fn close_idle(&self) {
         self.connections.close_idle();
     }
 
@@ -218,60 +205,24 @@ impl HttpUpstream {
                 "its length is unknown or ambiguous".into(),
             ));
         }
-        let mut body = response.into_body();
+        let body = response.into_body();
         let declared = http_body::Body::size_hint(&body).exact();
-        let too_large = || {
-            UpstreamFailure::Invalid(format!(
-                "the body is larger than {} bytes",
-                self.config.max_bytes
-            ))
-        };
         if declared.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
-            return Err(too_large());
+            return Err(self.too_large());
         }
-        let mut whole = BodyBlocks::default();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
+        let body = Limited::new(body, self.config.max_bytes).collect().await;
+        body.map(Collected::to_bytes).map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                self.too_large()
+            } else {
                 UpstreamFailure::Invalid(format!("the body was truncated: {error}"))
-            })?;
-            if let Ok(data) = frame.into_data() {
-                if whole.bytes + data.len() > self.config.max_bytes {
-                    return Err(too_large());
-                }
-                whole.add(&data);
             }
-        }
-        Ok(whole.join())
-    }
-}
-
-/// A body that is being received, in blocks. A single growing buffer would be copied repeatedly and fragment memory.
-#[derive(Default)]
-struct BodyBlocks {
-    full: Vec<BytesMut>,
-    last: BytesMut,
-    bytes: usize,
-}
-
-impl BodyBlocks {
-    /// Size of a block: small compared to the limit, and large compared to the bytes that arrive at once.
-    const SIZE: usize = 256 * 1024;
-
-    fn add(&mut self, data: &[u8]) {
-        self.bytes += data.len();
-        if self.last.capacity() - self.last.len() < data.len() {
-            let next = BytesMut::with_capacity(data.len().max(Self::SIZE));
-            self.full.push(std::mem::replace(&mut self.last, next));
-        }
-        self.last.extend_from_slice(data);
+        })
     }
 
-    fn join(self) -> Bytes {
-        let mut whole = BytesMut::with_capacity(self.bytes);
-        for block in self.full.into_iter().chain([self.last]) {
-            whole.extend_from_slice(&block);
-        }
-        whole.freeze()
+    fn too_large(&self) -> UpstreamFailure {
+        let most = self.config.max_bytes;
+        UpstreamFailure::Invalid(format!("the body is larger than {most} bytes"))
     }
 }
 
@@ -440,13 +391,17 @@ fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use crate::upstream::Mapping;
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_util::task::TaskTracker;
+
+    use crate::upstream::{BackendTlsSettings, Mapping};
 
     use super::*;
 
     /// An upstream at this address with the canonical mapping.
-    pub(in crate::upstream) fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
+    fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
         let second = Duration::from_secs(1);
         let config = HttpConfig {
             base: base.into(),
@@ -458,11 +413,46 @@ pub(super) mod tests {
             total: second,
             max_bytes: 1024,
             idle: 60 * second,
-            tls: crate::upstream::BackendTlsSettings::default(),
+            tls: BackendTlsSettings::default(),
             mapping: Mapping::default(),
             more: Vec::new(),
         };
         let tls = config.tls.load(clock).unwrap();
         HttpUpstream::new(config, &tls, clock.clone()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_after_idle_connections_were_closed_opens_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, accepted) = tokio::sync::watch::channel(0);
+        let tasks = TaskTracker::new();
+        tasks.clone().spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                sender.send_modify(|accepted| *accepted += 1);
+                tasks.spawn(async move {
+                    let mut buffer = [0; 4096];
+                    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
+                        let response = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+                        stream.write_all(response).await.unwrap();
+                    }
+                });
+            }
+        });
+        let (clock, _) = Clock::manual(Wall::from_seconds(1_000_000));
+        let address = upstream_at(&format!("http://localhost:{port}"), &clock);
+        let key = DocumentKey::list_of_models();
+        let request = UpstreamRequest {
+            key: &key,
+            known: None,
+            trace: None,
+        };
+        for _ in 0..2 {
+            drop(address.fetch(request).await);
+        }
+        assert_eq!(*accepted.borrow(), 1, "the connection is used again");
+        address.close_idle();
+        drop(address.fetch(request).await);
+        assert_eq!(*accepted.borrow(), 2);
     }
 }

@@ -13,7 +13,6 @@ mod connections;
 mod http;
 mod http_config;
 mod mapping;
-mod name_watcher;
 mod protected;
 mod public_document;
 mod queue;
@@ -30,7 +29,6 @@ pub use mapping::{
     BadIdPattern, BadItemMapping, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern,
     ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,
 };
-pub use name_watcher::NameWatcher;
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use public_document::read_public_document;
 pub use queue::{CurrentPriority, PriorityClass};

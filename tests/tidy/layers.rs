@@ -36,10 +36,7 @@ const LIBRARIES: [(&str, Option<&str>); 4] = [
 ];
 
 /// Concrete engines, and the modules that may name them besides their own and `app`.
-const ENGINES: [(&str, &str, &[&str]); 5] = [
-    ("store", "Embedded", &[]),
-    // Its tables are created and inspected without a server.
-    ("store", "PostgresStore", &["src/cli/store/database.rs"]),
+const ENGINES: [(&str, &str, &[&str]); 3] = [
     ("upstream", "BuiltInUpstream", &[]),
     ("upstream", "HttpUpstream", &[]),
     // The two interfaces of the built-in backend, and the command that starts one of them.
@@ -61,11 +58,20 @@ const ROOMS: [(&str, &[&str]); 9] = [
         "rusqlite",
         &[
             "crates/store/src/embedded/",
+            "crates/store/src/maintenance/",
+            "crates/store/src/statements/",
             "crates/store/src/local/",
             "crates/scoring/src/archive/",
         ],
     ),
-    ("tokio_postgres", &["crates/store/src/postgres/"]),
+    (
+        "tokio_postgres",
+        &[
+            "crates/store/src/postgres/",
+            "crates/store/src/statements/",
+            "crates/store/src/sql/all_applications.rs",
+        ],
+    ),
     (
         "hyper",
         &[
@@ -257,8 +263,7 @@ fn unknown_engines(all: &[File]) -> Vec<String> {
 /// Parts of statements that a server may refuse, outside the one file for them.
 fn optional_sql(all: &[File]) -> Vec<String> {
     let is_engine = |file: &&File| {
-        file.path.starts_with("crates/store/src/postgres/")
-            && !file.path.ends_with("/engine_features.rs")
+        file.path.starts_with("crates/store/src/") && !file.path.ends_with("/engine_features.rs")
     };
     let mut findings = Vec::new();
     for file in sources(all).filter(is_engine) {
@@ -351,7 +356,7 @@ fn statements_that_other_engines_may_lack_are_in_one_file() {
         "advisory",
     );
     none(&optional_sql(&[planted(
-        "crates/store/src/postgres/connection/engine_features.rs",
+        "crates/store/src/statements/engine_features.rs",
     )]));
 }
 
@@ -412,12 +417,6 @@ fn a_file_that_only_tests_see_may_name_what_it_likes() {
 
 #[test]
 fn the_engine_test_fails_when_an_engine_is_named_elsewhere() {
-    let import = "use crate::store::{Embedded, Store};";
-    found(
-        &named_engines(&[File::planted("src/accounts/leases.rs", import)]),
-        1,
-        "store::Embedded",
-    );
     let import = "use crate::upstream::HttpUpstream as Backend;";
     found(
         &named_engines(&[File::planted("src/config/mod.rs", import)]),
@@ -430,7 +429,7 @@ fn the_engine_test_fails_when_an_engine_is_named_elsewhere() {
     )]));
     none(&named_engines(&[File::planted(
         "src/app/mod.rs",
-        "use crate::store::Embedded;",
+        "use crate::upstream::HttpUpstream;",
     )]));
 }
 

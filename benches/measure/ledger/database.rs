@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use scoregate_base::clock::Clock;
-use scoregate_store::{DatabaseConfig, PostgresStore, SchemaName, TablesWork};
+use scoregate_store::maintenance::DatabaseCommand;
+use scoregate_store::{DatabaseConfig, SchemaName, TablesWork};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
@@ -137,16 +138,13 @@ impl Database {
             schema: SchemaName::parse(schema).unwrap(),
             timeout: Duration::from_mins(1),
         };
-        let work = TablesWork::Create;
-        let clock = Clock::system();
-        Box::pin(PostgresStore::change_tables(
-            config.clone(),
-            clock,
-            work,
-            None,
-        ))
-        .await
-        .unwrap();
+        let command = DatabaseCommand {
+            config: config.clone(),
+            clock: Clock::system(),
+        };
+        Box::pin(command.change_tables(TablesWork::Create, None))
+            .await
+            .unwrap();
         config
     }
 

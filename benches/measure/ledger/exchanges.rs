@@ -8,8 +8,7 @@ use scoregate_base::clock::Clock;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{MinuteReport, NodeReport};
 use scoregate_store::{
-    DatabaseConfig, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, PostgresStore,
-    ReportOutcome, StoreHealth as _,
+    DatabaseConfig, Ledger as _, LedgerExchange, LedgerReport, ReportOutcome, SeenTimelines, Store,
 };
 use tokio_postgres::Client;
 
@@ -88,7 +87,7 @@ impl LeasingApplication {
     }
 
     /// Exchanges the next report.
-    pub(super) async fn exchange(&mut self, store: &PostgresStore, units: u32, has_minutes: bool) {
+    pub(super) async fn exchange(&mut self, store: &Store, units: u32, has_minutes: bool) {
         let reply = store.exchange(self.next(units, has_minutes)).await.unwrap();
         assert!(
             matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]),
@@ -98,17 +97,18 @@ impl LeasingApplication {
 }
 
 /// Stores with a connection each.
-pub(super) async fn open(config: &DatabaseConfig, connections: usize) -> Vec<PostgresStore> {
-    let opened = (0..connections).map(|_| PostgresStore::open(config.clone(), Clock::system()));
-    join_all(opened)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect()
+pub(super) async fn open(config: &DatabaseConfig, connections: usize) -> Vec<Store> {
+    let opened = (0..connections).map(|_| async {
+        let seen = SeenTimelines::default();
+        let store = Store::in_database(config.clone(), Clock::system(), seen);
+        store.check().await.unwrap();
+        store
+    });
+    join_all(opened).await
 }
 
 /// Creates applications with a key each.
-pub(super) async fn create(store: &PostgresStore, applications: usize) -> Vec<ApplicationId> {
+pub(super) async fn create(store: &Store, applications: usize) -> Vec<ApplicationId> {
     let mut ids = Vec::new();
     for number in 0..applications {
         ids.push(store.change(creating(number)).await.unwrap().id);

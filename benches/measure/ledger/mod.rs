@@ -23,8 +23,7 @@ use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{LimitSetting, NodeReport, OwnLimits};
 use scoregate_store::{
-    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, StoreChange, StoredKey,
-    sample,
+    Ledger as _, LedgerExchange, LedgerReport, Store, StoreChange, StoredKey, sample,
 };
 use tempfile::TempDir;
 
@@ -114,7 +113,7 @@ fn creating(number: usize) -> StoreChange {
 }
 
 /// Creates applications and returns their ids.
-async fn fill(store: &Embedded, applications: usize) -> Vec<ApplicationId> {
+async fn fill(store: &Store, applications: usize) -> Vec<ApplicationId> {
     let mut ids = Vec::with_capacity(applications);
     for first in (0..applications).step_by(1_000) {
         let changes =
@@ -137,7 +136,7 @@ async fn commits(size: &Size) {
     );
     for at_once in [1, 8, 64, 512] {
         let directory = TempDir::new().unwrap();
-        let store = Embedded::open(directory.path()).unwrap();
+        let store = Store::open(directory.path()).unwrap();
         let ids = fill(&store, at_once).await;
         let each = (size.leases / at_once).max(2);
         let before = store.commits();
@@ -179,7 +178,7 @@ async fn commits(size: &Size) {
 
 async fn start(size: &Size) {
     let directory = TempDir::new().unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = Store::open(directory.path()).unwrap();
     let filling = Instant::now();
     fill(&store, size.applications).await;
     let filled = filling.elapsed();

@@ -14,8 +14,6 @@ use scoregate_base::clock::Day;
 use scoregate_base::evidence::{DayEvidence, HourEvidence};
 use scoregate_base::keys::ApplicationId;
 
-use super::StoreFuture;
-
 /// Days after which the key of a day is deleted.
 pub(crate) const KEY_DAYS: u32 = 2;
 /// Days after which hours that were not merged are deleted.
@@ -50,21 +48,4 @@ pub struct DayRecord {
     pub day: Day,
     /// The merged hours.
     pub evidence: DayEvidence,
-}
-
-/// Evidence of use. The rules are in `evidence`.
-pub trait EvidenceStore: Send + Sync + 'static {
-    /// The key of a day's hashes: `proposed`, unless another gateway was first.
-    fn sketch_key(&self, day: Day, proposed: u64) -> StoreFuture<'_, u64>;
-
-    /// Stores hours of a node durably, at most one for each application and hour. A record of the same is replaced.
-    fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()>;
-
-    /// Merges stored hours before `until`, in hours since the epoch, into their days, which get this number of positions in the
-    /// catalogue, and compacts days that ended before it: at most `most` hours of applications and as many days, the oldest
-    /// first. Returns whether there were any, so that more may remain.
-    fn merge_evidence(&self, until: u32, catalogue: u16, most: usize) -> StoreFuture<'_, bool>;
-
-    /// Merged days, oldest first, then by application.
-    fn evidence(&self, query: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>>;
 }

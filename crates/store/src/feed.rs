@@ -5,8 +5,6 @@ use std::fmt;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
 
-use super::StoreFuture;
-
 /// A position in the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedPosition {
@@ -52,23 +50,5 @@ impl ChangedApplications {
     /// Whether there are more changes after these.
     pub fn is_partial(&self) -> bool {
         self.reached.number < self.newest
-    }
-}
-
-/// Changes to applications and keys, by whichever gateway or command, in commit order.
-pub trait ChangeFeed: Send + Sync + 'static {
-    /// The position of the newest change. Taken before the first page of applications is read, it misses nothing.
-    fn position(&self) -> StoreFuture<'_, FeedPosition>;
-
-    /// Up to `limit` applications that changed after a position.
-    fn changed_after(
-        &self,
-        after: FeedPosition,
-        limit: usize,
-    ) -> StoreFuture<'_, ChangedApplications>;
-
-    /// Waits for a hint that something was changed elsewhere. Hints may be lost, and some engines give none.
-    fn changed(&self) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::pending())
     }
 }

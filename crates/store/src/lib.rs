@@ -1,7 +1,7 @@
-//! The traits for durable state: applications, keys, and the ledger of granted units.
+//! Durable state: applications, keys, and the ledger of granted units, in a file or in a database.
 //!
 //! Calls carry one decision each, are asynchronous, and name units and node, so that a file on this machine and a
-//! server for many machines can both implement them. `Ok` means durable. Nothing is decided here (see `limits`), and
+//! server for many machines can both answer them. `Ok` means durable. Nothing is decided here (see `limits`), and
 //! no request of the hot path comes here.
 
 #[cfg(test)]
@@ -18,13 +18,13 @@ mod description;
 mod dump;
 mod durable_file;
 mod embedded;
-mod engines;
 mod evidence;
 mod feed;
-mod key_store;
+mod keyed_request;
 mod ledger;
 mod local;
 mod mail_queue;
+pub mod maintenance;
 mod nodes;
 mod notices;
 mod owner_refusal;
@@ -35,10 +35,11 @@ mod requests;
 pub mod sample;
 mod shared_documents;
 mod sql;
+mod statements;
 mod status;
 mod store_error;
-mod store_health;
 mod stored;
+mod transfer_error;
 mod window_rows;
 
 pub use applications::{
@@ -47,13 +48,11 @@ pub use applications::{
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
-pub use dump::{RowCounts, TransferError};
+pub use dump::RowCounts;
 pub use durable_file::FileReplacement;
-pub use embedded::{Embedded, maintenance};
-pub use engines::{Store, formats};
-pub use evidence::{DayRecord, EvidenceQuery, EvidenceStore, HourRecord};
-pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
-pub use key_store::{ApplicationPages, KeyStore, KeyedRequest};
+pub use evidence::{DayRecord, EvidenceQuery, HourRecord};
+pub use feed::{ChangedApplications, FeedPosition};
+pub use keyed_request::KeyedRequest;
 pub use ledger::{
     AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
     OwedUnits, ReportOutcome,
@@ -62,37 +61,37 @@ pub use local::{
     CopiedReading, FileFlaw, LocalFile, Mirror, MirrorError, MirrorRecord, OwedRecords,
 };
 pub use mail_queue::{
-    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, MailQueue,
-    NewMail, NewNotice, OPERATOR,
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, NewMail,
+    NewNotice, OPERATOR,
 };
-pub use nodes::{NodeList, NodeRegistry, NodeStatus};
+pub use nodes::{NodeList, NodeStatus};
 pub use notices::{
-    DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier,
-    OwnerNotice, notice_kinds, notice_words,
+    DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeSubject, NoticeTier, OwnerNotice,
+    notice_kinds, notice_words,
 };
 pub use owner_refusal::OwnerRefusal;
 pub use owners::{
     LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery,
-    OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook, UsableLink,
-    WebhookChange,
+    OwnerSession, SignIn, SignInOutcome, StoredOwner, StoredWebhook, UsableLink, WebhookChange,
 };
 pub use postgres::{
-    BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
-    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport,
-    DatabaseRestore, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
-    SeenTimelines, TablesChange, TablesWork, connection_limit,
+    BadDatabaseFile, BadDatabaseUrl, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
+    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseReport, DatabaseSettings,
+    OpenFailure, SeenTimelines, TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN, RequestList, RequestOutcome, RequestQuery,
-    RequestStore, RequestTotal, UsageList, UsageTotal, first_of_month,
+    RequestTotal, UsageList, UsageTotal, first_of_month,
 };
 pub use shared_documents::{
-    AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
-    SharedDocumentState, SharedDocuments,
+    AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,
+    SharedDocuments,
 };
+pub use sql::{ApplicationPages, Store, formats};
+pub use statements::{BadName, RoleName, SchemaName};
 pub use status::{
     DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory,
-    StatusMessage, StatusMinute, StatusStore, minute_of,
+    StatusMessage, StatusMinute, minute_of,
 };
 pub use store_error::{StoreError, StoreFuture, StoreResult};
-pub use store_health::StoreHealth;
+pub use transfer_error::TransferError;

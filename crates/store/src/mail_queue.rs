@@ -10,8 +10,6 @@ use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::metric_label;
 use serde_json::{Value, json};
 
-use super::StoreFuture;
-
 words! {
     /// The purpose of an email.
     #[derive(Hash)]
@@ -190,23 +188,4 @@ pub struct MailBacklog {
     pub oldest: Option<Wall>,
     /// Why the last attempt for the oldest mail failed, if it did.
     pub last_error: Option<String>,
-}
-
-/// Mail to be sent. The rules are in `mail_queue`.
-pub trait MailQueue: Send + Sync + 'static {
-    /// Queues mails. A message id that is queued already is ignored.
-    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
-
-    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
-    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()>;
-
-    /// Claims mails that are due: recipients take turns, that of the mail that has been due longest first. No mail is claimed by two readers at the same time. Mails that have
-    /// expired are claimed too, so that they are counted and removed.
-    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>>;
-
-    /// Records the results of attempts.
-    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()>;
-
-    /// The state of the queue.
-    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog>;
 }

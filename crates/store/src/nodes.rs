@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 
-use super::StoreFuture;
-
 /// A node that was seen within this time is live.
 pub(crate) const LIVE: Duration = Duration::from_secs(30);
 
@@ -64,18 +62,6 @@ impl NodeList {
             .iter()
             .filter(move |node| self.is_live(node, now))
     }
-}
-
-/// The gateways that use the store, for information.
-pub trait NodeRegistry: Send + Sync + 'static {
-    /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
-    fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()>;
-
-    /// Removes a node that stops.
-    fn remove_node(&self, node: u64) -> StoreFuture<'_, ()>;
-
-    /// The nodes. One that was not seen for a day may be left out.
-    fn nodes(&self) -> StoreFuture<'_, NodeList>;
 }
 
 #[cfg(test)]

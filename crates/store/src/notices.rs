@@ -9,7 +9,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{CalendarQuota, Limits};
 
-use super::{MailKind, NewMail, StoreFuture};
+use super::{MailKind, NewMail};
 
 /// Days for which the ids of queued notices are stored.
 pub(crate) const NOTICE_DAYS: u32 = 40;
@@ -150,13 +150,4 @@ pub enum NoticeSubject {
         /// When.
         expires_at: Wall,
     },
-}
-
-/// Notices to owners. The rules are in `notices`.
-pub trait NoticeStore: Send + Sync + 'static {
-    /// Queues all mails, except those whose message ids were queued before.
-    fn queue_once(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
-
-    /// Notices that are due and wanted; of those about a quota the ones that were not queued.
-    fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>>;
 }

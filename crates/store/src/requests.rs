@@ -16,8 +16,6 @@ use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_base::limits::{LimitRule, Period};
 use scoregate_base::words;
 
-use super::StoreFuture;
-
 /// Number of days that are open for reports, the current one included.
 pub const REQUEST_DAYS_OPEN: u32 = 3;
 /// Number of days for which requests are kept, the current one included.
@@ -244,19 +242,6 @@ impl OutcomeCounts {
             RequestOutcome::Disconnected => &mut self.disconnected,
         }
     }
-}
-
-/// Requests per application, day, endpoint and outcome, for reports. The rules are in `requests`.
-pub trait RequestStore: Send + Sync + 'static {
-    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
-    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
-    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()>;
-
-    /// Requests of an application added up over all nodes.
-    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList>;
-
-    /// Units delivered on a day: up to `limit` applications, or those of an account.
-    fn usage(&self, day: Day, limit: usize, owner: Option<OwnerId>) -> StoreFuture<'_, UsageList>;
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Data and trait only. The rules are in `documents::shared_fetch`. Times are those of the engine's clock, so that the
 //! clocks of gateways need not agree; the date of the next refresh is the backend's statement.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -135,17 +134,4 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// Waits for a hint that something was published, released, withdrawn or agreed. All callers that wait are woken. Hints
     /// between the call and the first poll count; others may be lost.
     fn published(&self) -> StoreFuture<'_, ()>;
-}
-
-/// Access to shared documents.
-pub trait DocumentSharing: Send + Sync + 'static {
-    /// The documents of the backend `scope`, for a gateway; `None` for an engine that shares none.
-    fn shared_documents(
-        self: Arc<Self>,
-        scope: String,
-        node: u64,
-    ) -> Option<Arc<dyn SharedDocuments>> {
-        drop((scope, node));
-        None
-    }
 }

@@ -8,8 +8,6 @@ use serde::Serialize;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::words;
 
-use super::StoreFuture;
-
 /// Number of days for which minutes are kept, the current one included. The first minute of all is kept forever.
 const STATUS_DAYS_KEPT: u32 = 91;
 /// Minutes of a day.
@@ -141,20 +139,4 @@ pub(crate) fn first_kept(today: Option<Day>) -> u64 {
 
 pub(crate) fn day_of_minute(minute: u64) -> Day {
     Day::from_number(u32::try_from(minute / DAY_MINUTES).unwrap_or(u32::MAX))
-}
-
-/// The availability of the service by minute, and messages about its incidents. The rules are in `status`.
-pub trait StatusStore: Send + Sync + 'static {
-    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
-    /// are no longer kept are ignored.
-    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()>;
-
-    /// The minutes from `first` up to `end`, which is not included, added up by day.
-    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory>;
-
-    /// Makes a message and its audit record durable, both or neither.
-    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage>;
-
-    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first.
-    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>>;
 }

@@ -1,9 +1,8 @@
 //! Why a store call failed, and the reply to a call.
 
-use std::future::Future;
 use std::pin::Pin;
 
-use super::OwnerRefusal;
+use super::{OwnerRefusal, TransferError};
 use scoregate_base::keys::ApplicationId;
 
 /// The result of work on a store.
@@ -30,6 +29,9 @@ pub enum StoreError {
     /// Nothing is added to a resolved incident.
     #[error("incident {0} is already resolved; open a new one")]
     IncidentResolved(u64),
+    /// An export, an import or a restore failed. Nothing was changed.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// An application or key with this identity exists.
     #[error("{0} already exists")]
     Exists(&'static str),
@@ -76,6 +78,7 @@ impl StoreError {
             | Self::UnknownKey(_)
             | Self::UnknownIncident(_)
             | Self::Owner(_)
+            | Self::Transfer(_)
             | Self::IncidentResolved(_)
             | Self::Exists(_) => false,
         }

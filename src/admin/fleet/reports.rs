@@ -15,7 +15,7 @@ use super::views::{FleetUsageView, NodesRead};
 
 /// Reads what gateways reported.
 pub struct FleetReports {
-    store: Arc<dyn Store>,
+    store: Store,
     registrar: Arc<Registrar>,
     rules: SuspectRules,
     clock: Clock,
@@ -23,12 +23,7 @@ pub struct FleetReports {
 
 impl FleetReports {
     /// Reads from `store`; applications are read by `registrar`.
-    pub fn new(
-        store: Arc<dyn Store>,
-        registrar: Arc<Registrar>,
-        rules: SuspectRules,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(store: Store, registrar: Arc<Registrar>, rules: SuspectRules, clock: Clock) -> Self {
         Self {
             store,
             registrar,
@@ -37,8 +32,8 @@ impl FleetReports {
         }
     }
 
-    pub(in crate::admin) fn store(&self) -> &dyn Store {
-        &*self.store
+    pub(in crate::admin) fn store(&self) -> &Store {
+        &self.store
     }
 
     pub(in crate::admin) fn registrar(&self) -> &Registrar {

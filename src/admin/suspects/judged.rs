@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::judgement::{Advice, CallerDays, Figure, Finding, advice, judge};
@@ -52,25 +53,12 @@ pub struct SuspectView {
     pub sentence: String,
     /// The other applications of its group.
     pub others: Vec<String>,
-    /// The figures that the rule compared.
-    pub figures: Vec<FigureView>,
+    /// The figures that the rule compared; shares are from 0 to 1.
+    pub figures: Vec<Value>,
     /// Days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
-}
-
-/// A figure of a finding.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FigureView {
-    /// Its name.
-    pub name: String,
-    /// The number; shares from 0 to 1.
-    pub value: f64,
-    /// The number from which the rule fires.
-    pub threshold: f64,
-    /// The median of the callers of the same tier.
-    pub median: f64,
 }
 
 /// The evidence about an application.
@@ -295,11 +283,15 @@ impl SuspectView {
             figures: finding
                 .figures
                 .iter()
-                .map(|figure: &Figure| FigureView {
-                    name: figure.kind.name().into(),
-                    value: figure.value,
-                    threshold: figure.threshold,
-                    median: figure.median,
+                .map(|figure: &Figure| {
+                    json!({
+                        "name": figure.kind.name(),
+                        "value": figure.value,
+                        // The rule fires from this number on.
+                        "threshold": figure.threshold,
+                        // Of the callers of the same tier.
+                        "median": figure.median,
+                    })
                 })
                 .collect(),
             days: finding.days,

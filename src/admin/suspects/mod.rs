@@ -4,6 +4,4 @@ mod daily;
 mod judged;
 
 pub use daily::DailySuspects;
-pub use judged::{
-    EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
-};
+pub use judged::{EvidenceDayView, EvidenceHourView, EvidenceView, SuspectView, SuspectsView};

@@ -52,8 +52,8 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
     let Some(file) = &args.file else {
         let mut to_stdout = |text: &str| printer::write(text);
         return match export(&target, format, &mut to_stdout).await {
-            Err(CommandError::Fault(error)) if is_closed_pipe(&error) => Ok(Exit::Done),
-            outcome => outcome,
+            Err(CommandError::Fault(error)) if is_closed_pipe(&error) => Ok(()),
+            is_complete => all_are_readable(is_complete?),
         };
     };
     let output = OutputFile::create(file, args.force)?;
@@ -61,14 +61,22 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
     let mut out = output.writer().with_context(failed)?;
     let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
-    let exit = tokio::select! {
-        exit = export(&target, format, &mut write) => exit?,
+    let is_complete = tokio::select! {
+        is_complete = export(&target, format, &mut write) => is_complete?,
         () = stop.wait() => return Err(CommandError::Input(format!("interrupted: {} was not written", file.display()))),
     };
     out.flush().with_context(failed)?;
     drop(out);
     output.finish().with_context(failed)?;
-    Ok(exit)
+    all_are_readable(is_complete)
+}
+
+fn all_are_readable(is_complete: bool) -> CommandOutcome {
+    if is_complete {
+        Ok(())
+    } else {
+        Err(CommandError::Reported(Exit::Fault))
+    }
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -77,14 +85,14 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Writes all keys. Reports unreadable records, which make the exit code 2.
+/// Writes all keys. Reports unreadable records, and returns whether there are none.
 async fn export(
     target: &CommandTarget,
     format: Format,
     write: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> CommandOutcome {
+) -> CommandOutcome<bool> {
     let mut after = None;
-    let mut exit = Exit::Done;
+    let mut is_complete = true;
     if format == Format::Csv {
         write(&csv::header()).map_err(anyhow::Error::from)?;
     }
@@ -100,11 +108,11 @@ async fn export(
         write(&lines.collect::<String>()).map_err(anyhow::Error::from)?;
         for reason in &page.skipped {
             printer::message(&format!("skipped: {reason}"));
-            exit = Exit::Fault;
+            is_complete = false;
         }
         match page.next {
             Some(next) => after = Some(next.parse().context("the server's response is invalid")?),
-            None => return Ok(exit),
+            None => return Ok(is_complete),
         }
     }
 }

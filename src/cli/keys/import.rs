@@ -12,12 +12,11 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json};
-use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::control::{CommandTarget, MissingStore};
-use crate::cli::exit::Exit;
 use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
-use crate::cli::printer::{self, Progress};
+use crate::cli::printer;
 use crate::config::Config;
 use crate::registry::{BadField, KeyRecord};
 
@@ -66,8 +65,6 @@ impl Format {
 /// A line of a file.
 struct KeyLine {
     number: u64,
-    /// Bytes of the file up to its end.
-    bytes: u64,
     key: Result<KeyRecord, BadField>,
 }
 
@@ -85,31 +82,23 @@ struct FileImport<'i> {
     name: String,
     target: CommandTarget,
     config: &'i Config,
-    progress: Progress,
     imported: usize,
     existing: usize,
     rejected: usize,
-    /// Bytes of the file whose lines are stored.
-    read: u64,
     /// Set if a key of another format was imported while `keys.accept_imported` is off.
     needs_setting: bool,
 }
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
-    let InputFile { name, reader, size } =
-        InputFile::open(&args.file).map_err(|error: io::Error| {
-            CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
-        })?;
+    let InputFile { name, reader } = InputFile::open(&args.file)?;
     let mut import = FileImport {
         name,
         target: CommandTarget::find(config, MissingStore::Create).await?,
         config,
-        progress: Progress::new(size),
         imported: 0,
         existing: 0,
         rejected: 0,
-        read: 0,
         needs_setting: false,
     };
     let lines = KeyLines {
@@ -122,7 +111,7 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
         seen: HashSet::new(),
     };
     let ended = import.store_all(lines).await;
-    import.progress.clear();
+    printer::progress("");
     import.finish(json, ended)
 }
 
@@ -170,7 +159,7 @@ impl FileImport<'_> {
         let view: ImportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let mut results = view.results.into_iter();
-        for KeyLine { number, bytes, key } in batch {
+        for KeyLine { number, key } in batch {
             let key = match key {
                 Ok(key) => key,
                 Err(bad) => {
@@ -193,16 +182,14 @@ impl FileImport<'_> {
                     );
                 }
             }
-            self.read = bytes;
         }
-        self.progress.show(self.read, &self.summary());
+        printer::progress(&self.summary());
         Ok(())
     }
 
     fn reject(&mut self, line: u64, bad: &BadField) {
         self.rejected += 1;
-        self.progress
-            .message(&format!("{}:{line}: {bad}", self.name));
+        printer::message(&format!("{}:{line}: {bad}", self.name));
     }
 
     /// Whether a key has the form of this service.
@@ -226,24 +213,20 @@ impl FileImport<'_> {
 
     /// Prints the counts, also after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
-        let exit = if json {
+        if json {
             printer::json(&json!({
                 "imported": self.imported,
                 "existing": self.existing,
                 "rejected": self.rejected,
-            }))
+            }))?;
         } else {
-            printer::data(&format!("{}\n", self.summary()))
-        };
+            printer::data(&format!("{}\n", self.summary()))?;
+        }
         if self.needs_setting {
             printer::message("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
-        Ok(if exit == Exit::Done && self.rejected > 0 {
-            Exit::Input
-        } else {
-            exit
-        })
+        input_is_fine(self.rejected == 0)
     }
 }
 
@@ -260,11 +243,7 @@ struct KeyLines {
 impl KeyLines {
     /// Parses a line; `None` for the header line of a CSV file.
     fn parse(&mut self, line: InputLine) -> Result<Option<KeyLine>, KeyReadError> {
-        let InputLine {
-            number,
-            bytes,
-            text,
-        } = line;
+        let InputLine { number, text } = line;
         let text = text.map_err(|reason| BadField::new("line", reason));
         let key = match (self.format, &self.columns) {
             (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
@@ -279,7 +258,7 @@ impl KeyLines {
             }
         };
         let key = key.and_then(|key| self.first(key));
-        Ok(Some(KeyLine { number, bytes, key }))
+        Ok(Some(KeyLine { number, key }))
     }
 
     /// The key, unless it was in the file before.

@@ -6,7 +6,6 @@ use crate::admin::{AdminCommand, KeysCommand};
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore, block_on};
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::ServerArgs;
 use crate::config::Config;
@@ -58,7 +57,7 @@ pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
         KeysAction::Command(command) => perform(&config, command, json),
         KeysAction::Import(args) => block_on(super::import::run(&config, args, json)),
         KeysAction::Export(args) => block_on(super::export::run(&config, args)),
-        KeysAction::Scan(args) => Ok(super::scan::run(&config, &args, json)),
+        KeysAction::Scan(args) => super::scan::run(&config, &args, json),
     }
 }
 
@@ -84,10 +83,11 @@ fn perform(config: &Config, command: KeysCommand, json: bool) -> CommandOutcome 
         Ok((response, used))
     })?;
     if json {
-        return Ok(printer::json(&super::shown_usage::merged(response, used)));
+        return Ok(printer::json(&super::shown_usage::merged(response, used))?);
     }
-    Ok(match (show(response), used) {
-        (Exit::Done, Some(used)) => printer::response(used, super::shown_usage::show),
-        (exit, _) => exit,
-    })
+    show(response)?;
+    if let Some(used) = used {
+        printer::response(used, super::shown_usage::show)?;
+    }
+    Ok(())
 }

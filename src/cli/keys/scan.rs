@@ -10,8 +10,9 @@ use serde_json::json;
 use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::exit::Exit;
-use crate::cli::input_file::InputFile;
+use crate::cli::input_file::{InputFile, unreadable};
 use crate::cli::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
@@ -35,58 +36,59 @@ struct SeenKey {
     shown: String,
 }
 
-/// Passes on each key of a text, of which it holds a line at a time: a key has no line end.
-fn scan(form: &KeyForm, text: impl Read, mut show: impl FnMut(SeenKey)) -> io::Result<()> {
+/// Adds each key of a text, of which it holds a line at a time: a key has no line end.
+fn scan(form: &KeyForm, text: impl Read, found: &mut Vec<SeenKey>) -> io::Result<()> {
     let mut text = BufReader::new(text);
     let mut line = Vec::new();
     let mut number = 0;
     while text.read_until(b'\n', &mut line)? > 0 {
         number += 1;
-        for (at, key) in form.find_in(&line) {
-            show(SeenKey {
-                line: number,
-                column: at as u64 + 1,
-                shown: shown_prefix(key).to_owned(),
-            });
-        }
+        found.extend(form.find_in(&line).map(|(at, key)| SeenKey {
+            line: number,
+            column: at as u64 + 1,
+            shown: shown_prefix(key).to_owned(),
+        }));
         line.clear();
     }
     Ok(())
 }
 
-pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
+pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> CommandOutcome {
     let form = KeyForm::new(&config.key_prefix, false);
     let mut listed = Vec::new();
     let mut is_found = false;
     let mut is_unread = false;
     for path in &args.files {
         let file = path.display().to_string();
-        let show = |SeenKey {
-                        line,
-                        column,
-                        shown,
-                    }| {
-            is_found = true;
+        let mut found = Vec::new();
+        let scanned = InputFile::open(path).and_then(|InputFile { name, reader }| {
+            scan(&form, reader, &mut found).map_err(|error| unreadable(&name, &error))
+        });
+        is_found |= !found.is_empty();
+        for SeenKey {
+            line,
+            column,
+            shown,
+        } in found
+        {
             if is_json {
                 listed.push(json!({"file": file, "line": line, "column": column, "prefix": shown}));
             } else {
-                printer::data(&format!("{file}:{line}:{column}: {shown}\n"));
+                printer::data(&format!("{file}:{line}:{column}: {shown}\n"))?;
             }
-        };
-        let scanned = InputFile::open(path).and_then(|file| scan(&form, file.reader, show));
+        }
         if let Err(error) = scanned {
-            printer::message(&format!("error: {file} cannot be read: {error}"));
+            printer::message(&format!("error: {error}"));
             is_unread = true;
         }
     }
     if is_json {
-        printer::json(&json!({"keys": listed}));
+        printer::json(&json!({"keys": listed}))?;
     }
-    match (is_unread, is_found) {
-        (true, _) => Exit::Fault,
-        (false, true) => Exit::Input,
-        (false, false) => Exit::Done,
+    if is_unread {
+        return Err(CommandError::Reported(Exit::Fault));
     }
+    input_is_fine(!is_found)
 }
 
 #[cfg(test)]
@@ -94,13 +96,10 @@ mod tests {
     use super::*;
 
     fn found(form: &KeyForm, text: &[u8]) -> Vec<(u64, u64)> {
-        let mut found = Vec::new();
-        let show = |key: SeenKey| {
-            assert_eq!(key.shown.len(), 12);
-            found.push((key.line, key.column));
-        };
-        scan(form, text, show).unwrap();
-        found
+        let mut keys = Vec::new();
+        scan(form, text, &mut keys).unwrap();
+        assert!(keys.iter().all(|key| key.shown.len() == 12));
+        keys.iter().map(|key| (key.line, key.column)).collect()
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::admin::{ApplicationRequestsView, KeysCommand};
-use crate::cli::exit::Exit;
 use crate::cli::printer::{self, cell, field, items};
 use scoregate_store::{Description, OutcomeCounts, RequestOutcome};
 
@@ -27,7 +26,7 @@ const AUDIT_COLUMNS: [(&str, &str); 6] = [
 ];
 
 /// The function that prints the response to a command.
-pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> Exit {
+pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> anyhow::Result<()> {
     match command {
         KeysCommand::Create(_) | KeysCommand::Rotate(_) => |response| issued(&response),
         KeysCommand::List { .. } => |response| list(&response),
@@ -46,13 +45,13 @@ pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> Exit {
     }
 }
 
-fn issued(response: &Value) -> Exit {
+fn issued(response: &Value) -> anyhow::Result<()> {
     let id = cell(field(field(response, "application"), "id"));
     printer::message(&format!("{id}: this key is shown only once"));
     printer::data(&format!("{}\n", cell(field(response, "key"))))
 }
 
-fn list(page: &Value) -> Exit {
+fn list(page: &Value) -> anyhow::Result<()> {
     for reason in items(page, "skipped") {
         printer::message(&format!("skipped: {}", cell(reason)));
     }
@@ -86,7 +85,7 @@ fn list(page: &Value) -> Exit {
         "created",
         "name",
     ];
-    let exit = printer::table(&header, applications.iter().map(row));
+    printer::table(&header, applications.iter().map(row))?;
     if !applications.iter().all(is_counted) {
         printer::message(
             "no server is running: UNITS TODAY are granted units, which exceed the used units after a crash",
@@ -95,10 +94,10 @@ fn list(page: &Value) -> Exit {
     if let Some(next) = field(page, "next").as_str() {
         printer::message(&format!("more applications follow: --after {next}"));
     }
-    exit
+    Ok(())
 }
 
-fn details(application: &Value) -> Exit {
+fn details(application: &Value) -> anyhow::Result<()> {
     for warning in items(application, "warnings") {
         printer::message(&format!("warning: {}", cell(warning)));
     }
@@ -127,30 +126,26 @@ fn details(application: &Value) -> Exit {
             },
         )
     });
-    let exit = printer::data(&format!("{}\n", printer::fields(rows)));
-    if exit == Exit::Done {
-        printer::objects(&KEY_COLUMNS, items(application, "keys"))
-    } else {
-        exit
-    }
+    printer::data(&format!("{}\n", printer::fields(rows)))?;
+    printer::objects(&KEY_COLUMNS, items(application, "keys"))
 }
 
-fn audit(page: &Value) -> Exit {
-    let exit = printer::objects(&AUDIT_COLUMNS, items(page, "records"));
+fn audit(page: &Value) -> anyhow::Result<()> {
+    printer::objects(&AUDIT_COLUMNS, items(page, "records"))?;
     if let Some(next) = field(page, "next").as_u64() {
         printer::message(&format!("older changes follow: --before {next}"));
     }
-    exit
+    Ok(())
 }
 
 /// Prints a table by day and one by endpoint.
-fn requests(view: &ApplicationRequestsView) -> Exit {
+fn requests(view: &ApplicationRequestsView) -> anyhow::Result<()> {
     if view.requests == 0 {
         printer::message(&format!(
             "no requests were recorded from {} to {}",
             view.from, view.to
         ));
-        return Exit::Done;
+        return Ok(());
     }
     let days = view.days.iter().filter(|day| day.requests > 0);
     let mut by_day: Vec<Vec<String>> = days.map(|day| row(&day.day, &day.outcomes)).collect();
@@ -159,20 +154,15 @@ fn requests(view: &ApplicationRequestsView) -> Exit {
         .endpoints
         .iter()
         .map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes));
-    let exits = [
-        printer::table(&header("day"), by_day),
-        printer::data("\n"),
-        printer::table(&header("endpoint"), by_endpoint),
-    ];
+    printer::table(&header("day"), by_day)?;
+    printer::data("\n")?;
+    printer::table(&header("endpoint"), by_endpoint)?;
     if let Some(at) = &view.recorded_at {
         printer::message(&format!(
             "requests after {at} are not yet recorded by all gateways"
         ));
     }
-    exits
-        .into_iter()
-        .find(|exit| *exit != Exit::Done)
-        .unwrap_or(Exit::Done)
+    Ok(())
 }
 
 fn header(first: &'static str) -> Vec<&'static str> {

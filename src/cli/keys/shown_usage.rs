@@ -6,7 +6,6 @@ use crate::accounts::{CountedRequests, RequestCounts};
 use crate::admin::{LiveCommand, UsageCommand};
 use crate::cli::command_error::CommandOutcome;
 use crate::cli::control::request_running;
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
 use crate::statistics::{ApplicationUse, RemainingAllowance};
@@ -34,10 +33,10 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 }
 
 /// Prints the usage.
-pub(super) fn show(used: &ApplicationUse) -> Exit {
-    let blank = printer::data("\n");
+pub(super) fn show(used: &ApplicationUse) -> anyhow::Result<()> {
+    printer::data("\n")?;
     let header = ["limit", "allowed", "used", "remaining", "resets at"];
-    let limits = printer::table(
+    printer::table(
         &header,
         used.limits.iter().map(|allowance: &RemainingAllowance| {
             let used = allowance.limit.saturating_sub(allowance.remaining);
@@ -51,18 +50,14 @@ pub(super) fn show(used: &ApplicationUse) -> Exit {
                 allowance.reset_at.clone(),
             ]
         }),
-    );
-    let counted = match &used.requests {
+    )?;
+    match &used.requests {
         Some(counted) => print_counts(counted),
         None => printer::data("\ntoo few requests today to be counted\n"),
-    };
-    [blank, limits, counted]
-        .into_iter()
-        .find(|exit| *exit != Exit::Done)
-        .unwrap_or(Exit::Done)
+    }
 }
 
-fn print_counts(counted: &CountedRequests) -> Exit {
+fn print_counts(counted: &CountedRequests) -> anyhow::Result<()> {
     let row = |period: &str, counts: &RequestCounts| {
         let RequestCounts {
             requests,
@@ -100,10 +95,7 @@ fn print_counts(counted: &CountedRequests) -> Exit {
         "client errors",
         "failed",
     ];
-    let exit = printer::data("\n");
-    if exit != Exit::Done {
-        return exit;
-    }
+    printer::data("\n")?;
     if counted.missed > 0 {
         printer::message(&format!(
             "the counts of today may be too low by up to {} requests",

@@ -54,12 +54,12 @@ pub(super) fn run(place: &ArchivePlace, args: DeleteArgs) -> CommandOutcome {
         return Err(CommandError::Input("nothing was deleted".into()));
     }
     let count = ids.len();
-    let exit = if args.json {
-        printer::json(&json!({ "deleted": count }))
-    } else {
-        printer::data(&format!("{count} deleted\n"))
-    };
     let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
     runtime.block_on(place.notify_server());
-    Ok(exit)
+    if args.json {
+        printer::json(&json!({ "deleted": count }))?;
+    } else {
+        printer::data(&format!("{count} deleted\n"))?;
+    }
+    Ok(())
 }

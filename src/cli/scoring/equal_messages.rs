@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crate::cli::printer::Progress;
+use crate::cli::printer;
 
 /// Maximum number of different problems that are counted; further ones are printed.
 const MOST_PROBLEMS: usize = 1_000;
@@ -13,14 +13,14 @@ const MOST_PROBLEMS: usize = 1_000;
 pub(super) struct EqualMessages(BTreeMap<String, u64>);
 
 impl EqualMessages {
-    /// Prints a problem in place of the progress line, unless an equal one was printed.
+    /// Prints a problem, unless an equal one was printed.
     pub(super) fn report(&mut self, place: impl Display, problem: impl Display) {
         let problem = problem.to_string();
         if let Some(count) = self.0.get_mut(&problem) {
             *count += 1;
             return;
         }
-        Progress::new(None).message(&format!("{place}: {problem}"));
+        printer::message(&format!("{place}: {problem}"));
         if self.0.len() < MOST_PROBLEMS {
             self.0.insert(problem, 0);
         }
@@ -32,7 +32,7 @@ impl EqualMessages {
             .into_iter()
             .filter(|(_, count)| *count > 0)
         {
-            Progress::new(None).message(&format!("{count} more: {problem}"));
+            printer::message(&format!("{count} more: {problem}"));
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::io;
 
 use crate::cli::command_error::CommandOutcome;
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 
 use super::archive_place::ArchivePlace;
@@ -28,6 +27,6 @@ pub(super) fn run(place: &ArchivePlace) -> CommandOutcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
             .context("standard output cannot be written")
             .into()),
-        Ok(()) | Err(_) => Ok(Exit::Done),
+        Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -2,19 +2,17 @@
 //!
 //! A killed import changes nothing. A running server is notified at the end.
 
-use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::exit::Exit;
-use crate::cli::printer::{self, Progress};
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
+use crate::cli::input_file::InputFile;
+use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{
@@ -24,7 +22,7 @@ use scoregate_scoring::{
 
 use super::archive_place::ArchivePlace;
 use super::equal_messages::EqualMessages;
-use super::run_file::{ImportLine, RunFile};
+use super::run_file::{self, ImportLine};
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
@@ -60,9 +58,6 @@ struct Importer<'a> {
     import: Option<RunImport<'a>>,
     counts: RunImportCounts,
     messages: EqualMessages,
-    progress: Progress,
-    /// Bytes of the files.
-    read: Rc<Cell<u64>>,
 }
 
 /// The outcomes for lines.
@@ -76,48 +71,45 @@ struct RunImportCounts {
 pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
     if args.sample {
         let lines = sample_runs(Clock::system().now().wall).map(|record| record.write() + "\n");
-        return Ok(printer::data(&lines.collect::<String>()));
+        return Ok(printer::data(&lines.collect::<String>())?);
     }
     let mut logs = args
         .tool_logs
         .logs(&args.files)
         .map_err(CommandError::Input)?;
     if let Some(logs) = logs.as_mut().filter(|_| args.tool_logs.is_dry_run()) {
-        return Ok(logs.dry_run(&place.path, args.json)?);
+        return logs.dry_run(&place.path, args.json);
     }
-    let exit = import(place, args, logs.as_mut())?;
+    let counts = import(place, args, logs.as_mut())?;
     let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
     runtime.block_on(place.notify_server());
-    Ok(exit)
+    counts.print(args.json, logs.as_ref())
 }
 
 fn import(
     place: &ArchivePlace,
     args: &ScoringImportArgs,
     logs: Option<&mut ToolLogs>,
-) -> CommandOutcome {
+) -> CommandOutcome<RunImportCounts> {
     // All files are opened before the first is read, so that a wrong name is reported immediately.
     let paths = args.files.iter().filter(|_| logs.is_none());
-    let files: Vec<RunFile> = paths
-        .map(|path| RunFile::open(path))
-        .collect::<Result<_, _>>()
-        .map_err(CommandError::Input)?;
+    let files: Vec<InputFile> = paths
+        .map(|path| InputFile::open(path))
+        .collect::<Result<_, _>>()?;
     let archive = place.open_or_create()?;
-    let size = files.iter().map(|file| file.size).sum();
-    let mut importer = Importer::new(&archive, size)?;
+    let mut importer = Importer::new(&archive)?;
     let Some(logs) = logs else {
-        let read = Rc::clone(&importer.read);
-        importer.add_all(files.into_iter().flat_map(|file| file.lines(&read)))?;
-        return Ok(importer.finish()?.print(args.json, None));
+        importer.add_all(files.into_iter().flat_map(run_file::lines))?;
+        return Ok(importer.finish()?);
     };
     importer.add_all(logs.lines())?;
     let counts = importer.finish()?;
     logs.counts.messages.finish();
-    Ok(counts.print(args.json, Some(logs)))
+    Ok(counts)
 }
 
 impl<'a> Importer<'a> {
-    fn new(archive: &'a Archive, size: Option<u64>) -> Result<Self, ArchiveError> {
+    fn new(archive: &'a Archive) -> Result<Self, ArchiveError> {
         Ok(Self {
             archive,
             suites: archive.suites()?,
@@ -126,8 +118,6 @@ impl<'a> Importer<'a> {
             import: None,
             counts: RunImportCounts::default(),
             messages: EqualMessages::default(),
-            progress: Progress::new(size),
-            read: Rc::default(),
         })
     }
 
@@ -157,8 +147,7 @@ impl<'a> Importer<'a> {
         self.batch.push((place, run));
         if self.batch.len() >= BATCH {
             self.store()?;
-            self.progress
-                .show(self.read.get(), &self.counts.to_string());
+            printer::progress(&self.counts.to_string());
         }
         Ok(())
     }
@@ -213,7 +202,7 @@ impl<'a> Importer<'a> {
         if let Some(import) = self.import {
             import.commit(self.clock.now().wall)?;
         }
-        self.progress.clear();
+        printer::progress("");
         self.messages.finish();
         Ok(self.counts)
     }
@@ -233,8 +222,8 @@ fn other_content() -> BadRun {
 
 impl RunImportCounts {
     /// Prints the result.
-    fn print(&self, is_json: bool, logs: Option<&ToolLogs>) -> Exit {
-        let printed = if is_json {
+    fn print(&self, is_json: bool, logs: Option<&ToolLogs>) -> CommandOutcome {
+        if is_json {
             let mut counts = json!({
                 "imported": self.imported, "existing": self.existing, "rejected": self.rejected
             });
@@ -243,17 +232,13 @@ impl RunImportCounts {
             {
                 counts.insert("logs".into(), logs.counts.json());
             }
-            printer::json(&counts)
+            printer::json(&counts)?;
         } else {
             let logs = logs.map_or(String::new(), |logs| logs.counts.summary() + "\n");
-            printer::data(&format!("{logs}{self}\n"))
-        };
-        let has_errors = self.rejected > 0 || logs.is_some_and(|logs| logs.counts.has_errors());
-        if printed == Exit::Done && has_errors {
-            Exit::Input
-        } else {
-            printed
+            printer::data(&format!("{logs}{self}\n"))?;
         }
+        let has_errors = self.rejected > 0 || logs.is_some_and(|logs| logs.counts.has_errors());
+        input_is_fine(!has_errors)
     }
 }
 

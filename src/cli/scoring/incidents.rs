@@ -28,7 +28,7 @@ pub(super) fn run(place: &ArchivePlace, args: &IncidentsArgs) -> CommandOutcome 
     })?;
     if args.json {
         let records: Vec<Value> = records.iter().map(IncidentRecord::to_json).collect();
-        return Ok(printer::json(&json!({ "records": records })));
+        return Ok(printer::json(&json!({ "records": records }))?);
     }
     // Revisions of one incident follow each other.
     let incidents = records
@@ -45,7 +45,7 @@ pub(super) fn run(place: &ArchivePlace, args: &IncidentsArgs) -> CommandOutcome 
         "baseline",
         "deleted by",
     ];
-    Ok(printer::table(&header, incidents))
+    Ok(printer::table(&header, incidents)?)
 }
 
 fn row(newest: &IncidentRecord) -> Vec<String> {

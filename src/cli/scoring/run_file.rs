@@ -1,10 +1,7 @@
 //! The files of an import, plain or compressed, and their lines.
 
-use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
-use std::path::Path;
-use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -22,39 +19,12 @@ pub(super) struct ImportLine {
     pub(super) line: Result<ExportLine, BadRun>,
 }
 
-/// An open file with its name for messages.
-pub(super) struct RunFile {
-    pub(super) name: String,
-    pub(super) size: Option<u64>,
-    file: Box<dyn Read>,
-}
-
-impl RunFile {
-    /// Opens a file, or standard input for `-`.
-    pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let InputFile { name, reader, size } = InputFile::open(path)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        Ok(Self {
-            name,
-            size,
-            file: reader,
-        })
-    }
-
-    /// Its lines. Adds the bytes read to a counter. The file cannot be read after an error.
-    pub(super) fn lines(
-        self,
-        read: &Rc<Cell<u64>>,
-    ) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
-        let name = self.name;
-        let counted = CountingReader {
-            file: self.file,
-            read: Rc::clone(read),
-        };
-        match text_lines(counted) {
-            Ok(lines) => Box::new(lines.map(move |line| parsed(&name, line))),
-            Err(error) => Box::new(iter::once(Err(format!("{name} cannot be read: {error}")))),
-        }
+/// The lines of a file, which cannot be read after an error.
+pub(super) fn lines(file: InputFile) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
+    let InputFile { name, reader } = file;
+    match text_lines(reader) {
+        Ok(lines) => Box::new(lines.map(move |line| parsed(&name, line))),
+        Err(error) => Box::new(iter::once(Err(format!("{name} cannot be read: {error}")))),
     }
 }
 
@@ -80,7 +50,7 @@ fn parsed(name: &str, line: io::Result<InputLine>) -> Result<ImportLine, String>
     })
 }
 
-fn text_lines(file: CountingReader) -> io::Result<InputLines<Box<dyn BufRead>>> {
+fn text_lines(file: Box<dyn Read + Send>) -> io::Result<InputLines<Box<dyn BufRead>>> {
     let mut text = decompressed(file)?;
     let start = text.fill_buf()?;
     let start = start
@@ -102,22 +72,8 @@ fn text_lines(file: CountingReader) -> io::Result<InputLines<Box<dyn BufRead>>> 
     Ok(InputLines::new(text, LONGEST_RUN))
 }
 
-/// A file that counts the bytes read.
-struct CountingReader {
-    file: Box<dyn Read>,
-    read: Rc<Cell<u64>>,
-}
-
-impl Read for CountingReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(into)?;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
-    }
-}
-
 /// Decompresses a gzip file, recognized by its first bytes.
-fn decompressed(file: CountingReader) -> io::Result<Box<dyn BufRead>> {
+fn decompressed(file: Box<dyn Read + Send>) -> io::Result<Box<dyn BufRead>> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let mut file = BufReader::with_capacity(READ_BUFFER, file);
     let mut first = Vec::with_capacity(FIRST_BYTES);

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{OpenFiles, open_scoring};
 use crate::backend::{self, BackendServer};
 use crate::cli::command_error::CommandOutcome;
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime, start_log};
 use scoregate_base::clock::Clock;
@@ -63,7 +62,7 @@ pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         served
     });
-    Ok(printer::finish_serving(served.map(|()| Exit::Done)))
+    printer::finish_serving(served)
 }
 
 /// Serves until a stop signal.

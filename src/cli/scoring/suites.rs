@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::Subcommand;
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::exit::Exit;
 use crate::cli::input_file::read_text;
 use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
@@ -45,13 +44,12 @@ fn show(place: &ArchivePlace) -> CommandOutcome {
     } else {
         Arc::default()
     };
-    Ok(printer::data(&table.write()))
+    Ok(printer::data(&table.write())?)
 }
 
 fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     let shown = file.display();
-    let text = read_text(file, MAX_BYTES)
-        .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
+    let text = read_text(file, MAX_BYTES)?;
     let table =
         SuiteTable::parse(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
     let is_new = place
@@ -59,7 +57,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
         .set_suites(&table, Clock::system().now().wall)?;
     if !is_new {
         printer::message("the archive has this table already");
-        return Ok(Exit::Done);
+        return Ok(());
     }
     printer::message(&format!(
         "the suites are set; the method is now {}",
@@ -67,5 +65,5 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     ));
     let runtime = runtime_of_this_thread().context("the running server cannot be notified")?;
     runtime.block_on(place.notify_server());
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::exit::Exit;
+use crate::cli::command_error::{CommandOutcome, input_is_fine};
 use crate::cli::printer;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
@@ -117,7 +117,7 @@ impl ToolLogs {
     }
 
     /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
-    pub(super) fn dry_run(&mut self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
+    pub(super) fn dry_run(&mut self, archive: &Path, as_json: bool) -> CommandOutcome {
         let now = Clock::system().now().wall;
         let suites = suites(archive)?;
         let mut rows = Vec::new();
@@ -132,24 +132,20 @@ impl ToolLogs {
             }
         }
         self.counts.messages.finish();
-        let exit = if as_json {
-            printer::json(&json!({"evaluations": entries, "counts": self.counts.json()}))
+        if as_json {
+            printer::json(&json!({"evaluations": entries, "counts": self.counts.json()}))?;
         } else {
-            self.print_table(rows)
-        };
-        Ok(if exit == Exit::Done && self.counts.has_errors() {
-            Exit::Input
-        } else {
-            exit
-        })
+            self.print_table(rows)?;
+        }
+        input_is_fine(!self.counts.has_errors())
     }
 
-    fn print_table(&self, rows: Vec<Vec<String>>) -> Exit {
+    fn print_table(&self, rows: Vec<Vec<String>>) -> anyhow::Result<()> {
         let header = [
             "file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed", "absent",
         ];
         if !rows.is_empty() {
-            printer::table(&header, rows);
+            printer::table(&header, rows)?;
         }
         printer::data(&format!(
             "{}; nothing was imported\n",

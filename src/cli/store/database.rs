@@ -9,17 +9,16 @@ use serde_json::{Value, json};
 
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::plans::Tier;
-use scoregate_store::maintenance::ImportOptions;
+use scoregate_store::maintenance::{DatabaseCommand, DatabaseExport, ImportOptions};
 use scoregate_store::{
-    DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName,
-    TablesChange, TablesWork, TransferError,
+    DatabaseReport, DatabaseSettings, RoleName, StoreError, StoreResult, TablesChange, TablesWork,
+    TransferError,
 };
 
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
 use super::report::{print_day, print_lost};
-use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::control::{block_on, operator};
-use crate::cli::exit::Exit;
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 
@@ -31,9 +30,12 @@ pub(super) fn run(
     settings: &DatabaseSettings,
     tiers: &[Tier],
 ) -> CommandOutcome {
-    let database = settings
-        .read_files()
-        .map_err(|error| CommandError::Input(error.to_string()))?;
+    let database = DatabaseCommand {
+        config: settings
+            .read_files()
+            .map_err(|error| CommandError::Input(error.to_string()))?,
+        clock: Clock::system(),
+    };
     block_on(async {
         match command {
             StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant).await,
@@ -62,12 +64,12 @@ pub(super) fn run(
 
 async fn change_tables(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     work: TablesWork,
     grant: &RuntimeRole,
 ) -> CommandOutcome {
     let role: Option<RoleName> = grant.runtime_role.clone();
-    let changed = PostgresStore::change_tables(database, Clock::system(), work, role.clone()).await;
+    let changed = database.change_tables(work, role.clone()).await;
     let done = match changed.with_context(|| format!("the database {}", settings.address))? {
         TablesChange::Created(format) => format!("created the tables with format {format}"),
         TablesChange::Unchanged(format) => format!("the tables have format {format} already"),
@@ -83,24 +85,25 @@ async fn change_tables(
     if let Some(role) = role {
         printer::message(&format!("granted the rights of a server to {role}"));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Exports to standard output or to a file. The file is durable before the database is closed.
 async fn export(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     to: &Path,
     force: bool,
     closes: bool,
 ) -> CommandOutcome {
     let is_stdout = to == Path::new("-");
-    let clock = Clock::system();
     if is_stdout && closes {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }
     let exported = if is_stdout {
-        PostgresStore::export(database, clock, &mut io::stdout(), &mut || Ok(()), false).await
+        database
+            .export(&mut io::stdout(), &mut || Ok(()), false)
+            .await
     } else {
         let file = OutputFile::create(to, force)?;
         let mut out = file
@@ -108,34 +111,34 @@ async fn export(
             .with_context(|| format!("{} cannot be written", to.display()))?;
         let mut file = Some(file);
         let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
-        PostgresStore::export(database, clock, &mut out, &mut keep, closes).await
+        database.export(&mut out, &mut keep, closes).await
     };
     let DatabaseExport { counts, closed } = transferred(settings, to, exported)?;
     printer::message(&format!("exported: {counts}"));
     if let Some(schema) = closed {
         printer::message(&format!("the tables are now in the schema {schema}"));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn import(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     from: &Path,
 ) -> CommandOutcome {
-    let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
+    let imported = database.import(from, &operator()).await;
     let counts = transferred(settings, from, imported)?;
     printer::message(&format!("imported: {counts}"));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn restore(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     from: Option<&Path>,
     options: &ImportOptions,
 ) -> CommandOutcome {
-    let restored = PostgresStore::restore(database, Clock::system(), from, options).await;
+    let restored = database.restore(from, options).await;
     let name = from.unwrap_or(Path::new("the database"));
     let restored = transferred(settings, name, restored)?;
     if let Some(counts) = restored.imported {
@@ -147,50 +150,60 @@ async fn restore(
         "{} is restored: gateways can use it",
         settings.address
     ));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Adds the file or the database to an error.
 fn transferred<T>(
     settings: &DatabaseSettings,
     file: &Path,
-    done: Result<T, TransferError>,
+    done: StoreResult<T>,
 ) -> CommandOutcome<T> {
-    done.map_err(|error| match error {
-        TransferError::File(_) | TransferError::Unfit(_) => {
-            CommandError::Input(format!("{}: {error}", file.display()))
-        }
-        TransferError::Unreadable(_)
-        | TransferError::InUse(_)
-        | TransferError::Newer(_)
-        | TransferError::LiveGateways(_)
-        | TransferError::LostRevocations { .. }
-        | TransferError::ClockBehind(_) => CommandError::Input(error.to_string()),
-        TransferError::Store(error) => anyhow::Error::from(error)
-            .context(format!("the database {}", settings.address))
-            .into(),
+    done.map_err(|error| {
+        let StoreError::Transfer(error) = error else {
+            let error = anyhow::Error::from(error);
+            return error
+                .context(format!("the database {}", settings.address))
+                .into();
+        };
+        CommandError::Input(match error {
+            TransferError::File(_) | TransferError::Unfit(_) => {
+                format!("{}: {error}", file.display())
+            }
+            TransferError::Unreadable(_)
+            | TransferError::InUse(_)
+            | TransferError::Newer(_)
+            | TransferError::LiveGateways(_)
+            | TransferError::LostRevocations { .. }
+            | TransferError::ClockBehind(_) => error.to_string(),
+        })
     })
 }
 
 async fn check(
     settings: &DatabaseSettings,
-    database: DatabaseConfig,
+    database: DatabaseCommand,
     as_json: bool,
 ) -> CommandOutcome {
-    let clock = Clock::system();
-    let inspected = PostgresStore::inspect(database, clock.clone()).await;
+    let clock = database.clock.clone();
+    let inspected = database.inspect().await;
     let found = inspected.with_context(|| format!("the database {}", settings.address))?;
-    Ok(print(settings, &found, clock.now().wall, as_json))
+    print(settings, &found, clock.now().wall, as_json)
 }
 
-fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_json: bool) -> Exit {
+fn print(
+    settings: &DatabaseSettings,
+    report: &DatabaseReport,
+    now: Wall,
+    as_json: bool,
+) -> CommandOutcome {
     let difference = report.clock.since(now).max(now.since(report.clock));
     let is_wrong = difference > MAX_CLOCK_DIFFERENCE;
-    let printed = if as_json {
-        printer::json(&as_value(settings, report, !is_wrong, difference))
+    if as_json {
+        printer::json(&as_value(settings, report, !is_wrong, difference))?;
     } else {
-        printer::data(&as_text(settings, report))
-    };
+        printer::data(&as_text(settings, report))?;
+    }
     if !report.is_synchronous {
         printer::message(
             "The database has no synchronous standby: a failover can lose the last changes and grants. Set \
@@ -211,9 +224,8 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
             now.rfc3339(),
             difference.as_secs()
         ));
-        return Exit::Input;
     }
-    printed
+    input_is_fine(!is_wrong)
 }
 
 /// The contents of the tables: for each the label in text, the name in JSON, and the value.

@@ -9,15 +9,15 @@ use scoregate_store::maintenance::{
     self, ClosedDays, ImportSummary, ImportedDay, InspectionReport, close_command, since,
 };
 
-use crate::cli::exit::Exit;
+use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
 use crate::cli::printer;
 
-pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
-    let printed = if as_json {
-        printer::json(&as_value(report))
+pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> CommandOutcome {
+    if as_json {
+        printer::json(&as_value(report))?;
     } else {
-        print_contents(report)
-    };
+        print_contents(report)?;
+    }
     print_faults(report);
     if let Some(day) = report.future_day {
         let directory = report.path.parent().unwrap_or(Path::new("."));
@@ -39,11 +39,7 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
              fields with `sqlite3`. `scoregate keys revoke` works as usual.",
         );
     }
-    if report.is_sound() {
-        printed
-    } else {
-        Exit::Input
-    }
+    input_is_fine(report.is_sound())
 }
 
 fn print_faults(report: &InspectionReport) {
@@ -56,17 +52,17 @@ fn print_faults(report: &InspectionReport) {
 }
 
 /// Prints a backup, and the consequence if it is damaged.
-pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exit {
-    let printed = print_contents(report);
+pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> CommandOutcome {
+    print_contents(report)?;
     print_faults(report);
     if report.is_sound() {
-        printed
-    } else {
-        printer::input_error(&format!("{} {if_unsound}", report.path.display()))
+        return Ok(());
     }
+    let path = report.path.display();
+    Err(CommandError::Input(format!("{path} {if_unsound}")))
 }
 
-fn print_contents(report: &InspectionReport) -> Exit {
+fn print_contents(report: &InspectionReport) -> anyhow::Result<()> {
     printer::data(&printer::fields(
         contents(report).map(|(name, _, value)| (name, printer::cell(&value))),
     ))
@@ -114,12 +110,12 @@ fn as_value(report: &InspectionReport) -> Value {
         .collect()
 }
 
-pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
+pub(super) fn print_closed(closed: &ClosedDays, today: Day) {
     if closed.days.is_empty() {
         printer::message(&format!(
             "The ledger has not opened a day after {today}: nothing was changed."
         ));
-        return Exit::Done;
+        return;
     }
     let days = closed
         .days
@@ -132,10 +128,9 @@ pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
         closed.granted,
         today.end().rfc3339()
     ));
-    Exit::Done
 }
 
-pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
+pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> anyhow::Result<()> {
     for record in &imported.report.unreadable {
         printer::message(&format!("skipped, unreadable: {record}"));
     }

@@ -19,7 +19,6 @@ use super::arguments::{CLOSE_NEEDS_A_FILE, RestoreArgs, RuntimeRole, StoreArgs, 
 use super::report::{print_check, print_closed, print_imported, print_verified};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
-use crate::cli::exit::Exit;
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 
@@ -40,7 +39,7 @@ pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
 fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOutcome {
     let directory = config.data_dir.as_path();
     match command {
-        StoreCommand::Check { json } => Ok(print_check(&check(directory, now)?, *json, now.day())),
+        StoreCommand::Check { json } => print_check(&check(directory, now)?, *json, now.day()),
         StoreCommand::Backup {
             file: Some(to),
             force,
@@ -59,7 +58,8 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
         }
         StoreCommand::CloseFutureDays { today } => while_stopped(directory, || {
             let closed = close_future_days(directory, &operator(), *today, now)?;
-            Ok(print_closed(&closed, *today))
+            print_closed(&closed, *today);
+            Ok(())
         }),
         StoreCommand::Upgrade { .. } => Err(CommandError::Input(NEEDS_A_DATABASE.into())),
         StoreCommand::Init { grant } => init(directory, grant, now),
@@ -78,7 +78,7 @@ fn init(directory: &Path, grant: &RuntimeRole, now: Wall) -> CommandOutcome {
             "created an empty store in {}",
             directory.display()
         ));
-        Ok(Exit::Done)
+        Ok(())
     })
 }
 
@@ -123,15 +123,12 @@ fn import_file(
 ) -> CommandOutcome {
     while_stopped(directory, || {
         let imported = import(directory, file, options, now)?;
-        Ok(print_imported(&imported, options.restores))
+        Ok(print_imported(&imported, options.restores)?)
     })
 }
 
 fn verify_backup(file: &Path) -> CommandOutcome {
-    Ok(print_verified(
-        &verify(file)?,
-        "is damaged: use another backup",
-    ))
+    print_verified(&verify(file)?, "is damaged: use another backup")
 }
 
 fn write_backup(
@@ -146,10 +143,10 @@ fn write_backup(
         record(directory, report.bytes, now);
         keep.map_or(Ok(()), |keep| prune(to, keep))?;
     }
-    Ok(print_verified(
+    print_verified(
         &report,
         "contains unreadable records: repair them as `scoregate store check` shows. Older backups were not removed",
-    ))
+    )
 }
 
 /// Exports the store of a stopped server and puts it out of use.
@@ -169,7 +166,7 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
             directory.join(LocalFile::NAME).display()
         ));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Whether a server left units that are not charged. A damaged file may have some.
@@ -219,5 +216,5 @@ fn write_export(directory: &Path, to: &Path, force: bool, now: Wall) -> CommandO
         counts
     };
     printer::message(&format!("exported: {counts}"));
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -3,10 +3,9 @@
 use crate::accounts::CountedRequests;
 use crate::statistics::{ApplicationUse, RemainingAllowance, UnauthenticatedUse};
 
-use super::frame_line::FrameLine;
 use super::words::{as_f64, count, rate, short};
 
-pub(super) fn applications(used: &[ApplicationUse]) -> Vec<FrameLine> {
+pub(super) fn applications(used: &[ApplicationUse]) -> Vec<String> {
     let header = format!(
         "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  NAME",
         "APPLICATION",
@@ -44,7 +43,7 @@ fn application(used: &ApplicationUse, counted: CountedRequests) -> String {
     )
 }
 
-pub(super) fn unauthenticated(used: &[UnauthenticatedUse]) -> Vec<FrameLine> {
+pub(super) fn unauthenticated(used: &[UnauthenticatedUse]) -> Vec<String> {
     let header = format!(
         "{:<40} {:>10} {:>10} {:>14}",
         "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY"
@@ -70,16 +69,13 @@ fn table<U>(
     header: String,
     mut callers: Vec<(&U, CountedRequests)>,
     row: impl Fn(&U, CountedRequests) -> String,
-) -> Vec<FrameLine> {
+) -> Vec<String> {
     if callers.is_empty() {
         return Vec::new();
     }
     callers.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.last_minute.requests));
     let rows = callers
         .into_iter()
-        .map(|(used, counted)| FrameLine::plain(row(used, counted)));
-    [FrameLine::plain(String::new()), FrameLine::header(header)]
-        .into_iter()
-        .chain(rows)
-        .collect()
+        .map(|(used, counted)| row(used, counted));
+    [String::new(), header].into_iter().chain(rows).collect()
 }

@@ -22,21 +22,21 @@ impl<'s> UsageRates<'s> {
     }
 
     /// Increase of a counter per second. A lower value means that the server was restarted.
-    pub(super) fn rate(&self, name: &str, with: &str) -> f64 {
+    pub(super) fn rate(&self, name: &str, with: &[&str]) -> f64 {
         increase(
             self.before.metrics.sum(name, with),
             self.after.metrics.sum(name, with),
         ) / self.seconds
     }
 
-    /// The share of a counter's increase that has these labels; none if the counter did not increase.
-    pub(super) fn share(&self, name: &str, with: &str) -> Option<f64> {
-        let all = self.rate(name, "");
+    /// The share of a counter's increase that has one of these labels; none if the counter did not increase.
+    pub(super) fn share(&self, name: &str, with: &[&str]) -> Option<f64> {
+        let all = self.rate(name, &[]);
         (all > 0.0).then(|| self.rate(name, with) / all)
     }
 
     /// The current value of a gauge.
-    pub(super) fn gauge(&self, name: &str, with: &str) -> f64 {
+    pub(super) fn gauge(&self, name: &str, with: &[&str]) -> f64 {
         self.after.metrics.sum(name, with)
     }
 
@@ -102,13 +102,13 @@ mod tests {
         let after = sample(14, "a{x=\"1\"} 9\nb 8");
         let figures = UsageRates::new(&before, &after);
         let rates = (
-            figures.rate("a", ""),
-            figures.rate("b", ""),
-            figures.share("a", "x=\"1\""),
+            figures.rate("a", &[]),
+            figures.rate("b", &[]),
+            figures.share("a", &["x=\"1\""]),
         );
         assert_eq!(format!("{rates:?}"), "(1.0, 2.0, Some(1.0))");
         assert_eq!(
-            (figures.share("none", ""), figures.quantile("none", 0.5)),
+            (figures.share("none", &[]), figures.quantile("none", 0.5)),
             (None, None)
         );
     }

@@ -4,11 +4,9 @@
 
 mod callers;
 mod figures;
-mod frame;
-mod frame_line;
+mod page;
 mod polled_server;
 mod sample;
-mod screen;
 mod words;
 
 pub(super) use polled_server::{AFTER_HELP, TopArgs, run};

@@ -1,34 +1,36 @@
 //! Polls a server and draws a page, once or again and again.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use rustix::termios::tcgetwinsize;
 use tokio::net::UnixStream;
 
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
 use super::figures::UsageRates;
-use super::frame::lines;
-use super::frame_line::FrameLine;
+use super::page::{alarm, lines};
 use super::sample::{ScrapedMetrics, ServerSample};
-use super::screen::Screen;
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{block_on, get};
-use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{ServerArgs, StopSignals};
 
 pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
-DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with q or\n\
+DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with\n\
 Ctrl-C. Rates are averages over the interval, and for callers over the last full minute. REQUESTS TODAY counts all\n\
 requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
 top waits until it is back.";
 
 /// Number of applications, and of unauthenticated addresses, in a sample, in order of their requests.
 const SAMPLE_LIMIT: usize = 256;
+
+/// Columns and rows of a terminal whose size is unknown.
+const DEFAULT_SIZE: (usize, usize) = (100, 30);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TopArgs {
@@ -63,9 +65,10 @@ pub(in crate::cli) fn run(args: &TopArgs) -> CommandOutcome {
 impl PolledServer {
     async fn show(&self, once: bool) -> CommandOutcome {
         let first = self.sample().await?;
-        match Screen::open().filter(|_| !once) {
-            Some(_screen) => self.live(first).await,
-            None => self.once(&first).await,
+        if once || !io::stdout().is_terminal() {
+            self.once(&first).await
+        } else {
+            self.live(first).await
         }
     }
 
@@ -74,23 +77,24 @@ impl PolledServer {
         self.clock.sleep(self.interval).await;
         let second = self.sample().await?;
         let lines = lines(&UsageRates::new(first, &second), usize::MAX);
-        let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
-        Ok(printer::data(&format!("{}\n", text.join("\n"))))
+        let text: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+        Ok(printer::data(&format!("{}\n", text.join("\n")))?)
     }
 
     /// Shows a page for each sample until the operator quits.
     async fn live(&self, first: ServerSample) -> CommandOutcome {
         let mut stop = StopSignals::listen()?;
-        let mut keys = Screen::keys();
         let mut before = first.clone();
         let mut now = Ok(first);
+        // Scrolls: what is on the screen stays above the pages.
+        let (_, rows) = terminal_size();
+        drop(printer::write(&"\n".repeat(rows)));
         loop {
-            if Screen::show(&page(&before, now.as_ref())).is_err() {
-                return Ok(Exit::Done);
+            if draw(&before, now.as_ref()).is_err() {
+                return Ok(());
             }
             tokio::select! {
-                () = stop.wait() => return Ok(Exit::Done),
-                Some(key) = keys.recv() => if key == b'q' { return Ok(Exit::Done) } else { continue },
+                () = stop.wait() => return Ok(()),
                 () = self.clock.sleep(self.interval) => {}
             }
             if let Ok(sample) = now {
@@ -130,15 +134,31 @@ impl PolledServer {
     }
 }
 
-/// A page that fits the terminal. While the server does not respond, the last sample is shown with the error.
-fn page(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> Vec<FrameLine> {
-    let (_, rows) = Screen::size();
-    match now {
+/// Draws a page that fits the terminal over the last one. While the server does not respond, the last sample is shown with
+/// the error.
+fn draw(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> io::Result<()> {
+    let (columns, rows) = terminal_size();
+    let page = match now {
         Ok(now) => lines(&UsageRates::new(before, now), rows),
         Err(error) => {
             let mut page = lines(&UsageRates::new(before, before), rows.saturating_sub(1));
-            page.insert(page.len().min(1), FrameLine::alarm(&error.to_string()));
+            page.insert(page.len().min(1), alarm(&error.to_string()));
             page
         }
+    };
+    let page: Vec<String> = page
+        .iter()
+        .map(|line| line.chars().take(columns).collect())
+        .collect();
+    // Each line erases the rest of the previous one.
+    let page = page.join("\x1b[K\r\n");
+    printer::write(&format!("\x1b[H{page}\x1b[K\x1b[J"))
+}
+
+/// The columns and rows.
+fn terminal_size() -> (usize, usize) {
+    match tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        Ok(_) | Err(_) => DEFAULT_SIZE,
     }
 }

@@ -31,11 +31,11 @@ impl ScrapedMetrics {
         Self(lines.filter_map(MetricSample::read).collect())
     }
 
-    /// The sum of all series of a name that have these labels, such as `class="2xx"`; an empty string matches all.
-    pub(super) fn sum(&self, name: &str, with: &str) -> f64 {
+    /// The sum of all series of a name that have one of these labels, such as `class="2xx"`; of all without labels.
+    pub(super) fn sum(&self, name: &str, with: &[&str]) -> f64 {
         // `sum()` of no floats is -0, which would be printed.
         self.series(name)
-            .filter(|series| series.labels.contains(with))
+            .filter(|series| series.has_one(with))
             .fold(0.0, |sum, one| sum + one.value)
     }
 
@@ -94,6 +94,10 @@ impl MetricSample {
         })
     }
 
+    fn has_one(&self, with: &[&str]) -> bool {
+        with.is_empty() || with.iter().any(|label| self.labels.contains(label))
+    }
+
     /// Our label values contain no commas and no quotes.
     fn label(&self, name: &str) -> Option<&str> {
         let values = self
@@ -121,14 +125,15 @@ mod tests {
     fn series_are_summed_by_label() {
         let metrics = ScrapedMetrics::read(TEXT);
         let sums = [
-            ("a", ""),
-            ("a", "class=\"5xx\""),
-            ("a", "class=\"4xx\""),
-            ("plain", ""),
-            ("none", ""),
+            ("a", &[][..]),
+            ("a", &["class=\"5xx\""]),
+            ("a", &["class=\"2xx\"", "class=\"5xx\""]),
+            ("a", &["class=\"4xx\""]),
+            ("plain", &[]),
+            ("none", &[]),
         ];
         let sums = sums.map(|(name, with)| metrics.sum(name, with).to_string());
-        assert_eq!(sums, ["7", "4", "0", "7.5", "0"]);
+        assert_eq!(sums, ["7", "4", "7", "0", "7.5", "0"]);
         assert_eq!(
             metrics.label("scoregate_build_info", "version"),
             Some("1.2.3")

@@ -3,12 +3,12 @@
 use crate::admin::AdminAccess;
 use scoregate_base::secret::SecretSetting;
 
+use super::cors::is_host_name;
 use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
 /// Maximum number of host names: each request is compared with all.
 const MOST_HOSTS: usize = 64;
-const LONGEST_HOST: usize = 253;
 
 pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {
     let token = reading.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
@@ -22,7 +22,7 @@ pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
     let hosts: Vec<String> = reading.get(PATH);
     reading.at_most(PATH, hosts.len(), MOST_HOSTS, "hosts");
     for host in &hosts {
-        if !is_name(host) {
+        if !is_host_name(host.strip_suffix('.').unwrap_or(host)) {
             let remedy = "write a host name without a port, such as \"scoregate-side\"";
             reading.problem(PATH, Some(&host.as_str().into()), remedy);
         }
@@ -31,22 +31,6 @@ pub(in crate::config) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
         .into_iter()
         .map(|host| host.trim_end_matches('.').to_owned())
         .collect()
-}
-
-fn is_name(host: &str) -> bool {
-    host.len() <= LONGEST_HOST
-        && host
-            .strip_suffix('.')
-            .unwrap_or(host)
-            .split('.')
-            .all(is_part)
-}
-
-fn is_part(part: &str) -> bool {
-    !part.is_empty()
-        && part
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 #[cfg(test)]

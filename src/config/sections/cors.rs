@@ -103,14 +103,18 @@ pub(in crate::config) fn is_host(host: &str) -> bool {
             .parse()
             .is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
     }
-    host.len() <= 253
-        && host
-            .split('.')
-            .all(|label| !label.is_empty() && label.bytes().all(is_plain))
+    is_host_name(host)
 }
 
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_".contains(&byte)
+/// Whether a text is a host name or an IPv4 address.
+pub(in crate::config) fn is_host_name(host: &str) -> bool {
+    host.len() <= 253
+        && host.split('.').all(|label| {
+            !label.is_empty()
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        })
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ mod tests {
     use scoregate_base::keys::Digest;
     use scoregate_base::plans::standard_tiers;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
-    use scoregate_store::Embedded;
+    use scoregate_store::Store;
 
     #[test]
     fn without_units_the_ledger_decides_and_with_several_gateways_it_may_refuse() {
@@ -116,7 +116,7 @@ mod tests {
         let caller = Caller::new(keys.find(&digest).unwrap(), &digest);
         let instruments = LedgerInstruments::new(&MetricsRegistry::default());
         let instruments = Arc::new(instruments);
-        let ledger = Arc::new(Embedded::open(directory.path()).unwrap());
+        let ledger = Arc::new(Store::open(directory.path()).unwrap());
         let calls = || {
             LedgerCalls::new(
                 ledger.clone(),

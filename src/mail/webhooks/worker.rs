@@ -42,7 +42,7 @@ const ACTOR: &str = "webhook challenge";
 
 /// Delivers the messages of the queue. A message whose result cannot be recorded is repeated with the same id.
 pub struct WebhookSender {
-    store: Arc<dyn Store>,
+    store: Store,
     client: WebhookClient,
     operator: Option<OperatorWebhook>,
     clock: Clock,
@@ -61,7 +61,7 @@ struct ReceiverBatch {
 impl WebhookSender {
     /// A worker on `store`. Messages to the operator wait until a gateway has its webhook.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Store,
         client: WebhookClient,
         operator: Option<OperatorWebhook>,
         clock: Clock,

@@ -1,7 +1,7 @@
 //! The frame of every page: head, header, footer, notices, and pages that are only a message.
 
 use super::{AccountSite, MessagePage, STYLE};
-use crate::pages::html::{AccountLink, escape, fill, site_header};
+use crate::pages::html::{AccountLink, escape, fill, link, site_header};
 use crate::pages::paths::ACCOUNT;
 
 const TEMPLATE: &str = include_str!("account.html");
@@ -67,10 +67,6 @@ pub(super) fn notice(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| {
         format!("<p class=\"notice\" role=\"status\">{}</p>\n", bdi(text))
     })
-}
-
-pub(super) fn link(href: &str, text: &str) -> String {
-    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
 pub(super) fn mail_link(email: &str) -> String {

@@ -4,12 +4,12 @@ use super::fields::{
     APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form,
     optional_box, problem_of,
 };
-use super::frame::{Frame, bdi, link, mail_link, notice, section};
+use super::frame::{Frame, bdi, mail_link, notice, section};
 use super::keys::active_keys;
 use super::quota::{current, tier};
 use super::webhooks::{WEBHOOK_URL, webhooks};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
-use crate::pages::html::date;
+use crate::pages::html::{date, link};
 use crate::pages::paths::ACCOUNT;
 use scoregate_store::{NOTICES, NoticeRow};
 

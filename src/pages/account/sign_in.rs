@@ -1,9 +1,9 @@
 //! Signing in and signing up by a link that is sent by e-mail.
 
 use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
-use super::frame::{Frame, bdi, link as anchor, notice};
+use super::frame::{Frame, bdi, notice};
 use super::{AccountSite, FormProblem, LinkForm, SignInForm, SignedIn};
-use crate::pages::html::escape;
+use crate::pages::html::{escape, link as anchor};
 use crate::pages::paths::{ACCOUNT, ACCOUNT_SIGN_IN as SIGN_IN};
 
 const CONFIRM: &str = "/account/confirm";

@@ -59,16 +59,11 @@ struct ChartAxis {
 impl ChartAxis {
     /// The axis for this maximum: its step is 1, 2 or 5 times a power of ten.
     fn reaching(most: u128) -> Self {
-        let mut step = 1_u128;
-        let mut factors = [2_u128, 5, 10].into_iter().cycle();
-        let mut power = 1_u128;
-        while step * MOST_INTERVALS < most {
-            let factor = factors.next().unwrap_or(10);
-            step = power * factor;
-            if factor == 10 {
-                power = step;
-            }
-        }
+        let powers = (0..).map(|exponent| 10_u128.pow(exponent));
+        let step = powers
+            .flat_map(|power| [1, 2, 5].map(|factor| factor * power))
+            .find(|step| step * MOST_INTERVALS >= most)
+            .unwrap_or(1);
         Self {
             step,
             intervals: most.div_ceil(step).max(1),
@@ -139,16 +134,16 @@ fn ticks(axis: ChartAxis) -> String {
 
 /// `1,500`, `20 k` or `1.5 M`, for numbers with at most two digits that are not trailing zeros.
 fn compact(number: u128) -> String {
-    const SUFFIXES: [&str; 7] = ["", " k", " M", " G", " T", " P", " E"];
     if number < 10_000 {
         return grouped(number);
     }
-    let mut unit = 1_u128;
-    let mut suffixes = SUFFIXES.iter();
-    let mut suffix = suffixes.next();
-    while number >= unit * 1_000 && suffixes.len() > 0 {
-        unit *= 1_000;
-        suffix = suffixes.next();
+    let mut unit = 1_000;
+    let mut suffix = "k";
+    for larger in ["M", "G", "T", "P", "E"] {
+        if number >= unit * 1_000 {
+            unit *= 1_000;
+            suffix = larger;
+        }
     }
     let whole = number / unit;
     let tenth = number % unit * 10 / unit;
@@ -157,7 +152,7 @@ fn compact(number: u128) -> String {
     } else {
         format!(".{tenth}")
     };
-    format!("{whole}{fraction}{}", suffix.copied().unwrap_or_default())
+    format!("{whole}{fraction} {suffix}")
 }
 
 /// The content of the chart in words.

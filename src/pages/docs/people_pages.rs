@@ -8,7 +8,7 @@ use scoregate_base::routes::{API_BASE, Period, Route};
 use super::{errors, operations, reference};
 use crate::pages::content_policy::AllowedContent;
 use crate::pages::html::{
-    AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, prose,
+    AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, link, prose,
     site_header, table,
 };
 use crate::pages::sample;
@@ -62,16 +62,13 @@ pub(in crate::pages) fn page(config: &PagesConfig) -> String {
 
 /// The rules of the windows that the tiers have.
 fn windows(config: &PagesConfig) -> String {
-    let has = |rule: LimitRule| {
-        let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
-        limits.any(|calendar| calendar.quota(rule).is_some())
-    };
     let mut rules = String::new();
-    if has(LimitRule::Month) {
+    if has_limit(config, LimitRule::Month) {
         rules.push_str(MONTH);
     }
     let of_owners = |rule: &LimitRule| rule.row().scope == Scope::Owner;
-    if LimitRule::WINDOWS.into_iter().filter(of_owners).any(has) {
+    let mut windows_of_owners = LimitRule::WINDOWS.into_iter().filter(of_owners);
+    if windows_of_owners.any(|rule| has_limit(config, rule)) {
         rules.push_str(OWNER);
     }
     rules
@@ -160,10 +157,6 @@ fn contact(links: &SiteLinks) -> String {
     } else {
         format!("<p>Contact: {name}{}</p>", to.join(", "))
     }
-}
-
-fn link(href: &str, text: &str) -> String {
-    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
 /// The way to get a key, as the beginning of a sentence.
@@ -357,14 +350,14 @@ fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     programs.iter().map(program).collect()
 }
 
-/// Whether a tier has a limit of months.
-fn has_months(config: &PagesConfig) -> bool {
+/// Whether a tier has this limit.
+fn has_limit(config: &PagesConfig, rule: LimitRule) -> bool {
     let mut limits = config.tiers.iter().map(|tier| tier.limits.calendar);
-    limits.any(|calendar| calendar.quota(LimitRule::Month).is_some())
+    limits.any(|calendar| calendar.quota(rule).is_some())
 }
 
 fn tiers(config: &PagesConfig) -> String {
-    let has_months = has_months(config);
+    let has_months = has_limit(config, LimitRule::Month);
     let rows = config.tiers.iter().map(|tier| {
         let mut cells = vec![
             escape(&capitalized(&tier.name)),

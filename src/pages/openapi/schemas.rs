@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::pages::html::capitalized;
 use crate::pages::{PagesConfig, sample};
 use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PARAM, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
@@ -37,15 +38,6 @@ fn item_name(endpoint: &Endpoint) -> String {
 
 /// The name of an endpoint as the name of a type: `ProviderReliability`.
 fn type_name(endpoint: &Endpoint) -> String {
-    let capitalized = |word: &str| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_ascii_uppercase())
-            .into_iter()
-            .chain(letters)
-            .collect::<String>()
-    };
     endpoint.name.split('_').map(capitalized).collect()
 }
 

@@ -2,6 +2,7 @@
 //! never changed. The feed does not contain outages that are derived from stored minutes, because minutes may be stored
 //! late and an entry cannot be withdrawn. Ids do not depend on the address of the service.
 
+use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest as _, Sha256};
 
 use crate::pages::html::escape;
@@ -15,7 +16,7 @@ use super::threads::{name, paragraphs};
 pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
     let service = xml(&site.service);
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
-    let id = uuid(&["feed", &site.service, &site.url("/")]);
+    let id = id_of(&["feed", &site.service, &site.url("/")]);
     let own = xml(&site.url("/status.atom"));
     let page = xml(&site.url("/status"));
     let entries: String = messages
@@ -41,7 +42,7 @@ fn entry(site: &StatusSite, message: &StatusMessage) -> String {
         title,
         message,
     } = message;
-    let id = uuid(&[&id.to_string(), &at.millis().to_string(), title, message]);
+    let id = id_of(&[&id.to_string(), &at.millis().to_string(), title, message]);
     let at = at.rfc3339();
     let link = xml(&site.url(&format!("/status#incident-{incident}")));
     format!(
@@ -65,25 +66,13 @@ fn xml(text: &str) -> String {
     )
 }
 
-/// A UUID of version 8 (RFC 9562) that depends on these texts only.
-fn uuid(texts: &[&str]) -> String {
+/// A URI with the hash of these texts (RFC 6920).
+fn id_of(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update(text.len().to_be_bytes());
         hash.update(text);
     }
-    let digest: [u8; 32] = hash.finalize().into();
-    let [high, low, ..] = digest.as_chunks::<8>().0 else {
-        return String::new();
-    };
-    let high = u64::from_be_bytes(*high) & !0xF000 | 0x8000;
-    let low = u64::from_be_bytes(*low) & !(0b11 << 62) | 0b10 << 62;
-    let a = high >> 32;
-    let b = high >> 16 & 0xFFFF;
-    let c = high & 0xFFFF;
-    format!(
-        "urn:uuid:{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}",
-        low >> 48,
-        low & 0xFFFF_FFFF_FFFF
-    )
+    let hash = BASE64URL_NOPAD.encode(&hash.finalize());
+    format!("ni:///sha-256;{hash}")
 }

@@ -20,9 +20,9 @@ pub struct StatusSite {
 /// The state of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataState {
-    /// The time of the newest data.
+    /// The time of the newest data; `None` if none was received yet, or if the backend lists no models.
     pub newest: Option<Wall>,
-    /// The next expected refresh.
+    /// The next expected refresh, possibly in the past; `None` if nothing is known.
     pub expected: Option<Wall>,
     /// The refresh that is overdue, if the data is stale.
     pub stale_since: Option<Wall>,

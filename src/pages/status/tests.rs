@@ -400,7 +400,7 @@ fn feed_has_an_entry_for_each_message_with_ids_that_stay() {
     assert_eq!(all.len(), 3);
     assert!(
         all.iter()
-            .all(|id| id.len() == 45 && id.starts_with("urn:uuid:") && id.get(23..24) == Some("8")),
+            .all(|id| id.len() == 57 && id.starts_with("ni:///sha-256;")),
         "{all:?}"
     );
     assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);

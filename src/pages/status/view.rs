@@ -199,7 +199,7 @@ fn days(status: &ServiceStatus) -> String {
         "up",
         "Availability by day",
         &lost(&status.days, "downtime", DayAvailability::down),
-        &up_bars(status),
+        &bars(status, "up", "down", |day| (day.up, day.counted)),
     );
     let availability = share(whole.up, whole.counted);
     let down = whole.down();
@@ -235,7 +235,7 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
         "fresh",
         "Freshness of the data by day",
         &words,
-        &fresh_bars(status),
+        &bars(status, "current", "stale", |day| (day.fresh, day.up)),
     );
     format!("<h3>Data current: {current}</h3>\n<p>{stale}</p>\n{chart}{ends}")
 }
@@ -258,33 +258,24 @@ fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> Str
     format!("<h3>Incidents: {recent}</h3>\n<p>{words}</p>\n")
 }
 
-fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {
+/// The bars of a chart: for each day the minutes that were good, and all that count.
+fn bars(
+    status: &ServiceStatus,
+    good: &str,
+    bad: &str,
+    minutes: fn(&DayAvailability) -> (u64, u64),
+) -> Vec<ChartDay> {
     let bar = |day: &DayAvailability| {
-        let words = match (day.counted, day.down()) {
+        let (up, whole) = minutes(day);
+        let words = match (whole, whole.saturating_sub(up)) {
             (0, _) => "no data".into(),
-            (_, 0) => "up".into(),
-            (_, down) => format!("down for {}", in_words(down)),
+            (_, 0) => good.into(),
+            (_, lost) => format!("{bad} for {}", in_words(lost)),
         };
         ChartDay {
             label: format!("{}: {words}", day.day),
-            good: day.up,
-            whole: day.counted,
-        }
-    };
-    status.days.iter().map(bar).collect()
-}
-
-fn fresh_bars(status: &ServiceStatus) -> Vec<ChartDay> {
-    let bar = |day: &DayAvailability| {
-        let words = match (day.up, day.stale()) {
-            (0, _) => "no data".into(),
-            (_, 0) => "current".into(),
-            (_, stale) => format!("stale for {}", in_words(stale)),
-        };
-        ChartDay {
-            label: format!("{}: {words}", day.day),
-            good: day.fresh,
-            whole: day.up,
+            good: up,
+            whole,
         }
     };
     status.days.iter().map(bar).collect()

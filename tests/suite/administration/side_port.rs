@@ -3,8 +3,6 @@
 //!
 //! Its routes are in `side_port_keys` and `side_port_settings`.
 
-use std::future::{Future as _, poll_fn};
-use std::pin::pin;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -179,26 +177,4 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
         response.fingerprint
     );
     assert!(connection.is_closed().await);
-}
-
-#[tokio::test]
-async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_port() {
-    let world = World::new().await;
-    for start in [
-        "",
-        "GET /metr",
-        "GET /metrics HTTP/1.1\r\nHost: localhost\r\n",
-    ] {
-        let mut connection = Connection::open(world.running.side).await;
-        connection.write(start.as_bytes()).await;
-        let mut cut = pin!(connection.is_closed());
-        // Its timeout begins when it is accepted, which may be later.
-        let cut = poll_fn(|cx| {
-            world.pass(Duration::from_secs(1));
-            cx.waker().wake_by_ref();
-            cut.as_mut().poll(cx)
-        });
-        assert!(cut.await, "{start:?}");
-    }
-    assert_eq!(world.side("GET", "/readyz", "", &[]).await.status, 200);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use scoregate::app::open_store;
 use scoregate::config::{read_text, resolve};
+use scoregate_store::Ledger as _;
 use serde_json::Value;
 
 use super::mail::sql;

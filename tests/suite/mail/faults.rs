@@ -201,7 +201,7 @@ async fn a_notice_of_a_worker_that_crashed_is_repeated_with_its_id_and_not_queue
         expires_at: Wall::from_seconds(u64::MAX / 1_000),
         ..station.mail("quota_80.app.day")
     };
-    let store = Arc::clone(&station.store);
+    let store = station.store.clone();
     store.queue_once(vec![notice.clone()]).await.unwrap();
     let mut worker = station.another_worker();
     let stop = CancellationToken::new();
@@ -227,7 +227,7 @@ async fn a_result_that_could_not_be_recorded_is_recorded_later_and_repeats_no_ma
     let mut server = server_that("hold").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;
-    let file = station.directory.path().join(Embedded::FILE_NAME);
+    let file = station.directory.path().join(Store::FILE_NAME);
     let aside = station.directory.path().join("aside");
     let moves = async {
         server.event("mail").await;
@@ -278,7 +278,7 @@ async fn the_queue_is_measured() {
         path: TempDir::new().unwrap().path().into(),
         print: |_| {},
     });
-    let store = Arc::clone(&station.store) as Arc<dyn Store>;
+    let store = station.store.clone();
     let monitor = QueueMonitor::new(
         store,
         station.clock.clone(),

@@ -19,9 +19,7 @@ use scoregate::mail::{
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::secret::{Secret, SecretSetting};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{
-    Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, NoticeStore as _, Store,
-};
+use scoregate_store::{MailBacklog, MailKind, NewMail, Store};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A queue with a manual clock, and a worker that empties it.
 struct MailStation {
-    store: Arc<Embedded>,
+    store: Store,
     clock: Clock,
     manual_clock: ManualClock,
     registry: MetricsRegistry,
@@ -76,7 +74,7 @@ impl MailStation {
 
     fn by(delivery: MailDelivery) -> Self {
         let directory = TempDir::new().unwrap();
-        let store = Arc::new(Embedded::open(directory.path()).unwrap());
+        let store = Store::open(directory.path()).unwrap();
         let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let registry = MetricsRegistry::default();
         let instruments = Arc::new(MailInstruments::new(&registry));
@@ -164,13 +162,13 @@ impl MailStation {
 }
 
 fn worker(
-    store: &Arc<Embedded>,
+    store: &Store,
     config: &MailConfig,
     clock: &Clock,
     instruments: &Arc<MailInstruments>,
 ) -> MailSender {
     let transport = MailTransport::open(config, clock).unwrap();
-    let store = Arc::clone(store) as Arc<dyn Store>;
+    let store = store.clone();
     MailSender::new(
         store,
         config,

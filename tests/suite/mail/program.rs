@@ -166,7 +166,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
     program.public();
     server.event("mail").await;
     program.signal("TERM");
-    program.logs("no more mail is sent");
+    program.logs("no more work begins");
     server.release();
     let (ended, _) = program.end();
     assert_eq!(

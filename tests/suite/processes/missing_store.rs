@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scoregate::registry::NewApplication;
-use scoregate_store::Embedded;
+use scoregate_store::Store;
 use tempfile::TempDir;
 
 use crate::balances::own;
@@ -19,7 +19,7 @@ const LOCK: &str = "scoregate.lock";
 const DETECTION_LIMIT: Duration = Duration::from_secs(5);
 
 fn store(directory: &Path) -> std::path::PathBuf {
-    directory.join(Embedded::FILE_NAME)
+    directory.join(Store::FILE_NAME)
 }
 
 /// A start that fails.

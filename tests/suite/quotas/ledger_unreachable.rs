@@ -121,7 +121,7 @@ impl Lock {
     /// Acquires it.
     pub fn on(data_dir: &Path) -> Self {
         let connection =
-            Connection::open(data_dir.join(scoregate_store::Embedded::FILE_NAME)).unwrap();
+            Connection::open(data_dir.join(scoregate_store::Store::FILE_NAME)).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         Self(connection)
     }
@@ -129,7 +129,7 @@ impl Lock {
 
 /// Whether a write to the store is in progress. A process of its own takes long enough that the writer makes progress.
 fn is_locked(data_dir: &Path) -> bool {
-    let file = data_dir.join(scoregate_store::Embedded::FILE_NAME);
+    let file = data_dir.join(scoregate_store::Store::FILE_NAME);
     let begun = Command::new("sqlite3")
         .arg(file)
         .arg("BEGIN IMMEDIATE; ROLLBACK")

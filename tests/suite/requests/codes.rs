@@ -143,7 +143,7 @@ fn break_the_ledger(world: &World) {
     let file = world
         .directory
         .path()
-        .join(scoregate_store::Embedded::FILE_NAME);
+        .join(scoregate_store::Store::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
     file.execute_batch("ALTER TABLE ledger_days RENAME TO ledger_that_was")
         .unwrap();

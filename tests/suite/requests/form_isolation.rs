@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey, sample};
+use scoregate_store::{ChangeKind, Store, StoreChange, StoredKey, sample};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};
@@ -81,7 +81,7 @@ fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) ->
 /// A data directory with both applications, under the same identifiers in every system.
 async fn prepared() -> TempDir {
     let directory = TempDir::new().unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = Store::open(directory.path()).unwrap();
     let at = Wall::parse_rfc3339(NOON).unwrap();
     for (id, tier, key) in [
         ("app_00000000001", "free", FREE),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
@@ -220,7 +220,7 @@ impl SharedTimeline {
 
     /// Decides about a reading, which is taken under the lock so that readings are decided in their order.
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
-        let mut timeline = lock(&self.timeline);
+        let mut timeline = self.timeline.lock();
         let shown = read();
         let (next, wall, event) = timeline.read(self.corrected(shown.wall), shown.boot);
         *timeline = next;
@@ -238,7 +238,7 @@ impl SharedTimeline {
         drop(timeline);
         // The lock is released first: the listener takes time, and requests may need the lock.
         if let Some(event) = event {
-            let listener = lock(&self.listener).clone();
+            let listener = self.listener.lock().clone();
             if let Some(listener) = listener {
                 listener(event);
             }
@@ -247,7 +247,7 @@ impl SharedTimeline {
     }
 
     pub(super) fn report_to(&self, listener: Listener) {
-        *lock(&self.listener) = Some(listener);
+        *self.listener.lock() = Some(listener);
     }
 }
 
@@ -262,11 +262,6 @@ impl fmt::Debug for SharedTimeline {
 /// Wall clock minus monotonic time.
 const fn apart(now: Now) -> u64 {
     now.wall.0.wrapping_sub(now.mono.0)
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each is one value, replaced as a whole.
-    shared.lock()
 }
 
 #[cfg(test)]

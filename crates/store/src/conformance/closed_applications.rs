@@ -6,7 +6,7 @@ const NEXT_NOON: Wall = Wall::from_seconds(1_763_726_400 + 86_400);
 
 /// A new application of an owner, created at a time.
 async fn created_at(
-    store: &dyn Store,
+    store: &Store,
     at: Wall,
     owner: OwnerId,
     at_most: u32,
@@ -19,31 +19,31 @@ async fn created_at(
 }
 
 /// A new application of an owner that was granted a unit today.
-async fn used_application(store: &dyn Store, owner: OwnerId, at_most: u32) -> ApplicationId {
+async fn used_application(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
     let id = created_at(store, NOON, owner, at_most).await.unwrap();
     assert_eq!(units(store, asking(id, NOON.day(), 1, 10)).await, 1);
     id
 }
 
-async fn close(store: &dyn Store, id: ApplicationId) {
+async fn close(store: &Store, id: ApplicationId) {
     make(store, id, ChangeKind::Close).await;
 }
 
-async fn closed_after_use(store: &dyn Store, owner: OwnerId, at_most: u32) {
+async fn closed_after_use(store: &Store, owner: OwnerId, at_most: u32) {
     close(store, used_application(store, owner, at_most).await).await;
 }
 
-async fn delete(store: &dyn Store, owner: OwnerId) {
+async fn delete(store: &Store, owner: OwnerId) {
     changed(store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
 }
 
 /// A new application is refused today.
-async fn assert_used_today(store: &dyn Store, owner: OwnerId, at_most: u32) {
+async fn assert_used_today(store: &Store, owner: OwnerId, at_most: u32) {
     let refused = created_at(store, NOON, owner, at_most).await;
     assert_eq!(owner_refusal(refused), OwnerRefusal::QuotaUsedToday(owner));
 }
 
-pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(store: &dyn Store) {
+pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     closed_after_use(store, owner, 1).await;
     assert_used_today(store, owner, 1).await;
@@ -56,7 +56,7 @@ pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(st
     );
 }
 
-pub(crate) async fn open_and_closed_applications_count_together(store: &dyn Store) {
+pub(crate) async fn open_and_closed_applications_count_together(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let other = signed_up(store, "bob@example.org").await.id;
     closed_after_use(store, owner, 2).await;
@@ -68,7 +68,7 @@ pub(crate) async fn open_and_closed_applications_count_together(store: &dyn Stor
     created_at(store, NEXT_NOON, owner, 2).await.unwrap();
 }
 
-pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &dyn Store) {
+pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     close(store, created_at(store, NOON, owner, 1).await.unwrap()).await;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
@@ -81,7 +81,7 @@ pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &dyn St
     created_at(store, NOON, owner, 1).await.unwrap();
 }
 
-pub(crate) async fn units_granted_after_the_closing_count(store: &dyn Store) {
+pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
     close(store, id).await;
@@ -90,7 +90,7 @@ pub(crate) async fn units_granted_after_the_closing_count(store: &dyn Store) {
     assert_used_today(store, owner, 1).await;
 }
 
-pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &dyn Store) {
+pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &Store) {
     let first = signed_up(store, "Ann@example.org").await.id;
     closed_after_use(store, first, 1).await;
     delete(store, first).await;
@@ -104,7 +104,7 @@ pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &dyn 
     created_at(store, NEXT_NOON, third, 1).await.unwrap();
 }
 
-pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &dyn Store) {
+pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     closed_after_use(store, owner, 1).await;
     open_day(store, NOON.day()).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Fills a store: applications with keys, own limits, grants and requests, a status page, and owners.
-pub(crate) async fn fill(store: &dyn Store) {
+pub(crate) async fn fill(store: &Store) {
     for number in 0..3 {
         let mut creation = creating(an_id());
         let ChangeKind::Create {
@@ -67,7 +67,7 @@ pub(crate) fn answered(application: ApplicationId, requests: u64) -> Vec<Request
     ]
 }
 
-pub(crate) async fn posted(store: &dyn Store, subject: MessageSubject) -> StatusMessage {
+pub(crate) async fn posted(store: &Store, subject: MessageSubject) -> StatusMessage {
     let new = NewStatusMessage {
         at: NOON,
         who: "a test".into(),

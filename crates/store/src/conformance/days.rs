@@ -10,7 +10,7 @@ use scoregate_base::limits::DayTotals;
 
 use super::*;
 
-pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
+pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let day = NOON.day();
@@ -48,7 +48,7 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
     assert_eq!(granted, u64::from(u32::MAX) + 1);
 }
 
-pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store) {
+pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let today = NOON.day();
@@ -72,7 +72,7 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store
     assert_eq!(granted(today).await, 2, "a closed day moved");
 }
 
-pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &dyn Store) {
+pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &Store) {
     let id = created(store).await;
     let day = NOON.day();
     let first = asking(id, day, 10, 10);
@@ -93,7 +93,7 @@ pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &d
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
 }
 
-pub(crate) async fn many_leases_and_returns_at_once_never_exceed_the_quota(store: &dyn Store) {
+pub(crate) async fn many_leases_and_returns_at_once_never_exceed_the_quota(store: &Store) {
     let id = created(store).await;
     let ask = || asking(id, NOON.day(), 3, 500);
     let requests: Vec<LeaseRequest> = (0..300).map(|_| ask()).collect();
@@ -138,7 +138,7 @@ fn scheduled_report() -> impl Strategy<Value = ScheduledReport> {
 }
 
 pub(crate) fn reports_are_applied_by_the_rules_and_no_day_is_opened_again(
-    store: &dyn Store,
+    store: &Store,
     runtime: &tokio::runtime::Runtime,
 ) {
     let next = AtomicU32::new(NOON.day().number());
@@ -156,7 +156,7 @@ pub(crate) fn reports_are_applied_by_the_rules_and_no_day_is_opened_again(
     held.unwrap();
 }
 
-async fn schedule_holds(store: &dyn Store, first: u32, reports: Vec<ScheduledReport>) {
+async fn schedule_holds(store: &Store, first: u32, reports: Vec<ScheduledReport>) {
     let id = created(store).await;
     let mut days = BTreeMap::<u32, DayTotals>::new();
     let mut nodes = BTreeMap::<(u32, u64), NodeTotals>::new();

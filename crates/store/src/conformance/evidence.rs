@@ -38,7 +38,7 @@ fn hour(day: Day, hour: u32, models: std::ops::Range<u16>) -> HourEvidence {
     evidence
 }
 
-async fn record(store: &dyn Store, node: u64, application: ApplicationId, evidence: HourEvidence) {
+async fn record(store: &Store, node: u64, application: ApplicationId, evidence: HourEvidence) {
     store
         .record_evidence(
             node,
@@ -52,15 +52,11 @@ async fn record(store: &dyn Store, node: u64, application: ApplicationId, eviden
 }
 
 /// Merges all hours before this one, some at a time.
-async fn merge(store: &dyn Store, until: u32) {
+async fn merge(store: &Store, until: u32) {
     while store.merge_evidence(until, CATALOGUE, 2).await.unwrap() {}
 }
 
-async fn days(
-    store: &dyn Store,
-    application: Option<ApplicationId>,
-    days: [Day; 2],
-) -> Vec<DayRecord> {
+async fn days(store: &Store, application: Option<ApplicationId>, days: [Day; 2]) -> Vec<DayRecord> {
     let [first, last] = days;
     store
         .evidence(EvidenceQuery {
@@ -72,7 +68,7 @@ async fn days(
         .unwrap()
 }
 
-async fn today(store: &dyn Store, application: ApplicationId) -> DayEvidence {
+async fn today(store: &Store, application: ApplicationId) -> DayEvidence {
     let [record] = &days(store, Some(application), [TODAY; 2]).await[..] else {
         panic!("one day")
     };
@@ -81,7 +77,7 @@ async fn today(store: &dyn Store, application: ApplicationId) -> DayEvidence {
 }
 
 pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let one = an_id();
     let other = an_id();
@@ -116,7 +112,7 @@ pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes
     assert_eq!(today(store, one).await, expected);
 }
 
-pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(store: &dyn Store) {
+pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(store: &Store) {
     let one = an_id();
     let silent = an_id();
     let tomorrow = start_of(TODAY.next());
@@ -142,7 +138,7 @@ pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(stor
     assert_eq!((expected.models, expected.counts.delivered), (150, 270));
 }
 
-pub(crate) async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &dyn Store) {
+pub(crate) async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &Store) {
     let keys = join_all((1..=8).map(|proposed| store.sketch_key(TODAY, u64::MAX - proposed))).await;
     let keys: Vec<u64> = keys.into_iter().collect::<Result<_, _>>().unwrap();
     assert!(
@@ -153,7 +149,7 @@ pub(crate) async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &dyn St
     assert_eq!(store.sketch_key(TODAY, 7).await.unwrap(), keys[0]);
 }
 
-pub(crate) async fn days_are_read_by_application_and_range_oldest_first(store: &dyn Store) {
+pub(crate) async fn days_are_read_by_application_and_range_oldest_first(store: &Store) {
     let mut ids = [an_id(), an_id()];
     ids.sort();
     for (id, ago) in [
@@ -206,7 +202,7 @@ pub(crate) async fn days_are_read_by_application_and_range_oldest_first(store: &
 }
 
 pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_hours_for_three(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let id = an_id();
     for ago in [41, 40] {
@@ -236,7 +232,7 @@ pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_h
 }
 
 /// While one gateway merges, another one records and merges an earlier hour.
-pub(crate) async fn concurrent_merges_count_each_hour_once(stores: [&dyn Store; 2]) {
+pub(crate) async fn concurrent_merges_count_each_hour_once(stores: [&Store; 2]) {
     let ids: Vec<ApplicationId> = (0..300).map(|_| an_id()).collect();
     let few = &ids[..5];
     let start = start_of(TODAY);

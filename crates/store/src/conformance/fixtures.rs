@@ -5,22 +5,18 @@ use std::fmt::Debug;
 use super::*;
 
 /// Makes a change that is not refused.
-pub(crate) async fn make(
-    store: &dyn Store,
-    id: ApplicationId,
-    what: ChangeKind,
-) -> StoredApplication {
+pub(crate) async fn make(store: &Store, id: ApplicationId, what: ChangeKind) -> StoredApplication {
     store.change(changing(id, what)).await.unwrap()
 }
 
 /// An application that exists.
-pub(crate) async fn found(store: &dyn Store, id: ApplicationId) -> StoredApplication {
+pub(crate) async fn found(store: &Store, id: ApplicationId) -> StoredApplication {
     let found = store.application(id, NOON.day()).await.unwrap();
     found.unwrap()
 }
 
 /// The applications of a store that has fewer than a hundred.
-pub(crate) async fn applications(store: &dyn Store) -> Vec<StoredApplication> {
+pub(crate) async fn applications(store: &Store) -> Vec<StoredApplication> {
     let page = store.page(None, 99, NOON.day()).await.unwrap();
     assert!(page.skipped.is_empty() && page.next.is_none(), "{page:?}");
     page.applications
@@ -59,7 +55,7 @@ pub(crate) fn addition(key: StoredKey) -> ChangeKind {
 }
 
 /// Opens a day.
-pub(super) async fn open_day(store: &dyn Store, day: Day) {
+pub(super) async fn open_day(store: &Store, day: Day) {
     let exchange = LedgerExchange {
         node: 1,
         today: day,
@@ -69,7 +65,7 @@ pub(super) async fn open_day(store: &dyn Store, day: Day) {
 }
 
 /// Deletes and merges what is outdated. Returns the number of records.
-pub(super) async fn delete_outdated(store: &dyn Store) -> u64 {
+pub(super) async fn delete_outdated(store: &Store) -> u64 {
     let mut deleted = 0;
     loop {
         match store.delete_outdated().await.unwrap() {
@@ -85,17 +81,13 @@ pub(super) fn before(days: u32) -> Day {
 }
 
 /// A new application of an owner who may have this many.
-pub(crate) async fn application_of(
-    store: &dyn Store,
-    owner: OwnerId,
-    at_most: u32,
-) -> ApplicationId {
+pub(crate) async fn application_of(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
     store.change(owned(owner, at_most)).await.unwrap().id
 }
 
 /// Makes a change of an owner, which may be refused.
 pub(super) async fn attempted(
-    store: &dyn Store,
+    store: &Store,
     owner: OwnerId,
     what: OwnerChangeKind,
 ) -> Result<StoredOwner, StoreError> {
@@ -117,7 +109,7 @@ pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRe
 }
 
 /// Signs in. Returns the owner, and whether the account is new.
-pub(super) async fn signed_in(store: &dyn Store, sign_in: SignIn) -> (StoredOwner, bool) {
+pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, bool) {
     match store.sign_in(sign_in).await.unwrap() {
         SignInOutcome::SignedIn { owner, is_new } => (owner, is_new),
         other @ (SignInOutcome::InvalidLink
@@ -127,12 +119,12 @@ pub(super) async fn signed_in(store: &dyn Store, sign_in: SignIn) -> (StoredOwne
 }
 
 /// The number of queued mails, without messages to webhooks.
-pub(super) async fn queued(store: &dyn Store) -> u64 {
+pub(super) async fn queued(store: &Store) -> u64 {
     store.mail_backlog().await.unwrap().mails
 }
 
 /// The queued messages in the order of their recipients, which are removed as if they were sent.
-pub(super) async fn sent(store: &dyn Store, lane: MailLane) -> Vec<NewMail> {
+pub(super) async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
     let until = NOON.plus(HOUR);
     let claim = MailClaim::new(lane, until, until, 99);
     let claimed = store.claim_mail(claim).await.unwrap();
@@ -149,7 +141,7 @@ pub(super) async fn sent(store: &dyn Store, lane: MailLane) -> Vec<NewMail> {
 }
 
 /// The audit trail, newest record first.
-pub(crate) async fn trail(store: &dyn Store) -> Vec<AuditRecord> {
+pub(crate) async fn trail(store: &Store) -> Vec<AuditRecord> {
     let query = AuditQuery {
         limit: 99,
         ..AuditQuery::default()
@@ -158,7 +150,7 @@ pub(crate) async fn trail(store: &dyn Store) -> Vec<AuditRecord> {
 }
 
 /// The audit trail of an application, newest record first.
-pub(super) async fn trail_of(store: &dyn Store, id: ApplicationId) -> Vec<AuditRecord> {
+pub(super) async fn trail_of(store: &Store, id: ApplicationId) -> Vec<AuditRecord> {
     let query = AuditQuery {
         application: Some(id),
         limit: 99,

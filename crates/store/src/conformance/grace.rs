@@ -23,12 +23,12 @@ fn held(claim: GraceClaim, share: GraceShare) -> HeldGraceShare {
     }
 }
 
-async fn claimed(store: &dyn Store, claim: GraceClaim) -> Option<GraceShare> {
+async fn claimed(store: &Store, claim: GraceClaim) -> Option<GraceShare> {
     store.claim_grace(claim).await.unwrap()
 }
 
 pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_returns_it(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let share = |number| Some(GraceShare { number, shares: 2 });
     let more = GraceClaim {
@@ -76,7 +76,7 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
     }
 }
 
-pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: &dyn Store) {
+pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: &Store) {
     let claims = (0..12).map(|node| {
         store.claim_grace(GraceClaim {
             gateways: 8 + u32::try_from(node).unwrap() % 3,
@@ -93,7 +93,7 @@ pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: 
 }
 
 pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let claim = |node, days| GraceClaim {
         gateways: 1,

@@ -10,13 +10,13 @@ fn own(minute: u32, day: Option<u32>) -> OwnLimits {
         .with(LimitSetting::Day, day)
 }
 
-async fn set(store: &dyn Store, id: ApplicationId, own: OwnLimits, until: Option<Wall>) {
+async fn set(store: &Store, id: ApplicationId, own: OwnLimits, until: Option<Wall>) {
     let set = make(store, id, limits_set(own, until)).await;
     assert_eq!((set.own, set.limits_until), (own, until));
 }
 
 /// The application after an attempt to restore its limits, unless that was not due.
-async fn restored(store: &dyn Store, id: ApplicationId, at: Wall) -> Option<StoredApplication> {
+async fn restored(store: &Store, id: ApplicationId, at: Wall) -> Option<StoredApplication> {
     match store
         .change(StoreChange {
             at,
@@ -31,7 +31,7 @@ async fn restored(store: &dyn Store, id: ApplicationId, at: Wall) -> Option<Stor
 }
 
 pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let id = created(store).await;
     let of_tier = created(store).await;
@@ -82,7 +82,7 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
 }
 
 pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let id = created(store).await;
     let end = NOON.plus(HOUR);
@@ -101,7 +101,7 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
     assert_eq!(restored(store, id, end).await, None);
 }
 
-pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &dyn Store) {
+pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &Store) {
     let id = created(store).await;
     set(store, id, own(10, None), Some(NOON)).await;
     let made = join_all((0..4).map(|_| restored(store, id, NOON))).await;
@@ -111,7 +111,7 @@ pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &dyn
 }
 
 /// Changes the limits of an account, and sets those of its applications.
-async fn set_account(store: &dyn Store, owner: OwnerId, changes: LimitChanges) -> OwnLimits {
+async fn set_account(store: &Store, owner: OwnerId, changes: LimitChanges) -> OwnLimits {
     let account = changed(store, owner, OwnerChangeKind::SetLimits(changes)).await;
     for id in account.applications {
         make(store, id, ChangeKind::SetOwnerLimits(account.own)).await;
@@ -120,7 +120,7 @@ async fn set_account(store: &dyn Store, owner: OwnerId, changes: LimitChanges) -
 }
 
 pub(crate) async fn limits_of_an_account_are_those_of_its_present_and_new_applications(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let first = store.change(owned(owner, 9)).await.unwrap().id;

@@ -11,7 +11,7 @@ fn claim(now: Wall, limit: usize) -> MailClaim {
     MailClaim::new(MailLane::Mail, now, now.plus(5 * MINUTE), limit)
 }
 
-async fn claimed(store: &dyn Store, now: Wall, limit: usize) -> Vec<(String, u32)> {
+async fn claimed(store: &Store, now: Wall, limit: usize) -> Vec<(String, u32)> {
     let mails = store.claim_mail(claim(now, limit)).await.unwrap();
     mails
         .into_iter()
@@ -19,7 +19,7 @@ async fn claimed(store: &dyn Store, now: Wall, limit: usize) -> Vec<(String, u32
         .collect()
 }
 
-async fn record(store: &dyn Store, message_id: &str, attempt: u32, outcome: MailOutcome) {
+async fn record(store: &Store, message_id: &str, attempt: u32, outcome: MailOutcome) {
     let attempt = MailAttempt {
         message_id: message_id.into(),
         attempt,
@@ -32,11 +32,11 @@ fn one(message_id: &str, attempt: u32) -> Vec<(String, u32)> {
     vec![(message_id.into(), attempt)]
 }
 
-async fn queue(store: &dyn Store, mail: NewMail) {
+async fn queue(store: &Store, mail: NewMail) {
     store.queue_mail(vec![mail]).await.unwrap();
 }
 
-pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(store: &dyn Store) {
+pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(store: &Store) {
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
     store.queue_mail(Vec::new()).await.unwrap();
     let mail = NewMail {
@@ -69,7 +69,7 @@ pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(sto
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
 }
 
-pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &dyn Store) {
+pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &Store) {
     let mails: Vec<NewMail> = ["ann@example.org", "bob@example.org"]
         .map(|to| a_mail(&format!("1.{to}"), to))
         .into();
@@ -97,7 +97,7 @@ pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(st
     );
 }
 
-pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &dyn Store) {
+pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &Store) {
     let mails = (0..40)
         .map(|number| a_mail(&format!("{number:02}"), "ann@example.org"))
         .collect();
@@ -112,7 +112,7 @@ pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &dyn Store) {
     assert_eq!(met, all, "each once");
 }
 
-pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &dyn Store) {
+pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &Store) {
     queue(store, a_mail("id", "ann@example.org")).await;
     assert_eq!(claimed(store, NOON, 9).await, one("id", 1));
     let later = NOON.plus(5 * MINUTE);
@@ -131,7 +131,7 @@ pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &
 }
 
 pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones(
-    store: &dyn Store,
+    store: &Store,
 ) {
     queue(store, a_mail("first", "ann@example.org")).await;
     assert_eq!(claimed(store, NOON, 9).await, one("first", 1));
@@ -156,7 +156,7 @@ pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_
     assert_eq!(claimed(store, at, 1).await, one("first", 2));
 }
 
-pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &dyn Store) {
+pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &Store) {
     let message = |id: &str, recipient: &str, minutes: u32| NewMail {
         kind: MailKind::Webhook,
         created_at: NOON.plus(minutes * MINUTE),

@@ -1,4 +1,4 @@
-//! The conformance suite: checks that every engine must pass, written against the traits.
+//! The conformance suite: checks that both engines must pass.
 //!
 //! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what
 //! keeps it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested beside it.
@@ -217,7 +217,7 @@ pub(super) fn creating(application: ApplicationId) -> StoreChange {
     )
 }
 
-pub(super) async fn created(store: &dyn Store) -> ApplicationId {
+pub(super) async fn created(store: &Store) -> ApplicationId {
     store.change(creating(an_id())).await.unwrap().id
 }
 
@@ -323,7 +323,7 @@ pub(super) trait SingleLease: Ledger {
 
 impl<T: Ledger + ?Sized> SingleLease for T {}
 
-pub(super) async fn units(store: &dyn Store, request: LeaseRequest) -> u32 {
+pub(super) async fn units(store: &Store, request: LeaseRequest) -> u32 {
     match store.lease(request).await.unwrap() {
         LeaseReply::Granted { units, .. } => units,
         LeaseReply::Closed { newest } => panic!("closed by {newest}"),

@@ -40,7 +40,7 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
 
 /// An owner with an application in a tier, and no mail.
 pub(crate) async fn application_in(
-    store: &dyn Store,
+    store: &Store,
     email: &str,
     tier: &str,
 ) -> (OwnerId, ApplicationId) {
@@ -52,16 +52,16 @@ pub(crate) async fn application_in(
 }
 
 /// The recipients and message ids of the queued mails, which are removed as if they were sent.
-async fn mails(store: &dyn Store) -> Vec<[String; 2]> {
+async fn mails(store: &Store) -> Vec<[String; 2]> {
     let sent = sent(store, MailLane::Mail).await.into_iter();
     sent.map(|mail| [mail.recipient, mail.message_id]).collect()
 }
 
-async fn choose(store: &dyn Store, owner: OwnerId, kinds: &[MailKind]) {
+async fn choose(store: &Store, owner: OwnerId, kinds: &[MailKind]) {
     changed(store, owner, OwnerChangeKind::SetNotices(kinds.to_vec())).await;
 }
 
-async fn due(store: &dyn Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueNotice> {
+async fn due(store: &Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueNotice> {
     let query = NoticeQuery {
         kind,
         now,
@@ -73,7 +73,7 @@ async fn due(store: &dyn Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<
 }
 
 /// The used units and the quotas of the notices about quotas that are due.
-pub(crate) async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
+pub(crate) async fn quotas(store: &Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
         NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
         NoticeSubject::Key { .. } => panic!("{due:?}"),
@@ -86,7 +86,7 @@ pub(crate) async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> V
 }
 
 async fn record(
-    store: &dyn Store,
+    store: &Store,
     node: u64,
     application: ApplicationId,
     outcome: RequestOutcome,
@@ -97,7 +97,7 @@ async fn record(
 }
 
 pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let notices = |at| {
         vec![NewMail {
@@ -115,7 +115,7 @@ pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_aft
     assert_eq!(mails(store).await, [[""; 2]; 0]);
 }
 
-pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &dyn Store) {
+pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &Store) {
     for (days, is_queued) in [(0, true), (40, false), (41, true)] {
         open_day(store, Day::from_number(NOON.day().number() + days)).await;
         delete_outdated(store).await;
@@ -125,7 +125,7 @@ pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(store: &dyn Store) {
+pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(store: &Store) {
     let (free, in_free) = application_in(store, "free@example.org", "free").await;
     let (pro, in_pro) = application_in(store, "pro@example.org", "pro").await;
     let change = async |application, what: ChangeKind, id: &str| {
@@ -166,7 +166,7 @@ pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(sto
     assert_eq!(revoke(created(store).await, "7").await, nobody, "no owner");
 }
 
-pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dyn Store) {
+pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &Store) {
     let with = |token: &str| SignIn {
         notice: Some(notice(MailKind::NewSignIn, token).mail),
         ..using(token, &format!("session {token}"))
@@ -187,7 +187,7 @@ pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dy
     );
 }
 
-pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &dyn Store) {
+pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await;
     assert_eq!(owner.notices, None);
     let chosen = vec![MailKind::Quota80, MailKind::NewSignIn];
@@ -215,7 +215,7 @@ pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &dyn Store)
 }
 
 pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     let [live, dead] = [
@@ -242,7 +242,7 @@ pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_ot
 }
 
 pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let (owner, id) = application_in(store, "ann@example.org", "pro").await;
     let live = asking(id, NOON.day(), 100, 100);
@@ -264,7 +264,7 @@ pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
 }
 
-pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dyn Store) {
+pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &Store) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     units(store, asking(id, NOON.day(), 40, 100)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
@@ -280,7 +280,7 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
 }
 
 /// Leases units of today, which count in these windows too.
-async fn lease_in(store: &dyn Store, id: ApplicationId, node: u64, windows: &[CalendarQuota]) {
+async fn lease_in(store: &Store, id: ApplicationId, node: u64, windows: &[CalendarQuota]) {
     let totals = NodeReport {
         granted: 80,
         quota: 1_000,
@@ -299,7 +299,7 @@ async fn lease_in(store: &dyn Store, id: ApplicationId, node: u64, windows: &[Ca
 }
 
 /// The scopes, limits, used units and quotas of the notices about quotas that are due.
-async fn windows_due(store: &dyn Store, live: &[u64]) -> Vec<String> {
+async fn windows_due(store: &Store, live: &[u64]) -> Vec<String> {
     let due = due(store, MailKind::Quota80, NOON, live).await;
     let shown = due.into_iter().map(|due| match due.subject {
         NoticeSubject::Quota { used, limit, scope } => {
@@ -316,7 +316,7 @@ async fn windows_due(store: &dyn Store, live: &[u64]) -> Vec<String> {
     shown
 }
 
-pub(crate) async fn each_window_has_notices_of_its_own(store: &dyn Store) {
+pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     let (owner, id) = application_in(store, "ann@example.org", "pro").await;
     let own = OwnLimits::NONE
         .with(LimitSetting::Day, 1_000)
@@ -374,7 +374,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &dyn Store) {
 }
 
 pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     let key = first_key(id);

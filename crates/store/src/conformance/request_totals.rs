@@ -25,7 +25,7 @@ const LIMITED: (&str, RequestOutcome) = ("models", RequestOutcome::RateLimited);
 const ME: (&str, RequestOutcome) = ("me", RequestOutcome::Ok);
 const OTHER: (&str, RequestOutcome) = ("none", RequestOutcome::ClientError);
 
-async fn list(store: &dyn Store, application: ApplicationId, first: Day, last: Day) -> RequestList {
+async fn list(store: &Store, application: ApplicationId, first: Day, last: Day) -> RequestList {
     store
         .requests(RequestQuery {
             application,
@@ -44,12 +44,12 @@ fn shown(list: &RequestList) -> DayRequests<'_> {
 }
 
 /// Records the requests of an application at a node.
-async fn record(store: &dyn Store, node: u64, total: RequestTotal) {
+async fn record(store: &Store, node: u64, total: RequestTotal) {
     store.record_requests(node, vec![total]).await.unwrap();
 }
 
 pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let one = an_id();
     let other = an_id();
@@ -82,7 +82,7 @@ pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_tota
     );
 }
 
-pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &dyn Store) {
+pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &Store) {
     let one = an_id();
     let today = NOON.day();
     let reported = [
@@ -120,7 +120,7 @@ pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(stor
     );
 }
 
-pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &dyn Store) {
+pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &Store) {
     let one = an_id();
     open_day(store, before(3)).await;
     for (node, ago, of, requests) in [
@@ -156,7 +156,7 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
     );
 }
 
-pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
+pub(crate) async fn requests_are_kept_for_92_days(store: &Store) {
     let one = an_id();
     // More records than one batch deletes.
     let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
@@ -179,7 +179,7 @@ pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
 }
 
 pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let one = an_id();
     let two = an_id();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Records one response with content, and closes the days that ended three days before `NOON` or earlier.
-async fn close_with(store: &dyn Store, used: &[(ApplicationId, Day, u64)]) {
+async fn close_with(store: &Store, used: &[(ApplicationId, Day, u64)]) {
     open_day(store, before(5)).await;
     for (node, (application, day, units)) in (1..).zip(used) {
         let totals = vec![total(*application, *day, MODELS, *units)];
@@ -13,12 +13,12 @@ async fn close_with(store: &dyn Store, used: &[(ApplicationId, Day, u64)]) {
     delete_outdated(store).await;
 }
 
-async fn lines(store: &dyn Store, day: Day, owner: Option<OwnerId>) -> Option<Vec<UsageTotal>> {
+async fn lines(store: &Store, day: Day, owner: Option<OwnerId>) -> Option<Vec<UsageTotal>> {
     let usage = store.usage(day, usize::MAX, owner).await.unwrap();
     usage.is_closed.then_some(usage.totals)
 }
 
-pub(crate) async fn a_closed_day_has_a_line_for_each_application_with_units(store: &dyn Store) {
+pub(crate) async fn a_closed_day_has_a_line_for_each_application_with_units(store: &Store) {
     let [one, two, missing] = [created(store).await, created(store).await, an_id()];
     let me = ("me", RequestOutcome::Ok);
     open_day(store, before(5)).await;
@@ -53,7 +53,7 @@ pub(crate) async fn a_closed_day_has_a_line_for_each_application_with_units(stor
     }
 }
 
-pub(crate) async fn a_day_is_open_until_all_its_reports_are_merged(store: &dyn Store) {
+pub(crate) async fn a_day_is_open_until_all_its_reports_are_merged(store: &Store) {
     let one = created(store).await;
     open_day(store, before(4)).await;
     let totals = vec![total(one, before(4), MODELS, 5)];
@@ -64,7 +64,7 @@ pub(crate) async fn a_day_is_open_until_all_its_reports_are_merged(store: &dyn S
     assert_eq!(lines(store, before(4), None).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &dyn Store) {
+pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &Store) {
     let ann = signed_up(store, "ann@example.org").await.id;
     let bob = signed_up(store, "bob@example.org").await.id;
     let [closed, moved] = [(); 2].map(|()| application_of(store, ann, 2));
@@ -99,7 +99,7 @@ pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &dyn
 }
 
 pub(crate) async fn units_of_the_day_on_which_an_application_was_closed_have_its_account(
-    store: &dyn Store,
+    store: &Store,
 ) {
     let ann = signed_up(store, "ann@example.org").await.id;
     let id = application_of(store, ann, 1).await;

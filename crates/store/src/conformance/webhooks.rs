@@ -7,7 +7,7 @@ use super::*;
 
 const BODY: &str = "{\"type\":\"key_changed\"}";
 
-async fn change(store: &dyn Store, owner: OwnerId, id: &str, change: WebhookChange) {
+async fn change(store: &Store, owner: OwnerId, id: &str, change: WebhookChange) {
     changed(
         store,
         owner,
@@ -33,7 +33,7 @@ fn added(id: &str) -> WebhookChange {
 }
 
 /// Two owners, and three webhooks that are not verified.
-async fn three_webhooks(store: &dyn Store) -> [OwnerId; 2] {
+async fn three_webhooks(store: &Store) -> [OwnerId; 2] {
     let ann = signed_up(store, "ann@example.org").await.id;
     let bob = signed_up(store, "bob@example.org").await.id;
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
@@ -42,7 +42,7 @@ async fn three_webhooks(store: &dyn Store) -> [OwnerId; 2] {
     [ann, bob]
 }
 
-pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &dyn Store) {
+pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &Store) {
     let [ann, bob] = three_webhooks(store).await;
     let third = OwnerChangeKind::Webhook {
         id: "hook_4".into(),
@@ -99,7 +99,7 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
     );
 }
 
-pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &dyn Store) {
+pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &Store) {
     let [ann, _] = three_webhooks(store).await;
     let rotate = WebhookChange::Rotate(Secret::new("new".into()));
     change(store, ann, "hook_1", rotate).await;

@@ -50,7 +50,7 @@ impl MonthRequest {
     }
 }
 
-async fn sent(store: &dyn Store, node: u64, today: Day, report: LedgerReport) -> Brought {
+async fn sent(store: &Store, node: u64, today: Day, report: LedgerReport) -> Brought {
     let reports = vec![report];
     let exchange = LedgerExchange {
         node,
@@ -65,12 +65,12 @@ async fn sent(store: &dyn Store, node: u64, today: Day, report: LedgerReport) ->
     (node.held(), windows.map(|units| units.granted))
 }
 
-async fn leased(store: &dyn Store, request: MonthRequest) -> Brought {
+async fn leased(store: &Store, request: MonthRequest) -> Brought {
     let report = request.report(NodeTotals::default(), request.want, 10);
     sent(store, request.node, request.day, report).await
 }
 
-pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &dyn Store) {
+pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &Store) {
     let id = created(store).await;
     assert_eq!(leased(store, asks(id, 20, 8, 12)).await, (8, Some(8)));
     assert_eq!(
@@ -93,7 +93,7 @@ pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &d
     assert_eq!(leased(store, nothing).await, (3, Some(12)));
 }
 
-pub(crate) async fn a_month_ends_with_its_last_day(store: &dyn Store) {
+pub(crate) async fn a_month_ends_with_its_last_day(store: &Store) {
     let id = created(store).await;
     let [_, next] = NOON.day().month(1);
     let last = next.number() - day(1).number();
@@ -101,7 +101,7 @@ pub(crate) async fn a_month_ends_with_its_last_day(store: &dyn Store) {
     assert_eq!(leased(store, asks(id, last + 1, 7, 9)).await, (7, Some(7)));
 }
 
-pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(store: &dyn Store) {
+pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(store: &Store) {
     let id = created(store).await;
     let unlimited = |number, want| MonthRequest {
         month: None,
@@ -116,7 +116,7 @@ pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(s
     assert_eq!(leased(store, asks(other, 7, 9, 20)).await, (9, Some(9)));
 }
 
-pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &dyn Store) {
+pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &Store) {
     let id = created(store).await;
     assert_eq!(leased(store, asks(id, 8, 10, 10)).await, (10, Some(10)));
     assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (0, Some(10)));
@@ -129,7 +129,7 @@ pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &dyn Sto
     assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (5, Some(9)));
 }
 
-pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &dyn Store) {
+pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &Store) {
     let id = created(store).await;
     let today = day(10);
     let ask = |node: u64| {
@@ -145,7 +145,7 @@ pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &dy
     assert_eq!(all.iter().map(|(units, _)| units).sum::<u32>(), 100);
 }
 
-pub(crate) async fn days_of_one_exchange_share_their_month(store: &dyn Store) {
+pub(crate) async fn days_of_one_exchange_share_their_month(store: &Store) {
     let id = created(store).await;
     let reports = [12, 13]
         .map(|number| asks(id, number, 8, 10).report(NodeTotals::default(), 8, 10))
@@ -167,7 +167,7 @@ pub(crate) async fn days_of_one_exchange_share_their_month(store: &dyn Store) {
     assert_eq!(units, [8, 2]);
 }
 
-pub(crate) async fn applications_of_an_owner_share_its_windows(store: &dyn Store) {
+pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let one = application_of(store, owner, 3).await;
     let other = application_of(store, owner, 3).await;

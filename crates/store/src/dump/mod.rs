@@ -6,7 +6,6 @@ mod reader;
 mod row_counts;
 mod tables;
 mod transfer;
-mod transfer_error;
 mod writer;
 
 pub(crate) use format::VERSION;
@@ -15,4 +14,3 @@ pub use row_counts::RowCounts;
 #[cfg(test)]
 pub(crate) use tables::TABLES;
 pub(crate) use transfer::{export, fill};
-pub use transfer_error::{TransferError, since};

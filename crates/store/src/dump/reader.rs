@@ -9,9 +9,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::RowCounts;
 use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
 use super::tables::{DumpColumn, DumpTable, TABLES};
-use super::{RowCounts, TransferError};
+use crate::TransferError;
 use scoregate_base::json;
 use scoregate_base::keys::Digest;
 

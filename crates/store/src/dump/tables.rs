@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::IncidentState;
-use crate::sql::schema::{ONLY_DATABASE, STEPS};
+use crate::statements::schema::{ONLY_DATABASE, STEPS};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
 use scoregate_base::limits::OwnLimits;

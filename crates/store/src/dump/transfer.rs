@@ -4,27 +4,19 @@ use std::io::Write;
 
 use serde_json::Value;
 
+use super::RowCounts;
 use super::reader::DumpReader;
 use super::tables::{DumpColumn, DumpTable, TABLES};
 use super::writer::DumpWriter;
-use super::{RowCounts, TransferError};
-use crate::sql::rows::SqlRow;
-use crate::sql::tables::{SqlField, SqlTables};
+use crate::statements::{Done, SqlField, SqlRow, Tables};
 use scoregate_base::clock::Wall;
 
 /// Number of rows that are written with one statement.
 const AT_ONCE: usize = 2_000;
 
 /// Exports everything in the snapshot of a transaction.
-pub(crate) async fn export<T: SqlTables, E>(
-    tables: T,
-    out: &mut dyn Write,
-    now: Wall,
-) -> Result<RowCounts, E>
-where
-    E: From<T::Fault> + From<TransferError>,
-{
-    let mut writer = DumpWriter::new(out, now).map_err(TransferError::from)?;
+pub(crate) async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -> Done<RowCounts> {
+    let mut writer = DumpWriter::new(out, now)?;
     for table in &TABLES {
         let columns = table.columns();
         let mut written = Ok(());
@@ -33,19 +25,15 @@ where
                 written = writer.push(table, &columns, row);
             }
         };
-        tables
-            .each(&select::<T>(table, &columns), &[], write)
-            .await?;
+        let select = select(tables, table, &columns);
+        tables.each(&select, &[], write).await?;
         written?;
     }
-    Ok(writer.finish().map_err(TransferError::from)?)
+    Ok(writer.finish()?)
 }
 
 /// Fills empty tables in a transaction, which must be rolled back after an error.
-pub(crate) async fn fill<T: SqlTables, E>(tables: T, mut reader: DumpReader) -> Result<RowCounts, E>
-where
-    E: From<T::Fault> + From<TransferError>,
-{
+pub(crate) async fn fill(tables: Tables<'_>, mut reader: DumpReader) -> Done<RowCounts> {
     loop {
         let mut rows = reader.rows(AT_ONCE)?;
         if rows.is_empty() {
@@ -54,53 +42,61 @@ where
         for table in &TABLES {
             if let Some(rows) = rows.remove(table.name) {
                 let rows = Value::Array(rows).to_string();
-                tables
-                    .run(&insert::<T>(table), &[SqlField::Text(&rows)])
-                    .await?;
+                let insert = insert(tables, table);
+                tables.run(&insert, &[SqlField::Text(&rows)]).await?;
             }
         }
     }
 }
 
 /// The statement that returns each row of a table as an object of JSON, in the order of its key.
-fn select<T: SqlTables>(table: &DumpTable, columns: &[DumpColumn]) -> String {
+fn select(tables: Tables<'_>, table: &DumpTable, columns: &[DumpColumn]) -> String {
     let fields = columns.iter().map(|DumpColumn { name, sql_type }| {
-        let value = match *sql_type {
-            "bytea" => T::DUMP.to_hex.replace("{column}", name),
-            "boolean" => format!("CAST({name} AS integer)"),
+        let value = match (*sql_type, tables) {
+            ("bytea", Tables::File(_)) => format!("lower(hex({name}))"),
+            ("bytea", Tables::Database(_)) => format!("encode({name}, 'hex')"),
+            ("boolean", _) => format!("CAST({name} AS integer)"),
             _ => (*name).into(),
         };
         format!("'{name}', {value}")
     });
     let fields = fields.collect::<Vec<_>>().join(", ");
     let key = columns.iter().take(table.key).map(|column| column.name);
+    let object = match tables {
+        Tables::File(_) => "json_object",
+        Tables::Database(_) => "json_build_object",
+    };
     format!(
-        "SELECT CAST({}({fields}) AS text) AS line FROM {{schema}}.{} ORDER BY {}",
-        T::DUMP.object,
+        "SELECT CAST({object}({fields}) AS text) AS line FROM {{schema}}.{} ORDER BY {}",
         table.name,
         key.collect::<Vec<_>>().join(", ")
     )
 }
 
-/// The statement that inserts the rows of an array of JSON.
-fn insert<T: SqlTables>(table: &DumpTable) -> String {
+/// The statement that inserts the rows of an array of JSON. The numbers of audit records are kept.
+fn insert(tables: Tables<'_>, table: &DumpTable) -> String {
     let columns = table.columns();
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let values = columns.iter().map(|DumpColumn { name, sql_type }| {
         let text = format!("value ->> '{name}'");
-        match *sql_type {
-            "bytea" => T::DUMP.from_hex.replace("{text}", &text),
-            "boolean" => format!("CAST(CAST({text} AS integer) AS boolean)"),
-            "date" => format!("({text})::text::date"),
-            other => format!("CAST({text} AS {other})"),
+        match (*sql_type, tables) {
+            ("bytea", Tables::File(_)) => format!("unhex({text})"),
+            ("bytea", Tables::Database(_)) => format!("decode({text}, 'hex')"),
+            ("boolean", _) => format!("CAST(CAST({text} AS integer) AS boolean)"),
+            ("date", _) => format!("({text})::text::date"),
+            (other, _) => format!("CAST({text} AS {other})"),
         }
     });
+    let values = values.collect::<Vec<_>>().join(", ");
+    let rows = match tables {
+        Tables::File(_) => format!("SELECT {values} FROM json_each($1)"),
+        Tables::Database(_) => format!(
+            "OVERRIDING SYSTEM VALUE SELECT {values} FROM json_array_elements($1::text::json) AS r (value)"
+        ),
+    };
     format!(
-        "INSERT INTO {{schema}}.{} ({}) {}",
+        "INSERT INTO {{schema}}.{} ({}) {rows}",
         table.name,
         names.join(", "),
-        T::DUMP
-            .rows
-            .replace("{values}", &values.collect::<Vec<_>>().join(", "))
     )
 }

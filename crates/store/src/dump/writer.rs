@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::RowCounts;
 use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
 use super::tables::{DumpColumn, DumpTable};
-use super::{RowCounts, TransferError};
-use crate::sql::rows::SqlRow;
+use crate::TransferError;
+use crate::statements::SqlRow;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 

@@ -13,18 +13,18 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::fault::{FileResult, StoreFault};
-use super::maintenance::swap;
 use super::paths::{mark, store_traces};
+use super::swap;
 use super::{integrity, schema};
 use crate::StoreResult;
 use crate::durable_file::{
     HALF, LOG, if_found, new_private_file, remove, remove_database, sync_directory, with_suffix,
 };
-use crate::sql::schema::STEPS;
+use crate::statements::schema::STEPS;
+use crate::statements::{Done, Fault};
 
 /// The file's name in the data directory.
-pub(super) const FILE_NAME: &str = "scoregate.db";
+pub(crate) const FILE_NAME: &str = "scoregate.db";
 
 const OPENING: &str = "open its file";
 /// Lock timeout. The command line holds the lock only for a moment.
@@ -39,16 +39,16 @@ const LOG_PAGES: i64 = 4_000;
 const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
-pub(super) struct OpenedStore {
+pub(crate) struct OpenedStore {
     pub(super) path: PathBuf,
-    pub(super) writer: Connection,
+    pub(crate) writer: Connection,
     pub(super) reader: Connection,
 }
 
 /// Opens the store in this directory.
-pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
+pub(crate) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
-    let to_error = |fault: StoreFault| fault.into_error(OPENING, &path);
+    let to_error = |fault: Fault| fault.into_error(OPENING, &path);
     let (writer, reader) = open_steps(directory, &path, STEPS).map_err(to_error)?;
     Ok(OpenedStore {
         path,
@@ -57,11 +57,11 @@ pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     })
 }
 
-pub(super) fn open_steps(
+pub(crate) fn open_steps(
     directory: &Path,
     path: &Path,
     steps: &[&str],
-) -> FileResult<(Connection, Connection)> {
+) -> Done<(Connection, Connection)> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -80,9 +80,9 @@ pub(super) fn open_steps(
 }
 
 /// Creates the file if it does not exist and never did.
-fn make(path: &Path, steps: &[&str]) -> FileResult<()> {
+fn make(path: &Path, steps: &[&str]) -> Done<()> {
     match if_found(fs::metadata(path))? {
-        Some(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
+        Some(found) if found.len() == 0 => return Err(Fault::Record("it is empty".into())),
         Some(_) => return Ok(()),
         None => {}
     }
@@ -94,7 +94,7 @@ fn make(path: &Path, steps: &[&str]) -> FileResult<()> {
 }
 
 /// Creates an empty store under this name, if there is no file.
-pub(super) fn make_new(path: &Path, steps: &[&str]) -> FileResult<()> {
+pub(crate) fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
     let half = with_suffix(path, HALF);
     close_new(make_at(&half, steps)?, &half)?;
     fs::rename(&half, path)?;
@@ -102,7 +102,7 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> FileResult<()> {
 }
 
 /// Closes a new store and syncs its file. Fails if its log remains, since only the file is renamed.
-pub(super) fn close_new(store: Connection, path: &Path) -> FileResult<()> {
+pub(crate) fn close_new(store: Connection, path: &Path) -> Done<()> {
     let is_busy: bool = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     store.close().map_err(|(_, error)| error)?;
     if is_busy || with_suffix(path, LOG).exists() {
@@ -112,16 +112,16 @@ pub(super) fn close_new(store: Connection, path: &Path) -> FileResult<()> {
 }
 
 /// The error for a missing file if something shows that it existed; `None` if it never did.
-pub(super) fn missing(path: &Path) -> Option<StoreFault> {
+pub(crate) fn missing(path: &Path) -> Option<Fault> {
     let traces = store_traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
-    Some(StoreFault::Record(format!(
+    Some(Fault::Record(format!(
         "the file is missing, but `{trace}` shows that there was one"
     )))
 }
 
 /// Creates a store under this name and replaces an existing file.
-pub(super) fn make_at(path: &Path, steps: &[&str]) -> FileResult<Connection> {
+pub(crate) fn make_at(path: &Path, steps: &[&str]) -> Done<Connection> {
     remove_database(path)?;
     // SQLite gives its log the mode of the file.
     new_private_file(path)?;
@@ -131,7 +131,7 @@ pub(super) fn make_at(path: &Path, steps: &[&str]) -> FileResult<Connection> {
     Ok(connection)
 }
 
-pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let access = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(path, access)?;
     connection.busy_timeout(PATIENCE)?;
@@ -144,7 +144,7 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
 }
 
 /// Rejects a file that is not a store, is newer than this program, or is damaged.
-fn check(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<()> {
+fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Done<()> {
     // Until all checks have passed, closing must not checkpoint the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     integrity::is_ours(connection, path, steps)?;
@@ -154,11 +154,11 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<()>
 }
 
 /// Every commit is synced before it counts, and readers never wait for it.
-pub(super) fn write_ahead(connection: &Connection) -> FileResult<()> {
+pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(StoreFault::Disk(io::Error::other(
+        return Err(Fault::Disk(io::Error::other(
             "this file system does not support shared memory, which the write-ahead log requires",
         )));
     }
@@ -174,7 +174,7 @@ pub(super) fn write_ahead(connection: &Connection) -> FileResult<()> {
 
 /// Copies the log into the file and truncates it: it contains deleted data as it was before. While another connection
 /// reads an older state this is not possible; the next deletion of data tries again.
-pub(super) fn empty_log(writer: &Connection) {
+pub(crate) fn empty_log(writer: &Connection) {
     drop(writer.busy_timeout(EMPTY_LOG_PATIENCE));
     // The result may be `busy`. After an error nothing is lost: the log is complete.
     drop(writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
@@ -182,7 +182,7 @@ pub(super) fn empty_log(writer: &Connection) {
 }
 
 /// Applies pending migration steps, all or none, after copying an existing file.
-fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> FileResult<()> {
+fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Done<()> {
     let found = integrity::version(connection)?;
     if found == integrity::format_of(steps) {
         return Ok(());
@@ -192,7 +192,7 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> FileResu
 }
 
 /// Applies pending migration steps, all or none.
-pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> FileResult<()> {
+pub(crate) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Done<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded it meanwhile.
     let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
@@ -204,7 +204,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> FileRes
 }
 
 /// Writes a complete copy beside the file; it gets its final name once it is synced.
-fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
+fn back_up(connection: &Connection, path: &Path, found: u32) -> Done<()> {
     let half = with_suffix(path, ".bak.half");
     let whole = with_suffix(path, &format!(".v{found}.bak"));
     remove(&half)?;
@@ -214,7 +214,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
 }
 
 /// Copies a snapshot into a new file and syncs it. Writers continue meanwhile; what they write is not in the copy.
-pub(super) fn copy(connection: &Connection, to: &Path) -> FileResult<()> {
+pub(crate) fn copy(connection: &Connection, to: &Path) -> Done<()> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;
     rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(

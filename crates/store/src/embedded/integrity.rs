@@ -6,17 +6,17 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::fault::{FileResult, StoreFault};
 use super::schema;
 use crate::StoreError;
 use crate::durable_file::{LOG, with_suffix};
 use crate::local::is_damage;
+use crate::statements::{Done, Fault};
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
 const CHECKED_WHOLE: i64 = 96 << 20;
 
 /// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
-pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<u32> {
+pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Done<u32> {
     let found = version(connection)?;
     let known = format_of(steps);
     if found > known {
@@ -24,14 +24,14 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> F
         return Err(StoreError::Newer { path, found, known }.into());
     }
     if is_cut(connection, path)? {
-        return Err(StoreFault::Record("its last page is truncated".into()));
+        return Err(Fault::Record("its last page is truncated".into()));
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (found, tables) {
-        (0, 0) => return Err(StoreFault::Record("it is empty, without any tables".into())),
+        (0, 0) => return Err(Fault::Record("it is empty, without any tables".into())),
         (0, _) => {
-            return Err(StoreFault::Record(
+            return Err(Fault::Record(
                 "it contains tables of another program".into(),
             ));
         }
@@ -45,7 +45,7 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> F
     let has = shape(connection)?;
     // An operator's own columns and indexes are allowed.
     match shape(&model)?.difference(&has).next() {
-        Some(missing) => Err(StoreFault::Record(format!(
+        Some(missing) => Err(Fault::Record(format!(
             "its {missing} is missing or changed"
         ))),
         None => Ok(found),
@@ -54,14 +54,14 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> F
 
 /// Whether the last page is incomplete. With a log beside it, that may be a write from the log that a crash
 /// interrupted.
-pub(super) fn is_cut(connection: &Connection, path: &Path) -> FileResult<bool> {
+pub(crate) fn is_cut(connection: &Connection, path: &Path) -> Done<bool> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
 }
 
 /// Columns and indexes, each in words.
-fn shape(connection: &Connection) -> FileResult<BTreeSet<String>> {
+fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
     let mut parts = connection.prepare(
         "SELECT format('column %s.%s (%s)', t.name, c.name, c.type || c.\"notnull\" || c.pk)
          FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'
@@ -77,7 +77,7 @@ fn shape(connection: &Connection) -> FileResult<BTreeSet<String>> {
 /// The check before the store is used: complete for a small file. Of a large one, the tables are checked in which a missing
 /// row would refuse a caller or grant units twice. The rest is mostly the audit trail and requests; each backup is checked
 /// completely, and a broken page fails its reader.
-pub(super) fn at_start(connection: &Connection) -> FileResult<()> {
+pub(crate) fn at_start(connection: &Connection) -> Done<()> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     if pages.saturating_mul(size) <= CHECKED_WHOLE {
@@ -88,12 +88,12 @@ pub(super) fn at_start(connection: &Connection) -> FileResult<()> {
 
 /// Checks everything: pages and their order, but not every index against its table, which takes several times as
 /// long.
-pub(super) fn whole(connection: &Connection) -> FileResult<()> {
+pub(crate) fn whole(connection: &Connection) -> Done<()> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" {
         Ok(())
     } else {
-        Err(StoreFault::Record(verdict))
+        Err(Fault::Record(verdict))
     }
 }
 
@@ -109,14 +109,14 @@ UNION ALL SELECT 'keys: a row is not found by its key' WHERE EXISTS (
         SELECT 1 FROM keys f WHERE f.application = k.application AND +f.digest = k.digest))";
 
 /// Checks the tables of grants and keys: rows of a damaged one may be missing. A million keys take 0.8 s.
-pub(super) fn of_grants_and_keys(connection: &Connection) -> FileResult<()> {
+pub(crate) fn of_grants_and_keys(connection: &Connection) -> Done<()> {
     let mut check = connection.prepare(FAULTS)?;
     let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
-    fault.map_or(Ok(()), |fault| Err(StoreFault::Record(fault)))
+    fault.map_or(Ok(()), |fault| Err(Fault::Record(fault)))
 }
 
 /// Everything SQLite can find: pages, order, indexes against their tables.
-pub(super) fn findings(connection: &Connection) -> FileResult<Vec<String>> {
+pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
     let mut findings = Vec::new();
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = check.query([])?;
@@ -140,13 +140,13 @@ pub(super) fn findings(connection: &Connection) -> FileResult<Vec<String>> {
 }
 
 /// The format of a file: the number of applied steps.
-pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     // Signed: a negative number is not ours, and is as foreign as a newer one.
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(u32::try_from(found).unwrap_or(u32::MAX))
 }
 
 /// The format after these steps.
-pub(super) fn format_of(steps: &[&str]) -> u32 {
+pub(crate) fn format_of(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }

@@ -6,16 +6,13 @@
 
 mod engine;
 mod fault;
-mod file;
-mod integrity;
-mod ledger;
-pub mod maintenance;
-mod paths;
+pub(crate) mod file;
+pub(crate) mod integrity;
+pub(crate) mod paths;
 mod schema;
-mod tables;
+pub(crate) mod swap;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use engine::Embedded;
-pub(crate) use tables::done;
+pub(crate) use engine::FileEngine;

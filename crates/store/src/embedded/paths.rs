@@ -8,33 +8,33 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::durable_file::{HALF, LOG, if_found, new_private_file, sync_directory, with_suffix};
-use crate::sql::schema::FORMAT;
+use crate::statements::schema::FORMAT;
 use crate::{LocalFile, Mirror, StoreError};
 use scoregate_base::clock::Wall;
 
 /// A complete store that is about to replace the file; a timestamp follows.
-pub(super) const NEXT: &str = ".next-";
+pub(crate) const NEXT: &str = ".next-";
 /// A replaced store; the same timestamp follows.
-pub(super) const ASIDE: &str = ".aside-";
+pub(crate) const ASIDE: &str = ".aside-";
 /// A store that an export closed; a timestamp follows. Its contents were moved, so it is never offered.
-pub(super) const CLOSED: &str = ".closed-";
+pub(crate) const CLOSED: &str = ".closed-";
 /// The copy made before a migration.
 const UPGRADED: &str = ".bak";
 /// Marks a directory that has held a store. Created at the first start, before the store is used.
 const MARKER: &str = ".created";
 /// Time and size of the last backup in one line: RFC 3339, and bytes.
-pub(super) const LAST_BACKUP: &str = "last-backup";
+pub(crate) const LAST_BACKUP: &str = "last-backup";
 /// The lock file of the directory, created by every version. It is empty once there has been a store; before that it
 /// contains a line.
 const DIRECTORY_LOCK: &str = "scoregate.lock";
 
 /// The first bytes of a backup.
-pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
+pub(crate) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
 /// The first bytes of an export.
-pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
+pub(crate) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
 
 /// Files beside the path whose names continue its own like this, sorted.
-pub(super) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
+pub(crate) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}{suffix}");
     let mut found = sibling_files(path);
@@ -44,7 +44,7 @@ pub(super) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
 }
 
 /// Leaves durable marks beside the store: from now on a missing file is an error.
-pub(super) fn mark(path: &Path) -> io::Result<()> {
+pub(crate) fn mark(path: &Path) -> io::Result<()> {
     empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
     let marker = with_suffix(path, MARKER);
     match new_private_file(&marker) {
@@ -73,7 +73,7 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
 }
 
 /// Files that show that there was a store, if the store file itself is missing.
-pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn store_traces(path: &Path) -> Vec<PathBuf> {
     let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();
     let log = with_suffix(path, LOG);
@@ -113,7 +113,7 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
 
 /// The kind of a file by its first bytes: a backup or an export. A database with an application id, such as the
 /// archive of runs, is neither: a store has none.
-pub(super) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
+pub(crate) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
     const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
     File::open(path)
@@ -239,7 +239,7 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
 }
 
 /// A path quoted for a shell.
-pub(super) fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
     if text.chars().all(is_plain) {

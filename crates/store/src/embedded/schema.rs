@@ -1,7 +1,7 @@
 //! The tables as SQLite has them. Digests are blobs, half the size of text in both trees; `hex(digest)` shows one, and
 //! `digest = x'…'` finds one. `datetime(created_at / 1000, 'unixepoch')` shows a time.
 
-use crate::sql::schema::ONLY_DATABASE;
+use crate::statements::schema::ONLY_DATABASE;
 
 /// Terms of the steps, and those of this engine.
 const TERMS: [(&str, &str); 8] = [

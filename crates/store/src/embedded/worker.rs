@@ -10,9 +10,10 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::{FileResult, OpenFile};
+use super::fault::OpenFile;
 use super::file::empty_log;
-use crate::{StoreError, StoreFuture, StoreResult};
+use crate::statements::{Done, FileConnection};
+use crate::{StoreError, StoreResult};
 
 /// Maximum number of commands per transaction, so that the first need not wait long.
 pub(super) const MAX_GROUP: usize = 256;
@@ -34,7 +35,7 @@ pub(crate) struct StoreWorker {
 /// A queued command: run first, answered once it is known whether its effects are durable.
 pub(super) trait Job: Send {
     /// Runs it; an `Err` rolls back its effects.
-    fn run(&mut self, connection: &Connection) -> Result<(), String>;
+    fn run(&mut self, connection: &FileConnection) -> Result<(), String>;
 
     /// Whether it deleted personal data.
     fn has_erased(&self) -> bool;
@@ -58,12 +59,12 @@ impl StoreWorker {
         name: &str,
         file: &OpenFile,
         connection: Connection,
-        serve: impl FnOnce(&Connection, WorkQueue) + Send + 'static,
+        serve: impl FnOnce(&FileConnection, WorkQueue) + Send + 'static,
     ) -> StoreResult<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name(name.into())
-            .spawn(move || serve(&connection, jobs))
+            .spawn(move || serve(&FileConnection::new(connection), jobs))
             .map_err(|error| unavailable("start a thread", &error))?;
         Ok(Self {
             file: file.clone(),
@@ -72,42 +73,31 @@ impl StoreWorker {
         })
     }
 
-    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
-    pub(super) fn run<T, W>(&self, doing: &'static str, work: W) -> StoreFuture<'_, T>
-    where
-        T: Send + 'static,
-        W: FnOnce(&Connection) -> FileResult<T> + Send + 'static,
-    {
-        self.run_erasing(false, doing, work)
-    }
-
-    /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
-    pub(crate) fn run_erasing<T, W>(
+    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves. After work that
+    /// deletes personal data the writer empties the write-ahead log before it replies.
+    pub(crate) async fn run<T, W>(
         &self,
         erases: bool,
         doing: &'static str,
         work: W,
-    ) -> StoreFuture<'_, T>
+    ) -> StoreResult<T>
     where
         T: Send + 'static,
-        W: FnOnce(&Connection) -> FileResult<T> + Send + 'static,
+        W: FnOnce(&FileConnection) -> Done<T> + Send + 'static,
     {
-        Box::pin(async move {
-            let stopped = || unavailable(doing, &"its worker thread has stopped");
-            let (reply, answer) = oneshot::channel();
-            let file = self.file.clone();
-            let command = WorkerCommand {
-                doing,
-                erases,
-                file,
-                work: Some(work),
-                outcome: None,
-                reply,
-            };
-            let queue = self.queue.as_ref().ok_or_else(stopped)?;
-            queue.send(Box::new(command)).await.map_err(|_| stopped())?;
-            answer.await.map_err(|_| stopped())?
-        })
+        let stopped = || unavailable(doing, &"its worker thread has stopped");
+        let (reply, answer) = oneshot::channel();
+        let command = WorkerCommand {
+            doing,
+            erases,
+            file: self.file.clone(),
+            work: Some(work),
+            outcome: None,
+            reply,
+        };
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        queue.send(Box::new(command)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
     }
 }
 
@@ -122,9 +112,9 @@ impl Drop for StoreWorker {
 impl<T, W> Job for WorkerCommand<T, W>
 where
     T: Send,
-    W: FnOnce(&Connection) -> FileResult<T> + Send,
+    W: FnOnce(&FileConnection) -> Done<T> + Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<(), String> {
+    fn run(&mut self, connection: &FileConnection) -> Result<(), String> {
         let Some(work) = self.work.take() else {
             return Ok(());
         };
@@ -151,7 +141,7 @@ where
 }
 
 /// The reader's loop.
-pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
+pub(super) fn one_by_one(connection: &FileConnection, mut queue: WorkQueue) {
     while let Some(mut job) = queue.blocking_recv() {
         // A failed read returns its error in its own reply; nothing else is affected.
         drop(job.run(connection));
@@ -161,14 +151,15 @@ pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
 
 /// The writer's loop: takes what is queued into one transaction, and replies when it is synced.
 pub(super) fn in_groups(
-    connection: &Connection,
+    shared: &FileConnection,
     file: &OpenFile,
     mut queue: WorkQueue,
     commits: &AtomicU64,
 ) {
+    let connection = &*shared.lock();
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
-        let outcome = commit_group(connection, file, &mut queue, &mut group);
+        let outcome = commit_group(shared, file, &mut queue, &mut group);
         if outcome.is_ok() {
             commits.fetch_add(1, Ordering::Relaxed);
             if group.iter().any(|job| job.has_erased()) {
@@ -196,16 +187,17 @@ pub(super) fn in_groups(
 }
 
 fn commit_group(
-    connection: &Connection,
+    shared: &FileConnection,
     file: &OpenFile,
     queue: &mut WorkQueue,
     group: &mut Vec<Box<dyn Job>>,
 ) -> Result<(), String> {
+    let connection = &*shared.lock();
     in_place(file)?;
     execute(connection, "BEGIN IMMEDIATE")?;
     let mut done = 0;
     while let Some(job) = group.get_mut(done) {
-        run_alone(connection, job.as_mut())?;
+        run_alone(shared, job.as_mut())?;
         done += 1;
         if group.len() < MAX_GROUP
             && let Ok(next) = queue.try_recv()
@@ -240,9 +232,10 @@ fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Runs one command so that its failure does not affect others; fails if the whole transaction is gone.
-fn run_alone(connection: &Connection, job: &mut dyn Job) -> Result<(), String> {
+fn run_alone(shared: &FileConnection, job: &mut dyn Job) -> Result<(), String> {
+    let connection = &*shared.lock();
     execute(connection, "SAVEPOINT command")?;
-    if let Err(reason) = job.run(connection) {
+    if let Err(reason) = job.run(shared) {
         // A full disk aborts the whole transaction, with the effects of the other commands.
         if connection.is_autocommit() {
             return Err(reason);

@@ -1,10 +1,10 @@
 //! Owners of applications: their accounts, sessions and webhooks.
 
-mod owner_store;
+mod stored_owner;
 mod webhooks;
 
-pub use owner_store::{
-    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
-    OwnerStore, SignIn, SignInOutcome, StoredOwner, UsableLink,
+pub use stored_owner::{
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, SignIn,
+    SignInOutcome, StoredOwner, UsableLink,
 };
 pub use webhooks::{MAX_WEBHOOKS, StoredWebhook, WebhookChange};

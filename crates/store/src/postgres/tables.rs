@@ -2,10 +2,9 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::database_connection::RoleName;
-use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
-use crate::sql::schema::{STEPS, comments};
-use crate::sql::tables::SqlField;
+use crate::statements::RoleName;
+use crate::statements::schema::{STEPS, comments};
+use crate::statements::{Done, Fault, SchemaClient, SqlField};
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
@@ -71,10 +70,10 @@ pub(crate) async fn change(
     steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
-) -> SqlResult<TablesChange> {
+) -> Done<TablesChange> {
     match attempt(client, steps, work, role).await {
         // Another program may have created them meanwhile.
-        Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
+        Err(Fault::Database(error)) if error.as_db_error().is_some() => {}
         done => return done,
     }
     client.batch_execute("ROLLBACK; BEGIN").await?;
@@ -86,7 +85,7 @@ async fn attempt(
     steps: &[&str],
     work: TablesWork,
     role: Option<&RoleName>,
-) -> SqlResult<TablesChange> {
+) -> Done<TablesChange> {
     let newest = i32::try_from(steps.len()).unwrap_or(i32::MAX);
     let found = format(client, " FOR UPDATE")
         .await?
@@ -125,7 +124,7 @@ async fn attempt(
 }
 
 /// Why this program cannot use the tables, if it cannot.
-pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String>> {
+pub(crate) async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
     if let Some(problem) = problem_of_format(client).await? {
         return Ok(Some(problem));
     }
@@ -134,12 +133,12 @@ pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String
 }
 
 /// Why this program cannot use tables of this format, if it cannot.
-pub(crate) async fn problem_of_format(client: SchemaClient<'_>) -> SqlResult<Option<String>> {
+pub(crate) async fn problem_of_format(client: SchemaClient<'_>) -> Done<Option<String>> {
     Ok(SchemaFormat::problem(format(client, "").await?))
 }
 
 /// The format of the tables, if a later release made them.
-pub(crate) async fn newer(client: SchemaClient<'_>) -> SqlResult<Option<i32>> {
+pub(crate) async fn newer(client: SchemaClient<'_>) -> Done<Option<i32>> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
     Ok(format(client, "")
         .await?
@@ -174,7 +173,7 @@ impl SchemaFormat {
     }
 }
 
-async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<SchemaFormat>> {
+async fn format(client: SchemaClient<'_>, lock: &str) -> Done<Option<SchemaFormat>> {
     let name = client.schema.statement("{schema}.site");
     if client
         .query_opt(

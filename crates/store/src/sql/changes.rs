@@ -4,12 +4,12 @@
 //! Other changes are excluded first, so that the numbers of audit records are in commit order: a reader that has seen a
 //! number has seen every change before it.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
-use super::tables::{SqlDone, SqlField, SqlTables};
+use super::store::{Access, Store};
 use super::{closed_applications, leaks, limits_until, notices, owners, records, request_totals};
+use crate::statements::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
+use crate::statements::{Done, Fault, SqlField, Tables};
 use crate::{
-    ChangeKind, Description, KeyedRequest, Ownership, StoreChange, StoreError, StoredApplication,
+    ChangeKind, Description, Ownership, StoreChange, StoreError, StoreResult, StoredApplication,
     StoredKey, audit_detail,
 };
 use scoregate_base::clock::{Day, Wall};
@@ -41,63 +41,52 @@ const REMOVE_NAMES: &str =
     "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
 const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
-const KEEP_REQUEST: &str = "
-INSERT INTO {schema}.idempotency_keys AS k (digest, content, salt, at, reply) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (digest) DO UPDATE SET reply = coalesce(k.reply, excluded.reply)
-RETURNING content, salt, reply";
-
-/// Keeps a request with an idempotency key.
-pub(crate) async fn keep_request<T: SqlTables>(
-    tables: T,
-    request: &KeyedRequest,
-) -> SqlDone<T, KeyedRequest> {
-    let [digest, content, salt] =
-        [&request.digest, &request.content, &request.salt].map(|text| Text(text));
-    let reply = OptionalText(request.reply.as_deref());
-    let values = [digest, content, salt, Time(request.at), reply];
-    let read = |row: &SqlRow<'_>| {
-        Ok(KeyedRequest {
-            content: row.text("content")?,
-            salt: row.text("salt")?,
-            reply: row.optional_text("reply")?,
-            ..request.clone()
+impl Store {
+    /// Makes a change and its audit record durable, both or neither, and returns the application as changed
+    /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
+    /// same, and the returned application contains revoked keys only: no other key is in force.
+    pub async fn change(&self, change: StoreChange) -> StoreResult<StoredApplication> {
+        let access = if matches!(change.what, ChangeKind::Close) {
+            Access::Erase
+        } else {
+            Access::Change
+        };
+        self.run(access, "make a change", async move |tables| {
+            let change = &change;
+            RunningChange { tables, change }.make().await
         })
-    };
-    let kept = tables.find(KEEP_REQUEST, &values, read).await?;
-    Ok(kept.unwrap_or_else(|| request.clone()))
+        .await
+    }
 }
 
-/// Makes a change, and returns the changed application.
-pub(crate) async fn make<T: SqlTables>(
-    tables: T,
-    change: &StoreChange,
-) -> SqlDone<T, StoredApplication> {
-    let running = RunningChange { tables, change };
-    let id = change.application.to_string();
-    tables.lock().await?;
-    running.check_existence(&id).await?;
-    running.check_owner().await?;
-    running.check_key_allowance().await?;
-    running.keep_terms().await?;
-    let detail = running.apply(&id).await?;
-    tables
-        .audit(change.at, [&change.who, change.what.word(), &id, &detail])
-        .await?;
-    running.tell(&id).await?;
-    records::changed(tables, change)
-        .await?
-        .ok_or_else(|| running.unknown())
-}
-
-struct RunningChange<'c, T> {
-    tables: T,
+struct RunningChange<'c> {
+    tables: Tables<'c>,
     change: &'c StoreChange,
 }
 
-impl<T: SqlTables> RunningChange<'_, T> {
+impl RunningChange<'_> {
+    /// Makes a change, and returns the changed application.
+    async fn make(&self) -> Done<StoredApplication> {
+        let Self { tables, change } = *self;
+        let id = change.application.to_string();
+        tables.lock().await?;
+        self.check_existence(&id).await?;
+        self.check_owner().await?;
+        self.check_key_allowance().await?;
+        self.keep_terms().await?;
+        let detail = self.apply(&id).await?;
+        tables
+            .audit(change.at, [&change.who, change.what.word(), &id, &detail])
+            .await?;
+        self.tell(&id).await?;
+        records::changed(tables, change)
+            .await?
+            .ok_or_else(|| self.unknown())
+    }
+
     /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an application is closed
     /// is billed too.
-    async fn keep_terms(&self) -> SqlDone<T, ()> {
+    async fn keep_terms(&self) -> Done<()> {
         let is_closed = matches!(self.change.what, ChangeKind::Close);
         if !is_closed && !matches!(self.change.what, ChangeKind::SetTier { .. }) {
             return Ok(());
@@ -108,7 +97,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Makes the change itself and describes it for the audit trail.
-    async fn apply(&self, id: &str) -> SqlDone<T, String> {
+    async fn apply(&self, id: &str) -> Done<String> {
         let Self { tables, change } = *self;
         match &change.what {
             ChangeKind::Create {
@@ -145,7 +134,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Checks that an application that is not created exists.
-    async fn check_existence(&self, id: &str) -> SqlDone<T, ()> {
+    async fn check_existence(&self, id: &str) -> Done<()> {
         if matches!(self.change.what, ChangeKind::Create { .. }) {
             return Ok(());
         }
@@ -153,12 +142,12 @@ impl<T: SqlTables> RunningChange<'_, T> {
         found.ok_or_else(|| self.unknown())
     }
 
-    fn unknown(&self) -> T::Fault {
+    fn unknown(&self) -> Fault {
         StoreError::UnknownApplication(self.change.application).into()
     }
 
     /// Checks a change in the name of an owner. Other changes are excluded, so no suspension comes between.
-    async fn check_owner(&self) -> SqlDone<T, ()> {
+    async fn check_owner(&self) -> Done<()> {
         let Some(id) = self.change.owner else {
             return Ok(());
         };
@@ -168,18 +157,17 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
-    async fn check_key_allowance(&self) -> SqlDone<T, ()> {
+    async fn check_key_allowance(&self) -> Done<()> {
         let Some((_, Some(allowance))) = self.change.what.added_key() else {
             return Ok(());
         };
         let day = self.change.at.day();
         let read = records::application(self.tables, self.change.application, day).await?;
-        let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
-        Ok(checked.map_err(StoreError::from)?)
+        Ok(allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at)?)
     }
 
     /// Queues the notice about the change, if the application has an owner who wants it.
-    async fn tell(&self, id: &str) -> SqlDone<T, ()> {
+    async fn tell(&self, id: &str) -> Done<()> {
         match &self.change.notice {
             Some(notice) => notices::tell(self.tables, id, notice).await,
             None => Ok(()),
@@ -193,7 +181,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         texts: [&str; 2],
         own: OwnLimits,
         description: &Description,
-    ) -> SqlDone<T, ()> {
+    ) -> Done<()> {
         let [name, tier] = texts;
         let own = own.to_text();
         let own = OptionalText(own.as_deref());
@@ -214,12 +202,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Adds the first key of an application, and its owner with the limits of the account.
-    async fn add_first_key(
-        &self,
-        id: &str,
-        key: &StoredKey,
-        owner: Option<Ownership>,
-    ) -> SqlDone<T, ()> {
+    async fn add_first_key(&self, id: &str, key: &StoredKey, owner: Option<Ownership>) -> Done<()> {
         self.add_key(id, key).await?;
         let Some(owner) = owner else {
             return Ok(());
@@ -231,12 +214,12 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(())
     }
 
-    async fn add_another_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, String> {
+    async fn add_another_key(&self, id: &str, key: &StoredKey) -> Done<String> {
         self.add_key(id, key).await?;
         Ok(format!("key {}", audit_detail::shown(key)))
     }
 
-    async fn rotate(&self, id: &str, key: &StoredKey, retire_at: Wall) -> SqlDone<T, String> {
+    async fn rotate(&self, id: &str, key: &StoredKey, retire_at: Wall) -> Done<String> {
         if retire_at <= self.change.at {
             let revoked = self.revoke_all(id).await?;
             self.add_key(id, key).await?;
@@ -249,13 +232,13 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(audit_detail::rotated(key, retired, retire_at))
     }
 
-    async fn revoke_key(&self, id: &str, digest: &Digest) -> SqlDone<T, String> {
+    async fn revoke_key(&self, id: &str, digest: &Digest) -> Done<String> {
         let at = Some(self.change.at);
         let shown = self.change_key(REVOKE_KEY, id, digest, at).await?;
         Ok(format!("key {shown}"))
     }
 
-    async fn set_tier(&self, id: &str, tier: &str) -> SqlDone<T, String> {
+    async fn set_tier(&self, id: &str, tier: &str) -> Done<String> {
         let before = self
             .tables
             .find(TIER, &[Text(id)], |row| Ok(row.any_text("tier")))
@@ -264,12 +247,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(format!("from {} to {tier}", before.unwrap_or_default()))
     }
 
-    async fn set_expiry(
-        &self,
-        id: &str,
-        digests: &[Digest],
-        at: Option<Wall>,
-    ) -> SqlDone<T, String> {
+    async fn set_expiry(&self, id: &str, digests: &[Digest], at: Option<Wall>) -> Done<String> {
         let mut shown = Vec::new();
         for digest in digests {
             shown.push(self.change_key(SET_EXPIRY, id, digest, at).await?);
@@ -277,12 +255,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(audit_detail::expiry_set(&shown, at))
     }
 
-    async fn describe(
-        &self,
-        id: &str,
-        name: &str,
-        description: &Description,
-    ) -> SqlDone<T, String> {
+    async fn describe(&self, id: &str, name: &str, description: &Description) -> Done<String> {
         let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
         let update =
             format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
@@ -292,7 +265,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Closes the application in the name of its owner.
-    async fn close(&self, id: &str) -> SqlDone<T, String> {
+    async fn close(&self, id: &str) -> Done<String> {
         let detail = self.revoke_every_key(id).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default())
             .await?;
@@ -303,18 +276,18 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(detail)
     }
 
-    async fn revoke_every_key(&self, id: &str) -> SqlDone<T, String> {
+    async fn revoke_every_key(&self, id: &str) -> Done<String> {
         limits_until::forget(self.tables, id).await?;
         Ok(audit_detail::all_revoked(self.revoke_all(id).await?))
     }
 
-    async fn revoke_all(&self, id: &str) -> SqlDone<T, u64> {
+    async fn revoke_all(&self, id: &str) -> Done<u64> {
         self.tables
             .run(REVOKE_ALL, &[Text(id), Time(self.change.at)])
             .await
     }
 
-    async fn add_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, ()> {
+    async fn add_key(&self, id: &str, key: &StoredKey) -> Done<()> {
         let StoredKey {
             digest,
             shown,
@@ -353,7 +326,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         id: &str,
         digest: &Digest,
         at: Option<Wall>,
-    ) -> SqlDone<T, String> {
+    ) -> Done<String> {
         let values = [Text(id), DigestOf(digest), OptionalTime(at)];
         let shown = self
             .tables

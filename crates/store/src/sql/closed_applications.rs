@@ -4,8 +4,8 @@
 //! Every closing is stored, and the units are read when another application is created: a gateway that has not received the
 //! change, or another process, may lease units for the revoked key for a moment.
 
-use super::tables::SqlField::{Digest as DigestOf, Text};
-use super::tables::{SqlDone, SqlTables};
+use crate::statements::SqlField::{Digest as DigestOf, Text};
+use crate::statements::{Done, Tables};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
 
@@ -21,7 +21,7 @@ JOIN {schema}.ledger_days l ON l.day = c.day AND l.application = c.application
 WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
 
 /// Stores that an application is being closed, while it still has its owner.
-pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) -> SqlDone<T, ()> {
+pub(super) async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done<()> {
     let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
         return Ok(());
     };
@@ -35,7 +35,7 @@ pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) ->
 }
 
 /// The number of applications of an owner's mailbox that were closed on a day and used units of it.
-pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> SqlDone<T, usize> {
+pub(super) async fn used_on(tables: Tables<'_>, owner: &str, day: Day) -> Done<usize> {
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
         return Ok(0);
     };
@@ -48,11 +48,7 @@ pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> S
     Ok(used.map_or(0, |used| usize::try_from(used).unwrap_or(usize::MAX)))
 }
 
-async fn mailbox_digest<T: SqlTables>(
-    tables: T,
-    select: &str,
-    id: &str,
-) -> SqlDone<T, Option<Digest>> {
+async fn mailbox_digest(tables: Tables<'_>, select: &str, id: &str) -> Done<Option<Digest>> {
     let mailbox = tables
         .find(select, &[Text(id)], |row| Ok(row.any_text("mailbox")))
         .await?;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::{RowResult, SqlRow};
-use super::tables::SqlField::{Bytes, Flag, Number, Text};
-use super::tables::{SqlDone, SqlTables, parameters, write_rows};
+use super::store::Access::{Change, Read, Write};
+use super::store::Store;
+use crate::statements::SqlField::{Bytes, Flag, Number, Text};
+use crate::statements::{Done, RowResult, SqlRow, Tables, parameters};
 use crate::stored::stored;
-use crate::{DayRecord, EvidenceQuery, HourRecord};
+use crate::{DayRecord, EvidenceQuery, HourRecord, StoreResult};
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::{BadEvidence, DayEvidence, EVIDENCE_DAYS_KEPT, HourEvidence};
 
@@ -44,55 +45,9 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 /// Hours of a day, by application.
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
-/// The key of a day's hashes.
-pub(crate) async fn sketch_key<T: SqlTables>(
-    tables: T,
-    day: Day,
-    proposed: u64,
-) -> SqlDone<T, u64> {
-    let day = Number(day.number().into());
-    tables
-        .run(ADD_KEY, &[day, Bytes(&proposed.to_le_bytes())])
-        .await?;
-    let found = tables
-        .find(KEY, &[day], |row| row.bytes("hash_key"))
-        .await?;
-    Ok(found
-        .and_then(|key| key.try_into().ok())
-        .map_or(proposed, u64::from_le_bytes))
-}
-
-/// Stores hours of a node.
-pub(crate) async fn record<T: SqlTables>(
-    tables: T,
-    node: u64,
-    hours: &[HourRecord],
-) -> SqlDone<T, ()> {
-    let records: Vec<_> = hours
-        .iter()
-        .map(|hour| (hour.application.to_string(), hour.evidence.encode()))
-        .collect();
-    let values = hours.iter().zip(&records).flat_map(
-        |(HourRecord { evidence, .. }, (application, record))| {
-            [
-                Number(evidence.hour().into()),
-                Text(application),
-                Number(node.cast_signed()),
-                Bytes(record),
-            ]
-        },
-    );
-    write_rows(tables, RECORD, "", 4, &values.collect::<Vec<_>>()).await
-}
-
 /// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is not changed
 /// between its deletion and its return. An hour that is recorded meanwhile is deleted as it was committed, or stays.
-pub(crate) async fn merge<T: SqlTables>(
-    tables: T,
-    until: u32,
-    catalogue: u16,
-    most: usize,
-) -> SqlDone<T, bool> {
+async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> Done<bool> {
     tables.lock().await?;
     let most = Number(stored(most.min(AT_ONCE)));
     let today = until / DAY_HOURS;
@@ -131,13 +86,13 @@ pub(crate) async fn merge<T: SqlTables>(
 }
 
 /// Adds hours to a day, which may be over, and returns the number of days of applications that are unreadable.
-async fn merge_day<T: SqlTables>(
-    tables: T,
+async fn merge_day(
+    tables: Tables<'_>,
     day: u32,
     is_over: bool,
     hours: &HoursOfDay,
     catalogue: u16,
-) -> SqlDone<T, u32> {
+) -> Done<u32> {
     let mut found = BTreeMap::new();
     let mut unreadable = 0;
     let applications: Vec<_> = hours.keys().map(|application| Text(application)).collect();
@@ -168,46 +123,101 @@ async fn merge_day<T: SqlTables>(
     let values = merged.iter().flat_map(|(application, is_compact, record)| {
         [day, Text(application), Flag(*is_compact), Bytes(record)]
     });
-    write_rows(tables, ADD_DAYS, "", 4, &values.collect::<Vec<_>>()).await?;
+    tables
+        .write_rows(ADD_DAYS, "", 4, &values.collect::<Vec<_>>())
+        .await?;
     Ok(unreadable)
 }
 
-/// Merged days. Unreadable ones are skipped.
-pub(crate) async fn days<T: SqlTables>(
-    tables: T,
-    query: &EvidenceQuery,
-) -> SqlDone<T, Vec<DayRecord>> {
-    let first = query.first.number();
-    let last = query.last.number();
-    let found = if let Some(id) = query.application {
-        let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));
-        let days: Vec<_> = (first..=last).map(|day| day.to_string()).collect();
-        let statement = DAYS_OF_APPLICATION.replace("{days}", &days.join(", "));
-        if days.is_empty() {
-            return Ok(Vec::new());
-        }
-        tables
-            .list(&statement, &[Text(&id.to_string())], evidence_row)
-            .await?
-    } else {
-        tables
-            .list(
-                DAYS,
-                &[Number(first.into()), Number(last.into())],
-                evidence_row,
-            )
-            .await?
-    };
-    let day = |(day, application, bytes): (u32, String, Vec<u8>)| {
-        let application = application.parse().ok()?;
-        let evidence = DayEvidence::decode(&bytes).ok()?;
-        Some(DayRecord {
-            application,
-            day: Day::from_number(day),
-            evidence,
+impl Store {
+    /// The key of a day's hashes: `proposed`, unless another gateway was first.
+    pub async fn sketch_key(&self, day: Day, proposed: u64) -> StoreResult<u64> {
+        self.run(Write, "choose a key", async move |tables| {
+            let day = Number(day.number().into());
+            let key = [day, Bytes(&proposed.to_le_bytes())];
+            tables.run(ADD_KEY, &key).await?;
+            let found = tables
+                .find(KEY, &[day], |row| row.bytes("hash_key"))
+                .await?;
+            Ok(found
+                .and_then(|key| key.try_into().ok())
+                .map_or(proposed, u64::from_le_bytes))
         })
+        .await
+    }
+
+    /// Stores hours of a node durably, at most one for each application and hour. A record of the same is replaced.
+    pub async fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreResult<()> {
+        self.run(Change, "record evidence", async move |tables| {
+            let records: Vec<_> = hours
+                .iter()
+                .map(|hour| (hour.application.to_string(), hour.evidence.encode()))
+                .collect();
+            let values = hours
+                .iter()
+                .zip(&records)
+                .flat_map(|(hour, (application, record))| {
+                    [
+                        Number(hour.evidence.hour().into()),
+                        Text(application),
+                        Number(node.cast_signed()),
+                        Bytes(record),
+                    ]
+                });
+            let values: Vec<_> = values.collect();
+            tables.write_rows(RECORD, "", 4, &values).await
+        })
+        .await
+    }
+
+    /// Merges stored hours before `until`, in hours since the epoch, into their days, which get this number of positions in the
+    /// catalogue, and compacts days that ended before it: at most `most` hours of applications and as many days, the oldest
+    /// first. Returns whether there were any, so that more may remain.
+    pub async fn merge_evidence(
+        &self,
+        until: u32,
+        catalogue: u16,
+        most: usize,
+    ) -> StoreResult<bool> {
+        self.run(Change, "merge evidence", async move |tables| {
+            merge(tables, until, catalogue, most).await
+        })
+        .await
+    }
+
+    /// Merged days, oldest first, then by application. Unreadable ones are skipped.
+    pub async fn evidence(&self, query: EvidenceQuery) -> StoreResult<Vec<DayRecord>> {
+        self.run(Read, "read evidence", async move |tables| {
+            let first = query.first.number();
+            let last = query.last.number();
+            let Some(id) = query.application else {
+                let values = [Number(first.into()), Number(last.into())];
+                return tables.list(DAYS, &values, day_record).await;
+            };
+            let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));
+            let days: Vec<_> = (first..=last).map(|day| day.to_string()).collect();
+            if days.is_empty() {
+                return Ok(Vec::new());
+            }
+            let statement = DAYS_OF_APPLICATION.replace("{days}", &days.join(", "));
+            let id = id.to_string();
+            tables.list(&statement, &[Text(&id)], day_record).await
+        })
+        .await
+    }
+}
+
+fn day_record(row: &SqlRow<'_>) -> RowResult<Option<DayRecord>> {
+    let application = row.text("application")?.parse();
+    let evidence = DayEvidence::decode(&row.bytes("record")?);
+    let Some((application, evidence)) = application.ok().zip(evidence.ok()) else {
+        return Ok(None);
     };
-    Ok(found.into_iter().filter_map(day).collect())
+    Ok(Some(DayRecord {
+        application,
+        day: Day::from_number(row.small_number("number")?),
+        evidence,
+    }))
 }
 
 fn evidence_row(row: &SqlRow<'_>) -> RowResult<Option<(u32, String, Vec<u8>)>> {

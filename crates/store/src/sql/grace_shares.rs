@@ -1,10 +1,9 @@
 //! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{Number, Text};
-use super::tables::{SqlDone, SqlTables};
 use crate::HeldGraceShare;
 use crate::nodes::LIVE;
+use crate::statements::SqlField::{Number, Text};
+use crate::statements::{Done, SqlRow, Tables};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
 
@@ -23,7 +22,10 @@ SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
 WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
 
 /// Whether another gateway that was seen lately holds a share. Only a database has several gateways.
-pub(crate) async fn others_hold<T: SqlTables>(tables: T, day: Day, node: u64) -> SqlDone<T, bool> {
+pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done<bool> {
+    if let Tables::File(_) = tables {
+        return Ok(false);
+    }
     let day = day.to_string();
     let live = i64::try_from(LIVE.as_millis()).unwrap_or(i64::MAX);
     let values = [Text(&day), Number(node.cast_signed()), Number(live)];
@@ -32,10 +34,7 @@ pub(crate) async fn others_hold<T: SqlTables>(tables: T, day: Day, node: u64) ->
 }
 
 /// Applies a claim in a transaction.
-pub(crate) async fn claim<T: SqlTables>(
-    tables: T,
-    claim: &GraceClaim,
-) -> SqlDone<T, Option<GraceShare>> {
+pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option<GraceShare>> {
     // Most claims change nothing: they wait neither for changes nor for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
@@ -69,10 +68,7 @@ pub(crate) async fn claim<T: SqlTables>(
 }
 
 /// The holder by a claim, and whether it differs from what is stored.
-async fn applied<T: SqlTables>(
-    tables: T,
-    claim: &GraceClaim,
-) -> SqlDone<T, (Option<GraceHolder>, bool)> {
+async fn applied(tables: Tables<'_>, claim: &GraceClaim) -> Done<(Option<GraceHolder>, bool)> {
     let holder = |row: &SqlRow<'_>| {
         let share = GraceShare {
             number: row.small_number("share")?,
@@ -97,7 +93,7 @@ async fn applied<T: SqlTables>(
 }
 
 /// Returns a share.
-pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> SqlDone<T, ()> {
+pub(super) async fn give_back(tables: Tables<'_>, share: &HeldGraceShare) -> Done<()> {
     let day = share.day.to_string();
     let token = share.token.cast_signed();
     let life = share.life.into();

@@ -2,10 +2,11 @@
 //! excluded, so of several reports of a place one changes the key.
 
 use super::owners;
-use super::rows::SqlRow;
-use super::tables::SqlField::{Digest as DigestOf, Text, Time};
-use super::tables::{ROWS_AT_ONCE, SqlDone, SqlTables, parameters};
-use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, audit_detail};
+use super::store::Access::Read;
+use super::store::Store;
+use crate::statements::SqlField::{Digest as DigestOf, Text, Time};
+use crate::statements::{Done, ROWS_AT_ONCE, SqlRow, Tables, parameters};
+use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, StoreResult, audit_detail};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 const FIND: &str = "SELECT digest, application FROM {schema}.keys WHERE digest IN ({digests})";
@@ -18,31 +19,36 @@ const EXPIRE: &str = "
 UPDATE {schema}.keys SET expires_at = $3
 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)";
 
-/// Those of these keys that exist, each with its application.
-pub(crate) async fn find_keys<T: SqlTables>(
-    tables: T,
-    digests: &[Digest],
-) -> SqlDone<T, Vec<(Digest, ApplicationId)>> {
-    let read = |row: &SqlRow<'_>| {
-        let digest = row.optional_digest("digest")?;
-        Ok(digest.zip(row.text("application")?.parse().ok()))
-    };
-    let mut found = Vec::new();
-    for digests in digests.chunks(ROWS_AT_ONCE) {
-        let find = FIND.replace("{digests}", &parameters(1, digests.len()));
-        let digests: Vec<_> = digests.iter().map(DigestOf).collect();
-        found.extend(tables.list(&find, &digests, read).await?);
+impl Store {
+    /// Those of these keys that exist, each with its application. Revoked and expired ones are included.
+    pub async fn find_keys(
+        &self,
+        digests: Vec<Digest>,
+    ) -> StoreResult<Vec<(Digest, ApplicationId)>> {
+        self.run(Read, "find keys", async move |tables| {
+            let read = |row: &SqlRow<'_>| {
+                let digest = row.optional_digest("digest")?;
+                Ok(digest.zip(row.text("application")?.parse().ok()))
+            };
+            let mut found = Vec::new();
+            for digests in digests.chunks(ROWS_AT_ONCE) {
+                let find = FIND.replace("{digests}", &parameters(1, digests.len()));
+                let digests: Vec<_> = digests.iter().map(DigestOf).collect();
+                found.extend(tables.list(&find, &digests, read).await?);
+            }
+            Ok(found)
+        })
+        .await
     }
-    Ok(found)
 }
 
 /// Changes the key and queues the mail to the owner. Each new place has an audit record: returns the details of the last one,
 /// which the caller adds.
-pub(super) async fn report<T: SqlTables>(
-    tables: T,
+pub(super) async fn report(
+    tables: Tables<'_>,
     change: &StoreChange,
     leak: &LeakReport,
-) -> SqlDone<T, String> {
+) -> Done<String> {
     let id = change.application.to_string();
     let mut details = Vec::new();
     for place in &leak.places {

@@ -1,10 +1,11 @@
 //! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
 //! changes with such a time. The limits of the account are not restored: they have no such time.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlTables};
-use crate::{ChangeKind, StoreChange, StoreError, audit_detail};
+use super::store::Access::Read;
+use super::store::Store;
+use crate::statements::SqlField::{OptionalText, Text, Time};
+use crate::statements::{Done, SqlRow, Tables};
+use crate::{ChangeKind, StoreChange, StoreError, StoreResult, audit_detail};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{LimitChanges, OwnLimits};
@@ -23,11 +24,7 @@ RETURNING coalesce(own_limits, '') AS own_limits";
 const DUE: &str = "SELECT application FROM {schema}.limits_until WHERE until <= $1 ORDER BY until";
 
 /// Makes a change of limits, and returns its details.
-pub(super) async fn make<T: SqlTables>(
-    tables: T,
-    id: &str,
-    change: &StoreChange,
-) -> SqlDone<T, String> {
+pub(super) async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> Done<String> {
     if let ChangeKind::SetLimits { changes, until } = &change.what {
         return set(tables, id, changes, *until).await;
     }
@@ -39,12 +36,12 @@ pub(super) async fn make<T: SqlTables>(
 
 /// Changes limits, and returns the details of the change. With an end, the current limits return then, or those that were to
 /// return before.
-async fn set<T: SqlTables>(
-    tables: T,
+async fn set(
+    tables: Tables<'_>,
     id: &str,
     changes: &LimitChanges,
     until: Option<Wall>,
-) -> SqlDone<T, String> {
+) -> Done<String> {
     match until {
         Some(at) => drop(tables.run(REMEMBER, &[Text(id), Time(at)]).await?),
         None => forget(tables, id).await?,
@@ -55,24 +52,20 @@ async fn set<T: SqlTables>(
 }
 
 /// Sets the limits of the account, and returns the details of the change.
-pub(super) async fn set_owner<T: SqlTables>(
-    tables: T,
-    id: &str,
-    account: OwnLimits,
-) -> SqlDone<T, String> {
+pub(super) async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) -> Done<String> {
     let own = current(tables, id).await?.with_owner(account);
     write(tables, id, own).await?;
     Ok(audit_detail::limits_set(own, None))
 }
 
 /// Stores that no limits return.
-pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> {
+pub(super) async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }
 
 /// Restores the limits if that is due, and returns the details of the change. Other changes are excluded, so of several
 /// attempts one succeeds.
-async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
+async fn restore(tables: Tables<'_>, id: &str, now: Wall) -> Done<String> {
     let before = tables
         .find(TAKE, &[Text(id), Time(now)], |row| Ok(read(row)))
         .await?
@@ -82,13 +75,18 @@ async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, Str
     Ok(audit_detail::limits_set(own, None))
 }
 
-/// The applications whose limits are to be restored.
-pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<ApplicationId>> {
-    let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
-    tables.list(DUE, &[Time(now)], id).await
+impl Store {
+    /// The applications whose previous limits are to be restored.
+    pub async fn due_limits(&self, now: Wall) -> StoreResult<Vec<ApplicationId>> {
+        self.run(Read, "read limits that end", async move |tables| {
+            let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
+            tables.list(DUE, &[Time(now)], id).await
+        })
+        .await
+    }
 }
 
-async fn current<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, OwnLimits> {
+async fn current(tables: Tables<'_>, id: &str) -> Done<OwnLimits> {
     let found = tables.find(READ, &[Text(id)], |row| Ok(read(row))).await?;
     Ok(found.unwrap_or_default())
 }
@@ -99,7 +97,7 @@ fn read(row: &SqlRow<'_>) -> OwnLimits {
     OwnLimits::from_text(&text).unwrap_or_default()
 }
 
-async fn write<T: SqlTables>(tables: T, id: &str, own: OwnLimits) -> SqlDone<T, ()> {
+async fn write(tables: Tables<'_>, id: &str, own: OwnLimits) -> Done<()> {
     let text = own.to_text();
     let values = [Text(id), OptionalText(text.as_deref())];
     tables.run(WRITE, &values).await.map(drop)

@@ -1,12 +1,13 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use super::rows::{RowResult, SqlRow};
-use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlTables};
+use super::store::Access::{Change, Read, Write};
+use super::store::Store;
+use crate::statements::SqlField::{Number, Text, Time};
+use crate::statements::{RowResult, SqlRow};
 use crate::stored::stored;
 use crate::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, NewMail,
-    NewNotice, OPERATOR,
+    NewNotice, OPERATOR, StoreResult,
 };
 
 /// Links come first: they expire soon. Then the first mails of all recipients come before their second ones. The time is compared
@@ -32,48 +33,97 @@ SELECT (SELECT count(*) FROM {schema}.mail_queue WHERE kind <> 'webhook') AS mai
 FROM (SELECT 1) one
 LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue WHERE kind <> 'webhook' ORDER BY created_at LIMIT 1) o ON true";
 
-/// Queues the first mails of a notice with its audit record.
-pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> SqlDone<T, ()> {
-    tables.lock().await?;
-    tables.queue_mail(&notice.mails).await?;
-    tables
-        .audit(
-            notice.at,
-            [&notice.who, NewNotice::WORD, "", &notice.audited()],
-        )
+impl Store {
+    /// Queues mails. A message id that is queued already is ignored.
+    pub async fn queue_mail(&self, mails: Vec<NewMail>) -> StoreResult<()> {
+        self.run_for_accounts(Write, "queue mail", async move |tables| {
+            tables.queue_mail(&mails).await
+        })
         .await
-}
+    }
 
-/// Claims mails that are due. Unreadable ones are claimed and skipped.
-pub(crate) async fn claim<T: SqlTables>(
-    tables: T,
-    claim: &MailClaim,
-) -> SqlDone<T, Vec<ClaimedMail>> {
-    let lane = match claim.lane {
-        MailLane::Mail => "kind <> 'webhook'",
-        MailLane::Operator => "kind = 'webhook' AND recipient = '{operator}'",
-        MailLane::Owners => "kind = 'webhook' AND recipient <> '{operator}'",
-    };
-    let statement = CLAIM
-        .replace("{skip_locked}", T::SKIP_LOCKED)
-        .replace("{position}", T::POSITION)
-        .replace("{lane}", lane)
-        .replace("{operator}", OPERATOR);
-    let except = format!(",{},", claim.except.join(","));
-    let values = [
-        Time(claim.now),
-        Time(claim.until),
-        Number(stored(claim.limit)),
-        Number(stored(claim.each)),
-        Text(&except),
-    ];
-    let mut claimed = tables.list(&statement, &values, mail).await?;
-    // Changed rows are returned in any order.
-    claimed.sort_by(|one, other| {
-        let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
-        (order(&one.mail), &one.mail.message_id).cmp(&(order(&other.mail), &other.mail.message_id))
-    });
-    Ok(claimed)
+    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
+    pub async fn queue_notice(&self, notice: NewNotice) -> StoreResult<()> {
+        self.run_for_accounts(Change, "queue mail", async move |tables| {
+            tables.lock().await?;
+            tables.queue_mail(&notice.mails).await?;
+            let words = [&notice.who, NewNotice::WORD, "", &notice.audited()];
+            tables.audit(notice.at, words).await
+        })
+        .await
+    }
+
+    /// Claims mails that are due: recipients take turns, that of the mail that has been due longest first. No mail is claimed by
+    /// two readers at the same time. Mails that have expired are claimed too, so that they are counted and removed. Unreadable
+    /// ones are claimed and skipped.
+    pub async fn claim_mail(&self, claim: MailClaim) -> StoreResult<Vec<ClaimedMail>> {
+        let lane = match claim.lane {
+            MailLane::Mail => "kind <> 'webhook'",
+            MailLane::Operator => "kind = 'webhook' AND recipient = '{operator}'",
+            MailLane::Owners => "kind = 'webhook' AND recipient <> '{operator}'",
+        };
+        let statement = CLAIM
+            .replace("{lane}", lane)
+            .replace("{operator}", OPERATOR);
+        let mut claimed = self
+            .run_for_accounts(Write, "claim mail", async move |tables| {
+                let except = format!(",{},", claim.except.join(","));
+                let values = [
+                    Time(claim.now),
+                    Time(claim.until),
+                    Number(stored(claim.limit)),
+                    Number(stored(claim.each)),
+                    Text(&except),
+                ];
+                tables.list(&statement, &values, mail).await
+            })
+            .await?;
+        // Changed rows are returned in any order.
+        claimed.sort_by(|one, other| {
+            let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
+            (order(&one.mail), &one.mail.message_id)
+                .cmp(&(order(&other.mail), &other.mail.message_id))
+        });
+        Ok(claimed)
+    }
+
+    /// Records the results of attempts whose claims were not taken over.
+    pub async fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreResult<()> {
+        let doing = "record the results of sent mail";
+        self.run_for_accounts(Write, doing, async move |tables| {
+            for sent in &attempts {
+                let mail = Text(&sent.message_id);
+                let attempt = Number(i64::from(sent.attempt));
+                match &sent.outcome {
+                    MailOutcome::Remove => tables.run(REMOVE, &[mail, attempt]).await?,
+                    MailOutcome::Retry { at, reason } => {
+                        tables
+                            .run(RETRY, &[mail, attempt, Time(*at), Text(reason)])
+                            .await?
+                    }
+                };
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The state of the queue.
+    pub async fn mail_backlog(&self) -> StoreResult<MailBacklog> {
+        let doing = "read the state of the mail queue";
+        self.run_for_accounts(Read, doing, async |tables| {
+            let backlog = |row: &SqlRow<'_>| {
+                Ok(MailBacklog {
+                    mails: row.number("mails")?,
+                    oldest: row.optional_time("created_at")?,
+                    last_error: row.optional_text("last_error")?,
+                })
+            };
+            let found = tables.find(BACKLOG, &[], backlog).await?;
+            Ok(found.unwrap_or_default())
+        })
+        .await
+    }
 }
 
 /// The mail of a row. Other kinds are of a newer release, or come from manual edits.
@@ -96,43 +146,4 @@ fn mail(row: &SqlRow<'_>) -> RowResult<Option<ClaimedMail>> {
         mail,
         attempt: row.small_number("attempts")?,
     }))
-}
-
-/// Records the results of attempts whose claims were not taken over.
-pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) -> SqlDone<T, ()> {
-    for MailAttempt {
-        message_id,
-        attempt,
-        outcome,
-    } in attempts
-    {
-        let mail = Text(message_id);
-        let attempt = Number(i64::from(*attempt));
-        match outcome {
-            MailOutcome::Remove => tables.run(REMOVE, &[mail, attempt]).await?,
-            MailOutcome::Retry { at, reason } => {
-                tables
-                    .run(RETRY, &[mail, attempt, Time(*at), Text(reason)])
-                    .await?
-            }
-        };
-    }
-    Ok(())
-}
-
-/// The number of queued mails, and the oldest one.
-pub(crate) async fn backlog<T: SqlTables>(tables: T) -> SqlDone<T, MailBacklog> {
-    let backlog = |row: &SqlRow<'_>| {
-        let mails = row.number("mails")?;
-        let oldest = row.optional_time("created_at")?;
-        Ok(MailBacklog {
-            mails,
-            oldest,
-            last_error: row.optional_text("last_error")?,
-        })
-    };
-    Ok(tables
-        .find(BACKLOG, &[], backlog)
-        .await?
-        .unwrap_or_default())
 }

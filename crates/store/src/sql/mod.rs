@@ -1,26 +1,29 @@
-//! Changes and reads whose statements are the same in both engines: applications, owners, mail, evidence and
-//! messages about incidents.
-//!
-//! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
-//! folder: the ledger, batches and deletions.
+//! The calls of the store: each subject has its statements, which are the same in both engines.
 
-pub(crate) mod audit;
-pub(crate) mod changes;
+mod all_applications;
+mod audit;
+mod changes;
 mod closed_applications;
-pub(crate) mod evidence;
-pub(crate) mod grace_shares;
-pub(crate) mod leaks;
-pub(crate) mod limits_until;
-pub(crate) mod mail_queue;
-pub(crate) mod notices;
-pub(crate) mod outdated;
-pub(crate) mod owners;
+mod evidence;
+mod file_ledger;
+mod grace_shares;
+mod idempotency;
+mod leaks;
+mod ledger;
+mod limits_until;
+mod mail_queue;
+mod nodes;
+mod notices;
+mod outdated;
+mod owners;
 pub(crate) mod records;
-pub(crate) mod request_totals;
+mod request_totals;
 pub(crate) mod restored_day;
-pub(crate) mod rows;
-pub(crate) mod schema;
-pub(crate) mod sign_in;
-pub(crate) mod status;
-pub(crate) mod tables;
-pub(crate) mod webhooks;
+mod sign_in;
+mod status;
+mod store;
+mod webhooks;
+
+pub use all_applications::ApplicationPages;
+pub(crate) use sign_in::END_SIGN_INS;
+pub use store::{Store, formats};

@@ -1,15 +1,17 @@
 //! Notices to owners. The rules are in `store::notices`.
 
 use super::request_totals::IS_CHARGED;
-use super::rows::{RowResult, SqlRow};
-use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlField, SqlTables};
+use super::store::Access::{Change, Read};
+use super::store::Store;
 use super::webhooks;
+use crate::statements::SqlField::{Number, Text, Time};
+use crate::statements::{Done, RowResult, SqlField, SqlRow, Tables};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{CalendarQuota, OwnLimits};
 
 use crate::{
-    DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, notice_words,
+    DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, StoreResult,
+    notice_words,
 };
 
 /// Applications whose owners want a kind. The lists of tiers and of their quotas begin with none, so that they are never
@@ -65,11 +67,25 @@ const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
+impl Store {
+    /// Queues all mails, except those whose message ids were queued before.
+    pub async fn queue_once(&self, mails: Vec<NewMail>) -> StoreResult<()> {
+        self.run_for_accounts(Change, "queue notices", async move |tables| {
+            queue_once(tables, &mails).await
+        })
+        .await
+    }
+
+    /// Notices that are due and wanted; of those about a quota the ones that were not queued.
+    pub async fn due_notices(&self, query: NoticeQuery) -> StoreResult<Vec<DueNotice>> {
+        let doing = "read notices that are due";
+        self.run_for_accounts(Read, doing, async move |tables| due(tables, &query).await)
+            .await
+    }
+}
+
 /// Notices that are due.
-pub(crate) async fn due<T: SqlTables>(
-    tables: T,
-    query: &NoticeQuery,
-) -> SqlDone<T, Vec<DueNotice>> {
+async fn due(tables: Tables<'_>, query: &NoticeQuery) -> Done<Vec<DueNotice>> {
     let NoticeQuery {
         kind,
         now,
@@ -157,11 +173,11 @@ fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeS
 }
 
 /// Queues a notice about an application if its owner wants it.
-pub(super) async fn tell<T: SqlTables>(
-    tables: T,
+pub(super) async fn tell(
+    tables: Tables<'_>,
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
-) -> SqlDone<T, ()> {
+) -> Done<()> {
     let read = |row: &SqlRow<'_>| row.text("email").map(Some);
     let owner = wanted(
         tables,
@@ -181,13 +197,13 @@ pub(super) async fn tell<T: SqlTables>(
     queue_once(tables, &mails).await
 }
 
-async fn wanted<T: SqlTables, R>(
-    tables: T,
+async fn wanted<R>(
+    tables: Tables<'_>,
     kind: MailKind,
     ([columns, joined, condition], values): ([&str; 3], &[SqlField<'_>]),
     tiers: &[NoticeTier],
     read: impl Fn(&SqlRow<'_>) -> RowResult<Option<R>>,
-) -> SqlDone<T, Vec<R>> {
+) -> Done<Vec<R>> {
     let mut all = vec![Text(kind.word())];
     let mut rows = vec!["('', '')".to_owned()];
     let mut quotas = vec!["('', '', 0)".to_owned()];
@@ -209,7 +225,7 @@ async fn wanted<T: SqlTables, R>(
     ];
     let statement = parts
         .into_iter()
-        .chain([("position", T::POSITION), ("is_charged", IS_CHARGED)])
+        .chain([("is_charged", IS_CHARGED)])
         .fold(WANTED.to_owned(), |text, (name, part)| {
             text.replace(&format!("{{{name}}}"), part)
         });
@@ -217,7 +233,7 @@ async fn wanted<T: SqlTables, R>(
 }
 
 /// Queues each mail and its messages to webhooks, unless one with its message id was queued before.
-pub(crate) async fn queue_once<T: SqlTables>(tables: T, mails: &[NewMail]) -> SqlDone<T, ()> {
+pub(super) async fn queue_once(tables: Tables<'_>, mails: &[NewMail]) -> Done<()> {
     for mail in mails {
         let id = mail.message_id.split('@').next().unwrap_or_default();
         if tables.run(ADD, &[Text(id), Time(mail.created_at)]).await? > 0 {

@@ -1,18 +1,18 @@
 //! Deletes outdated records in batches, and merges requests of closed days.
 
 use super::request_totals;
-use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlDone, SqlTables};
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
 use crate::notices::NOTICE_DAYS;
 use crate::requests::REQUEST_DAYS_KEPT;
+use crate::statements::SqlField::{Number, Text, Time};
+use crate::statements::{Done, Tables};
 use crate::status::first_kept;
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::EVIDENCE_DAYS_KEPT;
 
 const DELETE: &str = "
 DELETE FROM {schema}.{table} WHERE ({key}) IN (
-    SELECT {key} FROM {schema}.{table} WHERE {is_outdated} {at_once})";
+    SELECT {key} FROM {schema}.{table} WHERE {is_outdated} ORDER BY {key} LIMIT {at_once})";
 /// The first minute of all is kept: it shows that the service has a history.
 const OLD_MINUTE: &str =
     "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
@@ -22,12 +22,51 @@ const LEDGER_DAYS_KEPT: u32 = 35;
 /// Requests with an idempotency key are kept for at least this number of days: payment providers repeat messages for three days.
 const IDEMPOTENCY_DAYS: u32 = 4;
 
+/// Tables that only a database has. Gateways skip each other's records. Each changes at most 1,000 records of its main table.
+const ONLY_IN_DATABASE: [&str; 4] = [POOLS, DOCUMENTS, REFRESHES, NODES];
+
+/// Pools that were not used for an hour are full, and all leases from them have ended.
+const POOLS: &str = "
+WITH idle AS (
+    SELECT application FROM {schema}.minute_pools
+    WHERE used_at < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
+    ORDER BY application LIMIT 1000 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
+
+/// Documents that were neither claimed nor confirmed for a week. The number of a claim is at least its time.
+const DOCUMENTS: &str = "
+WITH outdated AS (
+    SELECT scope, name FROM {schema}.documents
+    WHERE greatest(claim, confirmed) < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+    ORDER BY scope, name LIMIT 1000 FOR UPDATE SKIP LOCKED
+), contents AS (
+    DELETE FROM {schema}.document_contents c USING outdated o WHERE c.scope = o.scope AND c.name = o.name
+)
+DELETE FROM {schema}.documents d USING outdated o WHERE d.scope = o.scope AND d.name = o.name";
+
+/// Refreshes of backends without documents.
+const REFRESHES: &str = "
+DELETE FROM {schema}.backend_refreshes WHERE scope IN (
+    SELECT scope FROM {schema}.backend_refreshes r
+    WHERE detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+        AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)
+    ORDER BY scope LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+
+/// Nodes that were not seen for a day: they were killed.
+const NODES: &str = "
+DELETE FROM {schema}.nodes WHERE node IN (
+    SELECT node FROM {schema}.nodes WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000
+    ORDER BY node LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+
 /// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
 /// days of the ledger, old notices, old evidence and old minutes of the status page. Returns the number of changed records.
-pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
+pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
     let mut deleted = 0;
-    for statement in T::OUTDATED {
-        deleted += tables.run(statement, &[]).await?;
+    if let Tables::Database(_) = tables {
+        for statement in ONLY_IN_DATABASE {
+            deleted += tables.run(statement, &[]).await?;
+        }
     }
     let Some(today) = tables.today().await? else {
         return Ok(deleted);
@@ -39,7 +78,7 @@ pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
 }
 
 /// Deletes records that are outdated on a day.
-async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
+async fn delete_before(tables: Tables<'_>, today: Day) -> Done<u64> {
     let mut deleted = 0;
     let date = today.to_string();
     let before = |days| today.number().saturating_sub(days);
@@ -104,28 +143,27 @@ async fn delete_before<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
         ),
         ("evidence_keys", "day", "day < $1", keys),
     ] {
-        let delete = statement::<T>([table, key, is_outdated]);
+        let delete = statement([table, key, is_outdated]);
         deleted += tables.run(&delete, &[until]).await?;
     }
     Ok(deleted)
 }
 
 /// Deletes what is kept about requests.
-async fn delete_requests<T: SqlTables>(tables: T, today: Day) -> SqlDone<T, u64> {
+async fn delete_requests(tables: Tables<'_>, today: Day) -> Done<u64> {
     let before = |days| Day::from_number(today.number().saturating_sub(days));
     let usage = before(REQUEST_DAYS_KEPT - 1).to_string();
-    let terms = statement::<T>(["usage_terms", "day, application", "day < $1::text::date"]);
+    let terms = statement(["usage_terms", "day, application", "day < $1::text::date"]);
     let deleted = tables.run(&terms, &[Text(&usage)]).await?;
-    let keys = statement::<T>(["idempotency_keys", "digest", "at < $1"]);
+    let keys = statement(["idempotency_keys", "digest", "at < $1"]);
     let until = Time(before(IDEMPOTENCY_DAYS).start());
     Ok(deleted + tables.run(&keys, &[until]).await?)
 }
 
 /// The statement that deletes a batch of records of a table with this key, by this condition.
-fn statement<T: SqlTables>([table, key, is_outdated]: [&str; 3]) -> String {
+fn statement([table, key, is_outdated]: [&str; 3]) -> String {
     DELETE
         .replace("{is_outdated}", is_outdated)
-        .replace("{at_once}", T::DELETED_AT_ONCE)
         .replace("{table}", table)
         .replace("{key}", key)
 }

@@ -1,15 +1,16 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 
 use super::closed_applications;
-use super::rows::{RowResult, SqlRow};
-use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlTables};
+use super::store::Access::{self, Read, Write};
+use super::store::Store;
 use super::webhooks;
 use crate::notices::parse_notices;
+use crate::statements::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
+use crate::statements::{Done, RowResult, SqlRow, Tables};
 use crate::stored::stored;
 use crate::{
     OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError,
-    StoredOwner, notice_words,
+    StoreResult, StoredOwner, notice_words,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
@@ -50,11 +51,70 @@ DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}
 const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
 
+impl Store {
+    /// Owners, ordered by id.
+    pub async fn owners(&self, query: OwnerQuery) -> StoreResult<Vec<StoredOwner>> {
+        self.run_for_accounts(Read, "read owners", async move |tables| {
+            owners(tables, &query).await
+        })
+        .await
+    }
+
+    /// One owner.
+    pub async fn owner(&self, id: OwnerId) -> StoreResult<Option<StoredOwner>> {
+        self.run_for_accounts(Read, "read an owner", async move |tables| {
+            owner(tables, id).await
+        })
+        .await
+    }
+
+    /// The session with this digest. One that has expired does not exist.
+    pub async fn session(&self, digest: Digest, now: Wall) -> StoreResult<Option<OwnerSession>> {
+        let statement = SESSION.replace("{columns}", COLUMNS);
+        self.run_for_accounts(Read, "read a session", async move |tables| {
+            let values = [DigestOf(&digest), Time(now)];
+            let found = tables.find(&statement, &values, owner_session);
+            Ok(found.await?.flatten())
+        })
+        .await
+    }
+
+    /// Ends a session, if it exists.
+    pub async fn end_session(&self, digest: Digest) -> StoreResult<()> {
+        self.run_for_accounts(Write, "end a session", async move |tables| {
+            tables
+                .run(END_SESSION, &[DigestOf(&digest)])
+                .await
+                .map(drop)
+        })
+        .await
+    }
+
+    /// Ends all sessions of an owner.
+    pub async fn end_sessions(&self, owner: OwnerId) -> StoreResult<()> {
+        let doing = "end the sessions of an owner";
+        self.run_for_accounts(Write, doing, async move |tables| {
+            end_sessions(tables, owner).await
+        })
+        .await
+    }
+
+    /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
+    pub async fn change_owner(&self, change: OwnerChange) -> StoreResult<StoredOwner> {
+        let access = if matches!(change.what, OwnerChangeKind::Delete { .. }) {
+            Access::Erase
+        } else {
+            Access::Change
+        };
+        self.run_for_accounts(access, "change an owner", async move |tables| {
+            self::change(tables, &change).await
+        })
+        .await
+    }
+}
+
 /// Owners, ordered by id.
-pub(crate) async fn owners<T: SqlTables>(
-    tables: T,
-    query: &OwnerQuery,
-) -> SqlDone<T, Vec<StoredOwner>> {
+pub(super) async fn owners(tables: Tables<'_>, query: &OwnerQuery) -> Done<Vec<StoredOwner>> {
     let OwnerQuery {
         email,
         application,
@@ -63,9 +123,7 @@ pub(crate) async fn owners<T: SqlTables>(
     } = query;
     let application = application.map(|id| id.to_string());
     let after = after.map(|id| id.to_string());
-    let statement = OWNERS
-        .replace("{columns}", COLUMNS)
-        .replace("{position}", T::POSITION);
+    let statement = OWNERS.replace("{columns}", COLUMNS);
     let [email, application, after] =
         [email, &application, &after].map(|text| OptionalText(text.as_deref()));
     tables
@@ -77,7 +135,7 @@ pub(crate) async fn owners<T: SqlTables>(
         .await
 }
 
-pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, Option<StoredOwner>> {
+pub(super) async fn owner(tables: Tables<'_>, id: OwnerId) -> Done<Option<StoredOwner>> {
     let statement = OWNER.replace("{columns}", COLUMNS);
     Ok(tables
         .find(&statement, &[Text(&id.to_string())], described)
@@ -86,7 +144,7 @@ pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, Op
 }
 
 /// An owner who must exist.
-pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, StoredOwner> {
+pub(super) async fn existing(tables: Tables<'_>, id: OwnerId) -> Done<StoredOwner> {
     owner(tables, id)
         .await?
         .ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
@@ -121,37 +179,17 @@ fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
     Ok(OwnLimits::from_text(&text).unwrap_or_default())
 }
 
-/// A session that has not expired.
-pub(crate) async fn session<T: SqlTables>(
-    tables: T,
-    digest: Digest,
-    now: Wall,
-) -> SqlDone<T, Option<OwnerSession>> {
-    let statement = SESSION.replace("{columns}", COLUMNS);
-    let session = |row: &SqlRow<'_>| {
-        let created_at = row.time("session_created_at")?;
-        let expires_at = row.time("session_expires_at")?;
-        Ok(described(row)?.map(|owner| OwnerSession {
-            owner,
-            created_at,
-            expires_at,
-        }))
-    };
-    Ok(tables
-        .find(&statement, &[DigestOf(&digest), Time(now)], session)
-        .await?
-        .flatten())
+fn owner_session(row: &SqlRow<'_>) -> RowResult<Option<OwnerSession>> {
+    let created_at = row.time("session_created_at")?;
+    let expires_at = row.time("session_expires_at")?;
+    Ok(described(row)?.map(|owner| OwnerSession {
+        owner,
+        created_at,
+        expires_at,
+    }))
 }
 
-pub(crate) async fn end_session<T: SqlTables>(tables: T, digest: Digest) -> SqlDone<T, ()> {
-    tables
-        .run(END_SESSION, &[DigestOf(&digest)])
-        .await
-        .map(drop)
-}
-
-/// Ends all sessions of an owner.
-pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> SqlDone<T, ()> {
+async fn end_sessions(tables: Tables<'_>, owner: OwnerId) -> Done<()> {
     tables
         .run(END_SESSIONS, &[Text(&owner.to_string())])
         .await
@@ -159,10 +197,7 @@ pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> Sql
 }
 
 /// Makes a change with its audit record, in a transaction, which must be rolled back if it is refused.
-pub(crate) async fn change<T: SqlTables>(
-    tables: T,
-    change: &OwnerChange,
-) -> SqlDone<T, StoredOwner> {
+async fn change(tables: Tables<'_>, change: &OwnerChange) -> Done<StoredOwner> {
     tables.lock().await?;
     let before = existing(tables, change.owner).await?;
     let owner_id = change.owner.to_string();
@@ -197,25 +232,20 @@ pub(crate) async fn change<T: SqlTables>(
     Ok(owner(tables, change.owner).await?.unwrap_or(before))
 }
 
-async fn audit<T: SqlTables>(tables: T, change: &OwnerChange) -> SqlDone<T, ()> {
+async fn audit(tables: Tables<'_>, change: &OwnerChange) -> Done<()> {
     let detail = change.what.audited(change.owner);
     let words = [&change.who, change.what.word(), "", &detail];
     tables.audit(change.at, words).await
 }
 
 /// Sets a text of an owner.
-async fn set<T: SqlTables>(
-    tables: T,
-    statement: &str,
-    id: &str,
-    text: Option<&str>,
-) -> SqlDone<T, ()> {
+async fn set(tables: Tables<'_>, statement: &str, id: &str, text: Option<&str>) -> Done<()> {
     let values = [Text(id), OptionalText(text)];
     tables.run(statement, &values).await.map(drop)
 }
 
 /// Deletes an owner with sessions, mail, webhooks and links.
-async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> {
+async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
     let owner_id = owner.id.to_string();
     let id = Text(&owner_id);
     end_sessions(tables, owner.id).await?;
@@ -226,12 +256,12 @@ async fn delete<T: SqlTables>(tables: T, owner: &StoredOwner) -> SqlDone<T, ()> 
 }
 
 /// Gives a new application to an owner on a day, in the transaction that creates it. Returns the limits of the account.
-pub(super) async fn own<T: SqlTables>(
-    tables: T,
+pub(super) async fn own(
+    tables: Tables<'_>,
     application: &str,
     Ownership { owner: id, at_most }: Ownership,
     day: Day,
-) -> SqlDone<T, OwnLimits> {
+) -> Done<OwnLimits> {
     let owner = existing(tables, id).await?;
     let id = id.to_string();
     let closed = closed_applications::used_on(tables, &id, day).await?;

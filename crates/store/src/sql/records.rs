@@ -3,11 +3,14 @@
 //! An unreadable record is reported and skipped. Readable values are not judged here; whether a tier exists is checked where
 //! tiers are known.
 
-use super::rows::{BadRecord, RowResult, SqlRow};
-use super::tables::SqlField::{Digest as DigestOf, Number, Text, Time};
-use super::tables::{ROWS_AT_ONCE, SqlDone, SqlTables, parameters, write_rows};
+use super::store::Access::{Read, Write};
+use super::store::Store;
+use crate::statements::SqlField::{Digest as DigestOf, Number, Text, Time};
+use crate::statements::{BadRecord, Done, ROWS_AT_ONCE, RowResult, SqlRow, Tables, parameters};
 use crate::stored::stored;
-use crate::{ApplicationPage, Description, KeyUse, StoreChange, StoredApplication, StoredKey};
+use crate::{
+    ApplicationPage, Description, KeyUse, StoreChange, StoreResult, StoredApplication, StoredKey,
+};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::OwnLimits;
@@ -20,11 +23,6 @@ FROM {schema}.applications a {joined}
 LEFT JOIN {schema}.limits_until u ON u.application = a.id
 WHERE {wanted}
 ORDER BY a.id";
-
-/// Joins keys and the units of the day `$1` to applications.
-pub(crate) const JOINED: &str = "
-LEFT JOIN {schema}.keys k ON k.application = a.id
-LEFT JOIN {schema}.ledger_days l ON l.day = $1::text::date AND l.application = a.id";
 
 /// The applications after one, up to a number of them.
 const PAGE: &str = "
@@ -54,14 +52,14 @@ pub(crate) fn select(joined: &str, wanted: &str) -> String {
 }
 
 /// Applications after `after`, ordered by id.
-pub(crate) async fn page<T: SqlTables>(
-    tables: T,
+pub(crate) async fn page(
+    tables: Tables<'_>,
     after: Option<ApplicationId>,
     limit: usize,
     day: Day,
-) -> SqlDone<T, ApplicationPage> {
+) -> Done<ApplicationPage> {
     let day = day.to_string();
-    let statement = select(T::JOINED, PAGE);
+    let statement = select("{keys_and_units}", PAGE);
     let mut after = after.map_or_else(String::new, |id| id.to_string());
     let mut rows = ApplicationRows::default();
     loop {
@@ -84,16 +82,16 @@ pub(crate) async fn page<T: SqlTables>(
 }
 
 /// These applications. Unreadable records are skipped, as in a page.
-pub(crate) async fn applications<T: SqlTables>(
-    tables: T,
+pub(crate) async fn applications(
+    tables: Tables<'_>,
     ids: &[ApplicationId],
     day: Day,
-) -> SqlDone<T, ApplicationPage> {
+) -> Done<ApplicationPage> {
     let day = day.to_string();
     let mut rows = ApplicationRows::default();
     for ids in ids.chunks(ROWS_AT_ONCE) {
         let wanted = format!("a.id IN ({})", parameters(2, ids.len()));
-        let statement = select(T::JOINED, &wanted);
+        let statement = select("{keys_and_units}", &wanted);
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let mut values = vec![Text(&day)];
         values.extend(ids.iter().map(|id| Text(id)));
@@ -105,11 +103,11 @@ pub(crate) async fn applications<T: SqlTables>(
 }
 
 /// One application. Unreadable keys are left out.
-pub(crate) async fn application<T: SqlTables>(
-    tables: T,
+pub(crate) async fn application(
+    tables: Tables<'_>,
     id: ApplicationId,
     day: Day,
-) -> SqlDone<T, Option<StoredApplication>> {
+) -> Done<Option<StoredApplication>> {
     let ApplicationPage {
         mut applications,
         skipped,
@@ -123,10 +121,10 @@ pub(crate) async fn application<T: SqlTables>(
 
 /// The application after this change. Changes that revoke a key or repair a record must not fail because the record is
 /// unreadable. A new key would not work.
-pub(super) async fn changed<T: SqlTables>(
-    tables: T,
+pub(super) async fn changed(
+    tables: Tables<'_>,
     change: &StoreChange,
-) -> SqlDone<T, Option<StoredApplication>> {
+) -> Done<Option<StoredApplication>> {
     let id = change.application;
     let page = applications(tables, &[id], change.at.day()).await?;
     let is_unreadable = page.applications.is_empty() && !page.skipped.is_empty();
@@ -138,10 +136,7 @@ pub(super) async fn changed<T: SqlTables>(
 
 /// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
 /// ones are listed.
-async fn stand_in<T: SqlTables>(
-    tables: T,
-    id: ApplicationId,
-) -> SqlDone<T, Option<StoredApplication>> {
+async fn stand_in(tables: Tables<'_>, id: ApplicationId) -> Done<Option<StoredApplication>> {
     let text = id.to_string();
     let keys = tables.list(REVOKED, &[Text(&text)], key).await?;
     let named = |row: &SqlRow<'_>| {
@@ -161,17 +156,62 @@ async fn stand_in<T: SqlTables>(
     Ok(found.map(|found| StoredApplication { keys, ..found }))
 }
 
-/// Records uses of keys.
-pub(crate) async fn record_uses<T: SqlTables>(tables: T, uses: &[KeyUse]) -> SqlDone<T, ()> {
-    let ids: Vec<String> = uses
-        .iter()
-        .map(|used| used.application.to_string())
-        .collect();
-    let values = ids
-        .iter()
-        .zip(uses)
-        .flat_map(|(id, used)| [Text(id), DigestOf(&used.digest), Time(used.at)]);
-    write_rows(tables, USED, "", 3, &values.collect::<Vec<_>>()).await
+impl Store {
+    /// Up to `limit` applications after `after`, with the units granted for `day`.
+    pub async fn page(
+        &self,
+        after: Option<ApplicationId>,
+        limit: usize,
+        day: Day,
+    ) -> StoreResult<ApplicationPage> {
+        let doing = "read a page of applications";
+        self.run(Read, doing, async move |tables| {
+            page(tables, after, limit, day).await
+        })
+        .await
+    }
+
+    /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
+    /// out.
+    pub async fn application(
+        &self,
+        id: ApplicationId,
+        day: Day,
+    ) -> StoreResult<Option<StoredApplication>> {
+        self.run(Read, "read an application", async move |tables| {
+            application(tables, id, day).await
+        })
+        .await
+    }
+
+    /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
+    pub async fn applications(
+        &self,
+        ids: Vec<ApplicationId>,
+        day: Day,
+    ) -> StoreResult<ApplicationPage> {
+        self.run(Read, "read applications", async move |tables| {
+            applications(tables, &ids, day).await
+        })
+        .await
+    }
+
+    /// Records uses of keys. Unknown keys, and uses older than the recorded ones, are ignored.
+    pub async fn record_uses(&self, uses: Vec<KeyUse>) -> StoreResult<()> {
+        self.run(Write, "record uses of keys", async move |tables| {
+            let ids: Vec<String> = uses
+                .iter()
+                .map(|used| used.application.to_string())
+                .collect();
+            let values = ids
+                .iter()
+                .zip(&uses)
+                .flat_map(|(id, used)| [Text(id), DigestOf(&used.digest), Time(used.at)]);
+            let values: Vec<_> = values.collect();
+            tables.write_rows(USED, "", 3, &values).await
+        })
+        .await
+    }
 }
 
 /// Rows of applications that are being collected, in the order of the applications.

@@ -7,12 +7,15 @@
 //! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report of a
 //! day that may be merged is ignored.
 
-use super::rows::{RowResult, SqlRow};
-use super::tables::SqlField::{Number, OptionalText, Text};
-use super::tables::{SiteLock, SqlDone, SqlTables, write_rows};
+use super::store::Access::{Change, Read};
+use super::store::Store;
 use crate::requests::{REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN};
+use crate::statements::SqlField::{Number, OptionalText, Text};
+use crate::statements::{Done, RowResult, SiteLock, SqlRow, Tables};
 use crate::stored::stored;
-use crate::{RequestList, RequestOutcome, RequestQuery, RequestTotal, UsageList, UsageTotal};
+use crate::{
+    RequestList, RequestOutcome, RequestQuery, RequestTotal, StoreResult, UsageList, UsageTotal,
+};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 
@@ -32,7 +35,7 @@ const IS_DUE: &str = "
 SELECT 1 AS due WHERE EXISTS (SELECT 1 FROM {schema}.request_nodes WHERE day <= $1::text::date)
     OR EXISTS (SELECT 1 FROM {schema}.request_days WHERE day <= $2::text::date)";
 const DUE: &str = "
-SELECT DISTINCT {key} FROM {schema}.request_nodes WHERE day <= $1::text::date ORDER BY {key} LIMIT {merged}";
+SELECT DISTINCT {key} FROM {schema}.request_nodes WHERE day <= $1::text::date ORDER BY {key} LIMIT 500";
 const MERGE: &str = "
 INSERT INTO {schema}.request_days AS d ({key}, requests)
 SELECT {key}, CAST(sum(requests) AS bigint) FROM {schema}.request_nodes WHERE ({key}) IN ({due}) GROUP BY {key}
@@ -40,7 +43,7 @@ ON CONFLICT ({key}) DO UPDATE SET requests = d.requests + excluded.requests";
 const DELETE_MERGED: &str = "DELETE FROM {schema}.request_nodes WHERE ({key}) IN ({due})";
 const DELETE: &str = "
 DELETE FROM {schema}.request_days WHERE ({key}) IN (
-    SELECT {key} FROM {schema}.request_days WHERE day <= $1::text::date ORDER BY {key} LIMIT {merged})";
+    SELECT {key} FROM {schema}.request_days WHERE day <= $1::text::date ORDER BY {key} LIMIT 500)";
 
 /// Whether a report of the day is not merged.
 const IS_UNMERGED: &str =
@@ -89,43 +92,9 @@ SELECT CAST(r.day AS text) AS day, endpoint, outcome, CAST(sum(requests) AS bigi
 ) r
 GROUP BY r.day, endpoint, outcome ORDER BY r.day, endpoint, outcome";
 
-/// Stores requests that a node answered, without those of closed days, in a transaction.
-pub(crate) async fn record<T: SqlTables>(
-    tables: T,
-    node: u64,
-    totals: &[RequestTotal],
-) -> SqlDone<T, ()> {
-    tables.lock_site(SiteLock::Report).await?;
-    // A statement of its own: it reads the calendar as it is once the lock is held.
-    let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
-    let open: Vec<_> = totals
-        .iter()
-        .filter(|total| closed.is_none_or(|closed| total.day > closed))
-        .map(|total| (total.day.to_string(), total.application.to_string(), total))
-        .collect();
-    let values = open.iter().flat_map(|(day, application, total)| {
-        [
-            Text(day),
-            Text(application),
-            Text(&total.endpoint),
-            Text(total.outcome.word()),
-            Number(node.cast_signed()),
-            Number(stored(total.requests)),
-        ]
-    });
-    write_rows(
-        tables,
-        &RECORD.replace("{key}", KEY),
-        "::text::date",
-        COLUMNS,
-        &values.collect::<Vec<_>>(),
-    )
-    .await
-}
-
 /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
 /// moment. Returns the number of changed records.
-pub(crate) async fn merge<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
+pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
     let Some(closed) = last_day_before(tables, REQUEST_DAYS_OPEN).await? else {
         return Ok(0);
     };
@@ -136,11 +105,7 @@ pub(crate) async fn merge<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
     let closed = closed.to_string();
     let closed = Text(&closed);
     let outdated = Text(&outdated);
-    let statement = |text: &str| {
-        text.replace("{due}", DUE)
-            .replace("{key}", KEY)
-            .replace("{merged}", &T::MERGED_AT_ONCE.to_string())
-    };
+    let statement = |text: &str| text.replace("{due}", DUE).replace("{key}", KEY);
     let is_due = tables
         .find(IS_DUE, &[closed, outdated], |_| Ok(()))
         .await?
@@ -154,70 +119,100 @@ pub(crate) async fn merge<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
 }
 
 /// The last day before this number of days that end with the current one.
-async fn last_day_before<T: SqlTables>(tables: T, days: u32) -> SqlDone<T, Option<Day>> {
+async fn last_day_before(tables: Tables<'_>, days: u32) -> Done<Option<Day>> {
     let today = tables.today().await?;
     Ok(today
         .and_then(|today| today.number().checked_sub(days))
         .map(Day::from_number))
 }
 
-/// The units of a day, added up over all nodes.
-pub(crate) async fn usage<T: SqlTables>(
-    tables: T,
-    day: Day,
-    limit: usize,
-    owner: Option<OwnerId>,
-) -> SqlDone<T, UsageList> {
-    let date = day.to_string();
-    let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
-    let unmerged = tables.find(IS_UNMERGED, &[Text(&date)], |_| Ok(())).await?;
-    let mut usage = UsageList {
-        is_closed: closed >= Some(day) && unmerged.is_none(),
-        ..UsageList::default()
-    };
-    let owner = owner.map(|id| id.to_string());
-    let values = [
-        Text(&date),
-        Number(stored(limit)),
-        OptionalText(owner.as_deref()),
-    ];
-    let statement = READ_USAGE
-        .replace("{account}", ACCOUNT)
-        .replace("{is_charged}", IS_CHARGED);
-    let read = |row: &SqlRow<'_>| {
-        let sums = (row.number("matching")?, row.number("total")?);
-        Ok(Some((sums, usage_total(row, day)?)))
-    };
-    for ((matching, units), total) in tables.list(&statement, &values, read).await? {
-        (usage.matching, usage.units) = (matching, units);
-        usage.totals.extend(total);
+impl Store {
+    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
+    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
+    pub async fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreResult<()> {
+        self.run(Change, "record requests", async move |tables| {
+            tables.lock_site(SiteLock::Report).await?;
+            // A statement of its own: it reads the calendar as it is once the lock is held.
+            let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
+            let open: Vec<_> = totals
+                .iter()
+                .filter(|total| closed.is_none_or(|closed| total.day > closed))
+                .map(|total| (total.day.to_string(), total.application.to_string(), total))
+                .collect();
+            let values = open.iter().flat_map(|(day, application, total)| {
+                [
+                    Text(day),
+                    Text(application),
+                    Text(&total.endpoint),
+                    Text(total.outcome.word()),
+                    Number(node.cast_signed()),
+                    Number(stored(total.requests)),
+                ]
+            });
+            let values: Vec<_> = values.collect();
+            let record = RECORD.replace("{key}", KEY);
+            tables
+                .write_rows(&record, "::text::date", COLUMNS, &values)
+                .await
+        })
+        .await
     }
-    Ok(usage)
-}
 
-/// The total of a row; `None` for an id from a manual edit.
-fn usage_total(row: &SqlRow<'_>, day: Day) -> RowResult<Option<UsageTotal>> {
-    let account = row.optional_text("account")?;
-    let tier = row.optional_text("tier")?;
-    let units = row.number("units")?;
-    let application = row.text("application")?.parse().ok();
-    Ok(application.map(|application| UsageTotal {
-        account: account.and_then(|id| id.parse().ok()),
-        application,
-        day,
-        id: format!("{day}_{application}"),
-        tier,
-        units,
-    }))
+    /// Units delivered on a day, added up over all nodes: up to `limit` applications, or those of an account.
+    pub async fn usage(
+        &self,
+        day: Day,
+        limit: usize,
+        owner: Option<OwnerId>,
+    ) -> StoreResult<UsageList> {
+        self.run(Read, "read usage", async move |tables| {
+            let date = day.to_string();
+            let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
+            let unmerged = tables.find(IS_UNMERGED, &[Text(&date)], |_| Ok(())).await?;
+            let mut usage = UsageList {
+                is_closed: closed >= Some(day) && unmerged.is_none(),
+                ..UsageList::default()
+            };
+            let owner = owner.map(|id| id.to_string());
+            let limit = Number(stored(limit));
+            let values = [Text(&date), limit, OptionalText(owner.as_deref())];
+            let statement = READ_USAGE
+                .replace("{account}", ACCOUNT)
+                .replace("{is_charged}", IS_CHARGED);
+            let read = |row: &SqlRow<'_>| usage_row(row, day);
+            for (matching, units, total) in tables.list(&statement, &values, read).await? {
+                (usage.matching, usage.units) = (matching, units);
+                usage.totals.extend(total);
+            }
+            Ok(usage)
+        })
+        .await
+    }
+
+    /// Requests of an application added up over all nodes.
+    pub async fn requests(&self, query: RequestQuery) -> StoreResult<RequestList> {
+        let days = days_of(&query);
+        if days.is_empty() {
+            return Ok(RequestList::default());
+        }
+        let statement = READ_REQUESTS.replace("{wanted}", &days);
+        self.run(Read, "read requests", async move |tables| {
+            let id = query.application.to_string();
+            let read = |row: &SqlRow<'_>| request_total(row, query.application);
+            let totals = tables.list(&statement, &[Text(&id)], read).await?;
+            Ok(RequestList { totals })
+        })
+        .await
+    }
 }
 
 /// Keeps the account and the tier of an application for its days until the last one that has them, in the transaction that
 /// changes one of them.
-pub(super) async fn keep_terms<T: SqlTables>(
-    tables: T,
+pub(super) async fn keep_terms(
+    tables: Tables<'_>,
     application: ApplicationId,
     last: Day,
-) -> SqlDone<T, ()> {
+) -> Done<()> {
     let earlier = RequestQuery {
         application,
         first: Day::default(),
@@ -236,35 +231,34 @@ fn days_of(query: &RequestQuery) -> String {
     days.join(", ")
 }
 
-/// Requests of an application added up over all nodes.
-pub(crate) async fn requests<T: SqlTables>(
-    tables: T,
-    query: &RequestQuery,
-) -> SqlDone<T, RequestList> {
-    let application = query.application;
-    let days = days_of(query);
-    if days.is_empty() {
-        return Ok(RequestList::default());
-    }
-    let read = |row: &SqlRow<'_>| {
-        // Other texts come from manual edits or a newer release.
-        let day = Day::parse(&row.text("day")?);
-        let Some((day, outcome)) = day.zip(RequestOutcome::parse(&row.text("outcome")?)) else {
-            return Ok(None);
-        };
-        let endpoint = row.text("endpoint")?.into();
-        let requests = row.number("requests")?;
-        Ok(Some(RequestTotal {
-            day,
-            application,
-            endpoint,
-            outcome,
-            requests,
-        }))
+/// The sums of a day, and the total of an application; `None` for an id from a manual edit.
+fn usage_row(row: &SqlRow<'_>, day: Day) -> RowResult<Option<(u64, u64, Option<UsageTotal>)>> {
+    let account = row.optional_text("account")?;
+    let tier = row.optional_text("tier")?;
+    let units = row.number("units")?;
+    let application = row.text("application")?.parse().ok();
+    let total = application.map(|application| UsageTotal {
+        account: account.and_then(|id| id.parse().ok()),
+        application,
+        day,
+        id: format!("{day}_{application}"),
+        tier,
+        units,
+    });
+    Ok(Some((row.number("matching")?, row.number("total")?, total)))
+}
+
+fn request_total(row: &SqlRow<'_>, application: ApplicationId) -> RowResult<Option<RequestTotal>> {
+    // Other texts come from manual edits or a newer release.
+    let day = Day::parse(&row.text("day")?);
+    let Some((day, outcome)) = day.zip(RequestOutcome::parse(&row.text("outcome")?)) else {
+        return Ok(None);
     };
-    let statement = READ_REQUESTS.replace("{wanted}", &days);
-    let totals = tables
-        .list(&statement, &[Text(&application.to_string())], read)
-        .await?;
-    Ok(RequestList { totals })
+    Ok(Some(RequestTotal {
+        day,
+        application,
+        endpoint: row.text("endpoint")?.into(),
+        outcome,
+        requests: row.number("requests")?,
+    }))
 }

@@ -1,8 +1,7 @@
 //! The current day of a restored store, of which later grants are unknown.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::Text;
-use super::tables::{SqlDone, SqlTables};
+use crate::statements::SqlField::Text;
+use crate::statements::{Done, SqlRow, Tables};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_base::plans::Tier;
@@ -16,17 +15,13 @@ SELECT a.tier, coalesce(a.own_limits, '') AS own_limits, l.granted FROM {schema}
 LEFT JOIN {schema}.ledger_days l ON l.application = a.id AND l.day = $1::text::date";
 
 /// Closes a day: marks its quota as completely granted for every application.
-pub(crate) async fn close<T: SqlTables>(tables: T, day: Day) -> SqlDone<T, ()> {
+pub(crate) async fn close(tables: Tables<'_>, day: Day) -> Done<()> {
     let day = day.to_string();
     tables.run(CLOSE, &[Text(&day)]).await.map(drop)
 }
 
 /// The units of a day that are not granted; `None` if a tier is unknown.
-pub(crate) async fn remaining<T: SqlTables>(
-    tables: T,
-    day: Day,
-    tiers: &[Tier],
-) -> SqlDone<T, Option<u64>> {
+pub(crate) async fn remaining(tables: Tables<'_>, day: Day, tiers: &[Tier]) -> Done<Option<u64>> {
     let read = |row: &SqlRow<'_>| {
         let tier = row.text("tier")?;
         let of_tier = tiers.iter().find(|found| found.name == tier);

@@ -2,10 +2,13 @@
 
 use super::notices;
 use super::owners::owner;
-use super::rows::SqlRow;
-use super::tables::SqlField::{Digest as DigestOf, Flag, Text, Time};
-use super::tables::{SqlDone, SqlTables};
-use crate::{MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink};
+use super::store::Access::{Change, Read};
+use super::store::Store;
+use crate::statements::SqlField::{Digest as DigestOf, Flag, Text, Time};
+use crate::statements::{Done, SqlRow, Tables};
+use crate::{
+    MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoreResult, StoredOwner, UsableLink,
+};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};
 
@@ -35,21 +38,39 @@ DELETE FROM {schema}.owner_sessions;
 DELETE FROM {schema}.mail_queue;
 UPDATE {schema}.sign_in_links SET used_at = coalesce(used_at, created_at);";
 
-/// An unused link.
-pub(crate) async fn usable<T: SqlTables>(
-    tables: T,
-    digest: Digest,
-    now: Wall,
-) -> SqlDone<T, Option<UsableLink>> {
-    Ok(unused(tables, digest, now).await?.map(|(link, _)| link))
+impl Store {
+    /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
+    /// allowance.
+    pub async fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreResult<bool> {
+        self.run_for_accounts(Change, "store a link", async move |tables| {
+            send_link(tables, &link, &mail).await
+        })
+        .await
+    }
+
+    /// The link with this digest, unless it was used or has expired.
+    pub async fn usable_link(&self, digest: Digest, now: Wall) -> StoreResult<Option<UsableLink>> {
+        self.run_for_accounts(Read, "read a link", async move |tables| {
+            Ok(unused(tables, digest, now).await?.map(|(link, _)| link))
+        })
+        .await
+    }
+
+    /// Uses a link: creates the owner if the mailbox is unknown, and a session. Of several uses at the same time one succeeds.
+    pub async fn sign_in(&self, sign_in: SignIn) -> StoreResult<SignInOutcome> {
+        self.run_for_accounts(Change, "sign in an owner", async move |tables| {
+            self::sign_in(tables, &sign_in).await
+        })
+        .await
+    }
 }
 
 /// An unused link, and its mailbox.
-async fn unused<T: SqlTables>(
-    tables: T,
+async fn unused(
+    tables: Tables<'_>,
     digest: Digest,
     now: Wall,
-) -> SqlDone<T, Option<(UsableLink, String)>> {
+) -> Done<Option<(UsableLink, String)>> {
     let read = |row: &SqlRow<'_>| {
         let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
         Ok((
@@ -68,11 +89,7 @@ async fn unused<T: SqlTables>(
 /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
 ///
 /// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
-pub(crate) async fn send_link<T: SqlTables>(
-    tables: T,
-    link: &NewSignInLink,
-    mail: &NewMail,
-) -> SqlDone<T, bool> {
+async fn send_link(tables: Tables<'_>, link: &NewSignInLink, mail: &NewMail) -> Done<bool> {
     // Links of one mailbox are counted one after another.
     tables.lock().await?;
     let mailbox = Text(&link.mailbox);
@@ -107,11 +124,7 @@ pub(crate) async fn send_link<T: SqlTables>(
     Ok(is_allowed)
 }
 
-/// Uses a link.
-pub(crate) async fn sign_in<T: SqlTables>(
-    tables: T,
-    sign_in: &SignIn,
-) -> SqlDone<T, SignInOutcome> {
+async fn sign_in(tables: Tables<'_>, sign_in: &SignIn) -> Done<SignInOutcome> {
     tables.lock().await?;
     let Some((link, mailbox)) = unused(tables, sign_in.link, sign_in.at).await? else {
         return Ok(SignInOutcome::InvalidLink);
@@ -146,7 +159,7 @@ pub(crate) async fn sign_in<T: SqlTables>(
     }))
 }
 
-async fn add_session<T: SqlTables>(tables: T, owner: OwnerId, sign_in: &SignIn) -> SqlDone<T, ()> {
+async fn add_session(tables: Tables<'_>, owner: OwnerId, sign_in: &SignIn) -> Done<()> {
     let row = [
         DigestOf(&sign_in.session),
         Text(&owner.to_string()),
@@ -157,7 +170,7 @@ async fn add_session<T: SqlTables>(tables: T, owner: OwnerId, sign_in: &SignIn) 
 }
 
 /// Queues the notice of a new sign-in, if the owner chose it.
-async fn tell<T: SqlTables>(tables: T, owner: StoredOwner, sign_in: &SignIn) -> SqlDone<T, ()> {
+async fn tell(tables: Tables<'_>, owner: StoredOwner, sign_in: &SignIn) -> Done<()> {
     let kinds = owner.notices.unwrap_or_default();
     let Some(mail) = sign_in.notice.as_ref() else {
         return Ok(());
@@ -172,7 +185,7 @@ async fn tell<T: SqlTables>(tables: T, owner: StoredOwner, sign_in: &SignIn) -> 
     notices::queue_once(tables, &[mail]).await
 }
 
-async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> SqlDone<T, ()> {
+async fn create(tables: Tables<'_>, sign_in: &SignIn, texts: [&str; 3]) -> Done<()> {
     let [mailbox, email, terms] = texts;
     let id = sign_in.new_owner.to_string();
     let row = [
@@ -192,12 +205,7 @@ async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> 
 }
 
 /// Records that an owner accepted another version of the terms.
-async fn accept_terms<T: SqlTables>(
-    tables: T,
-    id: OwnerId,
-    terms: &str,
-    at: Wall,
-) -> SqlDone<T, ()> {
+async fn accept_terms(tables: Tables<'_>, id: OwnerId, terms: &str, at: Wall) -> Done<()> {
     tables
         .run(
             ACCEPT_TERMS,

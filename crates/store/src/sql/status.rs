@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{Flag, Number, Text, Time};
-use super::tables::{SqlDone, SqlTables, write_rows};
+use super::store::Access::{Change, Read};
+use super::store::Store;
+use crate::statements::SqlField::{Flag, Number, Text, Time};
+use crate::statements::{Done, RowResult, SqlRow, Tables};
 use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
 use crate::stored::stored;
 use crate::{
     IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
-    StatusMinute, StoreError,
+    StatusMinute, StoreError, StoreResult,
 };
 
 /// A row that would not change is not written.
@@ -38,127 +39,123 @@ const LAST: &str = "SELECT title, state FROM {schema}.status_messages WHERE inci
 const INSERT: &str = "
 INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
 
-/// Stores minutes. What is stored of a minute by several processes, or twice, is combined.
-pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> SqlDone<T, ()> {
-    let first = first_kept(tables.today().await?);
-    let mut combined = BTreeMap::new();
-    for StatusMinute {
-        minute,
-        is_ready,
-        is_fresh,
-    } in minutes.iter().filter(|minute| minute.minute >= first)
-    {
-        let (ready, fresh) = combined.entry(minute).or_insert((false, false));
-        (*ready, *fresh) = (*ready || *is_ready, *fresh || *is_fresh);
+impl Store {
+    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
+    /// are no longer kept are ignored.
+    pub async fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreResult<()> {
+        let doing = "record the status of this gateway";
+        self.run(Change, doing, async move |tables| {
+            let first = first_kept(tables.today().await?);
+            let mut combined = BTreeMap::new();
+            for StatusMinute {
+                minute,
+                is_ready,
+                is_fresh,
+            } in minutes.iter().filter(|minute| minute.minute >= first)
+            {
+                let (ready, fresh) = combined.entry(minute).or_insert((false, false));
+                (*ready, *fresh) = (*ready || *is_ready, *fresh || *is_fresh);
+            }
+            let row = |(minute, (ready, fresh)): (&u64, _)| {
+                [Number(minute.cast_signed()), Flag(ready), Flag(fresh)]
+            };
+            let values: Vec<_> = combined.into_iter().flat_map(row).collect();
+            tables.write_rows(RECORD, "", 3, &values).await
+        })
+        .await
     }
-    let row = |(minute, (ready, fresh)): (&u64, _)| {
-        [Number(minute.cast_signed()), Flag(ready), Flag(fresh)]
-    };
-    let values: Vec<_> = combined.into_iter().flat_map(row).collect();
-    write_rows(tables, RECORD, "", 3, &values).await
+
+    /// The minutes from `first` up to `end`, which is not included, added up by day.
+    pub async fn status_history(&self, first: u64, end: u64) -> StoreResult<StatusHistory> {
+        let doing = "read the history of the status page";
+        self.run(Read, doing, async move |tables| {
+            let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
+            let rows = tables.list(HISTORY, &bounds, history_row).await?;
+            Ok(StatusHistory {
+                first_minute: rows.first().and_then(|(first_minute, _)| *first_minute),
+                days: rows.into_iter().filter_map(|(_, day)| day).collect(),
+            })
+        })
+        .await
+    }
+
+    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
+    pub async fn status_messages(&self, limit: usize) -> StoreResult<Vec<StatusMessage>> {
+        self.run(Read, "read status messages", async move |tables| {
+            tables
+                .list(MESSAGES, &[Number(stored(limit))], message)
+                .await
+        })
+        .await
+    }
+
+    /// Makes a message and its audit record durable, both or neither. Other changes are excluded, so numbers are assigned here.
+    pub async fn post_status(&self, new: NewStatusMessage) -> StoreResult<StatusMessage> {
+        self.run(Change, "post a status message", async move |tables| {
+            tables.lock().await?;
+            let id = tables.find(NEXT, &[], |row| row.number("id"));
+            let id = id.await?.unwrap_or_default();
+            let (incident, title, state) = match new.subject {
+                MessageSubject::New(title) => (id, title, None),
+                MessageSubject::Known(incident) => {
+                    let (title, state) = last(tables, incident).await?;
+                    (incident, title, Some(state))
+                }
+            };
+            let posted = StatusMessage {
+                id,
+                incident,
+                at: new.at,
+                state: new.state.or(state).unwrap_or(IncidentState::Investigating),
+                title,
+                message: new.message,
+            };
+            let row = [
+                Number(id.cast_signed()),
+                Number(incident.cast_signed()),
+                Time(new.at),
+                Text(posted.state.word()),
+                Text(&posted.title),
+                Text(&posted.message),
+            ];
+            tables.run(INSERT, &row).await?;
+            let (what, detail) = posted.audited();
+            tables.audit(new.at, [&new.who, what, "", &detail]).await?;
+            Ok(posted)
+        })
+        .await
+    }
 }
 
-/// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
-pub(crate) async fn messages<T: SqlTables>(
-    tables: T,
-    limit: usize,
-) -> SqlDone<T, Vec<StatusMessage>> {
-    let read = |row: &SqlRow<'_>| {
-        // Other words come from manual edits.
-        let Some(state) = IncidentState::parse(&row.text("state")?) else {
-            return Ok(None);
-        };
-        let id = row.number("id")?;
-        let incident = row.number("incident")?;
-        let at = row.time("at")?;
-        let title = row.text("title")?;
-        let message = row.text("message")?;
-        Ok(Some(StatusMessage {
-            id,
-            incident,
-            at,
-            state,
-            title,
-            message,
-        }))
+fn history_row(row: &SqlRow<'_>) -> RowResult<Option<(Option<u64>, Option<StatusDay>)>> {
+    let day = match row.optional_number("day")? {
+        Some(day) => Some(StatusDay {
+            day: day_of_minute(day.saturating_mul(DAY_MINUTES)),
+            ready: row.number("ready")?,
+            fresh: row.number("fresh")?,
+        }),
+        None => None,
     };
-    tables.list(MESSAGES, &[Number(stored(limit))], read).await
+    Ok(Some((row.optional_number("first_minute")?, day)))
 }
 
-/// Minutes from `first` up to `end`, added up by day.
-pub(crate) async fn history<T: SqlTables>(
-    tables: T,
-    first: u64,
-    end: u64,
-) -> SqlDone<T, StatusHistory> {
-    let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
-    let read = |row: &SqlRow<'_>| {
-        let day = match row.optional_number("day")? {
-            Some(day) => Some(StatusDay {
-                day: day_of_minute(day.saturating_mul(DAY_MINUTES)),
-                ready: row.number("ready")?,
-                fresh: row.number("fresh")?,
-            }),
-            None => None,
-        };
-        Ok(Some((row.optional_number("first_minute")?, day)))
+/// The message of a row. Other words come from manual edits.
+fn message(row: &SqlRow<'_>) -> RowResult<Option<StatusMessage>> {
+    let Some(state) = IncidentState::parse(&row.text("state")?) else {
+        return Ok(None);
     };
-    let (first_minutes, days): (Vec<_>, Vec<_>) = tables
-        .list(HISTORY, &bounds, read)
-        .await?
-        .into_iter()
-        .unzip();
-    let first_minute = first_minutes.first().copied().flatten();
-    Ok(StatusHistory {
-        first_minute,
-        days: days.into_iter().flatten().collect(),
-    })
-}
-
-/// Posts a message with its audit record. Other changes are excluded, so numbers are assigned here.
-pub(crate) async fn post<T: SqlTables>(
-    tables: T,
-    new: &NewStatusMessage,
-) -> SqlDone<T, StatusMessage> {
-    tables.lock().await?;
-    let id = tables
-        .find(NEXT, &[], |row| row.number("id"))
-        .await?
-        .unwrap_or_default();
-    let (incident, title, state) = match &new.subject {
-        MessageSubject::New(title) => (id, title.clone(), None),
-        MessageSubject::Known(incident) => {
-            let (title, state) = last(tables, *incident).await?;
-            (*incident, title, Some(state))
-        }
-    };
-    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
-    let posted = StatusMessage {
-        id,
-        incident,
-        at: new.at,
+    Ok(Some(StatusMessage {
+        id: row.number("id")?,
+        incident: row.number("incident")?,
+        at: row.time("at")?,
         state,
-        title,
-        message: new.message.clone(),
-    };
-    let StatusMessage { title, message, .. } = &posted;
-    let [number, incident] = [id, incident].map(|number| Number(number.cast_signed()));
-    let row = [
-        number,
-        incident,
-        Time(new.at),
-        Text(state.word()),
-        Text(title),
-        Text(message),
-    ];
-    tables.run(INSERT, &row).await?;
-    let (what, detail) = posted.audited();
-    tables.audit(new.at, [&new.who, what, "", &detail]).await?;
-    Ok(posted)
+        title: row.text("title")?,
+        message: row.text("message")?,
+    }))
 }
 
 /// Title and state of an incident, unless it is resolved.
-async fn last<T: SqlTables>(tables: T, incident: u64) -> SqlDone<T, (String, IncidentState)> {
+async fn last(tables: Tables<'_>, incident: u64) -> Done<(String, IncidentState)> {
     let read = |row: &SqlRow<'_>| Ok((row.text("title")?, row.text("state")?));
     let found = tables
         .find(LAST, &[Number(incident.cast_signed())], read)

@@ -1,9 +1,12 @@
 //! Webhooks of owners. The rules are in `store::owners`.
 
-use super::rows::SqlRow;
-use super::tables::SqlField::{OptionalText, Text, Time};
-use super::tables::{SqlDone, SqlTables};
-use crate::{MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoredWebhook, WebhookChange};
+use super::store::Access::Read;
+use super::store::Store;
+use crate::statements::SqlField::{OptionalText, Text, Time};
+use crate::statements::{Done, SqlRow, Tables};
+use crate::{
+    MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoreResult, StoredWebhook, WebhookChange,
+};
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
 
@@ -25,8 +28,17 @@ DELETE FROM {schema}.mail_queue WHERE recipient IN (
 const REMOVE: &str =
     "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
 
-/// The webhooks of an owner, or the one with this id.
-pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> SqlDone<T, Vec<StoredWebhook>> {
+impl Store {
+    /// The webhooks of an owner, or the one with this id.
+    pub async fn webhooks(&self, of: String) -> StoreResult<Vec<StoredWebhook>> {
+        self.run_for_accounts(Read, "read webhooks", async move |tables| {
+            find(tables, &of).await
+        })
+        .await
+    }
+}
+
+async fn find(tables: Tables<'_>, of: &str) -> Done<Vec<StoredWebhook>> {
     let read = |row: &SqlRow<'_>| {
         let Ok(owner) = row.text("owner")?.parse() else {
             return Ok(None);
@@ -46,7 +58,7 @@ pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> SqlDone<T, Vec<St
 }
 
 /// Queues the message of a notice for each verified webhook of the recipient of its mail.
-pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> SqlDone<T, ()> {
+pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<()> {
     if mail.webhook.is_empty() {
         return Ok(());
     }
@@ -70,13 +82,13 @@ pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> 
 }
 
 /// Makes a change, in a transaction that excludes other changes.
-pub(super) async fn change<T: SqlTables>(
-    tables: T,
+pub(super) async fn change(
+    tables: Tables<'_>,
     owner: &str,
     id: &str,
     change: &WebhookChange,
     at: Wall,
-) -> SqlDone<T, ()> {
+) -> Done<()> {
     match change {
         WebhookChange::Add {
             url,
@@ -109,11 +121,7 @@ pub(super) async fn change<T: SqlTables>(
 }
 
 /// Removes one webhook or all of an owner, and their messages.
-pub(super) async fn remove<T: SqlTables>(
-    tables: T,
-    owner: &str,
-    id: Option<&str>,
-) -> SqlDone<T, ()> {
+pub(super) async fn remove(tables: Tables<'_>, owner: &str, id: Option<&str>) -> Done<()> {
     let values = [Text(owner), OptionalText(id)];
     tables.run(REMOVE_MESSAGES, &values).await?;
     tables.run(REMOVE, &values).await.map(drop)

@@ -19,8 +19,8 @@ use scoregate::mail::{
 use scoregate::upstream::BackendTlsSettings;
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_store::{
-    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerStore as _, SignIn,
-    StoreError, StoredWebhook, WebhookChange,
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, SignIn, StoreError, StoredWebhook,
+    WebhookChange,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -295,7 +295,7 @@ impl WebhookStation {
     }
 
     fn sender(&self, client: WebhookClient, operator: Option<OperatorWebhook>) -> WebhookSender {
-        let store = Arc::clone(&self.mail.store) as Arc<dyn Store>;
+        let store = self.mail.store.clone();
         let clock = self.mail.clock.clone();
         let instruments = Arc::clone(&self.mail.instruments);
         WebhookSender::new(store, client, operator, clock, instruments)

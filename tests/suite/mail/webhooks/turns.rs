@@ -63,7 +63,7 @@ impl WebhookStation {
             url: WebhookUrl::of_operator(URL).unwrap(),
             secret: SecretSetting::fixed(secret("operator")),
         };
-        let store = Arc::clone(&self.mail.store) as Arc<dyn Store>;
+        let store = self.mail.store.clone();
         let instruments = Arc::clone(&self.mail.instruments);
         WebhookSender::new(store, client, Some(operator), clock, instruments)
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::MailKind;
 use crate::conformance::{notices, units};
-use crate::embedded::fault::StoreFault;
-use crate::embedded::maintenance::{self, MaintenanceError};
+use crate::maintenance::{self, MaintenanceError};
+use crate::statements::Fault;
 use scoregate_base::keys::Digest;
 
 use super::*;
@@ -64,8 +64,8 @@ fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, us
             directory.join(format!("scoregate.db{ending}")),
         ));
     }
-    fs::write(directory.join(Embedded::FILE_NAME), bytes).unwrap();
-    let store = Embedded::open(directory)?;
+    fs::write(directory.join(Store::FILE_NAME), bytes).unwrap();
+    let store = Store::open(directory)?;
     let page = wait(store.page(None, 1_000, TODAY))?;
     Ok((
         page.applications.iter().map(|one| one.id).collect(),
@@ -84,6 +84,7 @@ fn is_clear(error: &StoreError) -> bool {
         | StoreError::UnknownIncident(_)
         | StoreError::IncidentResolved(_)
         | StoreError::Owner(_)
+        | StoreError::Transfer(_)
         | StoreError::Exists(_) => false,
     }
 }
@@ -129,7 +130,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
             fs::read(imported.aside.unwrap()).unwrap(),
             filled.bytes[..length]
         );
-        let store = Embedded::open(filled.directory.path()).unwrap();
+        let store = Store::open(filled.directory.path()).unwrap();
         let page = wait(store.page(None, 1_000, TODAY)).unwrap();
         assert!(
             page.applications
@@ -249,7 +250,7 @@ fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
 #[test]
 fn later_grants_survive_damage_to_any_page_of_the_replaced_store_or_a_gap_is_reported() {
     let filled = filled();
-    let store = Embedded::open(filled.directory.path()).unwrap();
+    let store = Store::open(filled.directory.path()).unwrap();
     for id in &filled.ids {
         leased(&store, *id, 2, 10);
     }
@@ -306,7 +307,7 @@ fn empty_or_missing_file_is_not_treated_as_new() {
         );
         assert!(!file(&directory).exists());
         maintenance::create_new(directory.path(), NOW).unwrap();
-        drop(Embedded::open(directory.path()).unwrap());
+        drop(Store::open(directory.path()).unwrap());
         fs::remove_file(file(&directory)).unwrap();
         refusal(directory.path());
     }
@@ -317,7 +318,7 @@ fn an_interrupted_creation_of_the_file_is_repeated() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("scoregate.db.half"), "SQLite form").unwrap();
     fs::write(directory.path().join("scoregate.db.half-wal"), "half a log").unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = Store::open(directory.path()).unwrap();
     wait(created(&store));
     drop(store);
     assert_eq!(
@@ -349,7 +350,7 @@ fn the_check_at_the_start_of_a_large_file_finds_rows_out_of_order() {
         filled.write(&bytes);
         let store = Connection::open(file(&filled.directory)).unwrap();
         let met = integrity::of_grants_and_keys(&store).unwrap_err();
-        assert!(matches!(met, StoreFault::Record(_)), "{table}: {met:?}");
+        assert!(matches!(met, Fault::Record(_)), "{table}: {met:?}");
         let refused = opened(filled.directory.path(), &bytes).unwrap_err();
         assert!(
             matches!(refused, StoreError::Damaged { .. }),
@@ -378,13 +379,13 @@ fn a_backup_finds_what_the_check_at_the_start_of_a_large_file_leaves_out() {
 #[test]
 fn damage_found_while_running_is_reported_to_callers_and_remembered() {
     let filled = filled();
-    let store = Embedded::open(filled.directory.path()).unwrap();
+    let store = Store::open(filled.directory.path()).unwrap();
     let mut bytes = filled.bytes.clone();
     bytes[PAGE..].fill(0xA5);
     filled.write(&bytes);
     // The writer's page cache would hide it.
     let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
-    wait(store.writer.run("forget pages", forget)).unwrap();
+    wait(store.on_file("forget pages", forget)).unwrap();
     assert_eq!(store.damage(), None);
     let id = *filled.ids.first().unwrap();
     let met = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap_err();

@@ -3,12 +3,12 @@
 use scoregate_base::evidence::HourEvidence;
 
 use super::*;
-use crate::{EvidenceQuery, EvidenceStore as _, HourRecord};
+use crate::{EvidenceQuery, HourRecord};
 
 #[tokio::test]
 async fn merges_of_two_processes_count_each_hour_once() {
     let (directory, first) = fresh();
-    let second = Embedded::open(directory.path()).unwrap();
+    let second = Store::open(directory.path()).unwrap();
     conformance::concurrent_merges_count_each_hour_once([&first, &second]).await;
 }
 

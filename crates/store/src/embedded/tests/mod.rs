@@ -18,17 +18,17 @@ use pollster::block_on as wait;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::maintenance::{self, ImportOptions, ImportSummary, InspectionReport, MaintenanceError};
 use super::*;
 use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, application_of, applications, asking,
     changing, created, creating, found, given, make, owner_refusal, rotation, to_tier,
 };
+use crate::maintenance::{self, ImportOptions, ImportSummary, InspectionReport, MaintenanceError};
 use crate::sample::limits_set;
-use crate::sql::schema::STEPS;
+use crate::statements::Done;
+use crate::statements::schema::STEPS;
 use crate::{
-    ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _,
-    StoreError, StoreHealth as _,
+    ChangeKind, Description, Ledger as _, OwnerChangeKind, Store, StoreError, StoreResult,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -46,14 +46,26 @@ static RESTORE: LazyLock<ImportOptions> = LazyLock::new(|| ImportOptions {
     ..ImportOptions::default()
 });
 
-fn fresh() -> (TempDir, Embedded) {
+fn fresh() -> (TempDir, Store) {
     let directory = TempDir::new().unwrap();
-    let store = Embedded::open(directory.path()).unwrap();
+    let store = Store::open(directory.path()).unwrap();
     (directory, store)
 }
 
+impl Store {
+    /// Runs work on the thread that writes.
+    async fn on_file<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Done<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let writer = self.file().unwrap().worker(false);
+        writer.run(false, doing, |file| work(&file.lock())).await
+    }
+}
+
 fn file(directory: &TempDir) -> PathBuf {
-    directory.path().join(Embedded::FILE_NAME)
+    directory.path().join(Store::FILE_NAME)
 }
 
 fn import(
@@ -64,8 +76,8 @@ fn import(
     maintenance::import(directory.path(), from, options, NOW)
 }
 
-fn opened(directory: &TempDir) -> Embedded {
-    Embedded::open(directory.path()).unwrap()
+fn opened(directory: &TempDir) -> Store {
+    Store::open(directory.path()).unwrap()
 }
 
 /// A backup in the directory itself.
@@ -100,7 +112,7 @@ fn files_in(directory: &TempDir) -> usize {
 }
 
 /// A lease of today by a new node.
-fn leased(store: &Embedded, id: ApplicationId, want: u32, quota: u32) -> LeaseReply {
+fn leased(store: &Store, id: ApplicationId, want: u32, quota: u32) -> LeaseReply {
     wait(store.lease(asking(id, TODAY, want, quota))).unwrap()
 }
 
@@ -131,10 +143,10 @@ fn newer_format() -> u32 {
 }
 
 fn refusal(directory: &Path) -> StoreError {
-    Embedded::open(directory).map(drop).unwrap_err()
+    Store::open(directory).map(drop).unwrap_err()
 }
 
-async fn fresh_store() -> (TempDir, Embedded) {
+async fn fresh_store() -> (TempDir, Store) {
     fresh()
 }
 
@@ -350,16 +362,14 @@ async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succe
     let (go, wait_for_go) = std::sync::mpsc::channel();
     // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
     // detects.
-    let spoiler = store
-        .writer
-        .run("spoil the commit", move |file: &Connection| {
-            wait_for_go.recv().unwrap();
-            file.execute_batch(
-                "PRAGMA defer_foreign_keys = ON;
+    let spoiler = store.on_file("spoil the commit", move |file: &Connection| {
+        wait_for_go.recv().unwrap();
+        file.execute_batch(
+            "PRAGMA defer_foreign_keys = ON;
              INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL, NULL)",
-            )?;
-            Ok(())
-        });
+        )?;
+        Ok(())
+    });
     let lease = store.lease(asking(id, TODAY, 1, 10));
     let (spoiler, lease, ()) = tokio::join!(spoiler, lease, async { go.send(()).unwrap() });
     assert!(
@@ -391,7 +401,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     let (_directory, store) = fresh();
     let id = created(&store).await;
     let limit_pages = |to: u32| {
-        store.writer.run("limit its pages", move |file| {
+        store.on_file("limit its pages", move |file| {
             Ok(file
                 .pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
         })
@@ -432,7 +442,7 @@ async fn a_locked_file_is_unavailable_until_it_is_unlocked() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     let quick = |file: &Connection| Ok(file.busy_timeout(std::time::Duration::ZERO)?);
-    store.writer.run("lose its patience", quick).await.unwrap();
+    store.on_file("lose its patience", quick).await.unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = store.lease(asking(id, TODAY, 1, 10)).await;

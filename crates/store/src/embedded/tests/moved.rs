@@ -3,8 +3,8 @@
 use super::*;
 use crate::dump::TABLES;
 use crate::{
-    MailKind, MessageSubject, OwnerQuery, OwnerRefusal, RequestQuery, RequestStore as _,
-    StatusMessage, StatusMinute, StatusStore as _, StoredApplication, minute_of,
+    MailKind, MessageSubject, OwnerQuery, OwnerRefusal, RequestQuery, StatusMessage, StatusMinute,
+    StoredApplication, minute_of,
 };
 
 /// The lines of an export without the first and last one, which contain the time.
@@ -201,7 +201,7 @@ fn accounts_requests_and_the_status_page_keep_what_came_after_an_imported_backup
 }
 
 /// Suspends the owners, with another choice of notices, and adds requests, minutes and messages.
-async fn change_everything(store: &Embedded) {
+async fn change_everything(store: &Store) {
     let query = OwnerQuery {
         limit: 9,
         ..OwnerQuery::default()
@@ -251,7 +251,7 @@ fn sessions_links_and_queued_mail_of_a_backup_are_not_restored() {
     assert_eq!(counts(), "0 0 2 2");
 }
 
-fn post(store: &Embedded, title: &str) -> StatusMessage {
+fn post(store: &Store, title: &str) -> StatusMessage {
     let subject = MessageSubject::New(title.into());
     wait(conformance::posted(store, subject))
 }
@@ -275,7 +275,7 @@ fn a_message_is_not_added_to_another_incident_with_its_number() {
 const MAILBOX: &str = "ann@example.org";
 
 /// A store with an owner who closed a used application.
-fn closed_after_use() -> (TempDir, Embedded, OwnerId) {
+fn closed_after_use() -> (TempDir, Store, OwnerId) {
     let (directory, store) = fresh();
     let owner = wait(conformance::signed_up(&store, MAILBOX)).id;
     let id = wait(application_of(&store, owner, 1));

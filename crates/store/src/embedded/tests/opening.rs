@@ -8,7 +8,7 @@ use super::*;
 fn file_and_directory_are_private() {
     let above = TempDir::new().unwrap();
     let directory = above.path().join("new").join("data");
-    let store = Embedded::open(&directory).unwrap();
+    let store = Store::open(&directory).unwrap();
     wait(created(&store));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
@@ -115,7 +115,7 @@ fn an_upgrade_that_fails_changes_nothing() {
     file::open_steps(directory.path(), &file(&directory), &next)
         .map(drop)
         .unwrap_err();
-    drop(Embedded::open(directory.path()).unwrap());
+    drop(Store::open(directory.path()).unwrap());
 }
 
 #[test]

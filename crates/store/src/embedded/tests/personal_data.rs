@@ -16,7 +16,7 @@ fn contains(directory: &TempDir, text: &str) -> bool {
     })
 }
 
-async fn delete(store: &Embedded, owner: OwnerId) {
+async fn delete(store: &Store, owner: OwnerId) {
     conformance::changed(store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
 }
 

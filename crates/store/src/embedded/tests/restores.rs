@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::StoreChange;
-use crate::embedded::maintenance::{self, ImportedDay, MaintenanceError};
+use crate::maintenance::{self, ImportedDay, MaintenanceError};
 use scoregate_base::clock::Wall;
 use scoregate_base::limits::GraceClaim;
 
@@ -120,7 +120,7 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     }
     let elsewhere = TempDir::new().unwrap();
     import(&elsewhere, &during, &RESTORE).unwrap();
-    let restored = Embedded::open(elsewhere.path()).unwrap();
+    let restored = Store::open(elsewhere.path()).unwrap();
     let due = StoreChange {
         at: NOW,
         ..changing(id, ChangeKind::RestoreLimits)

@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::embedded::maintenance::{self, MaintenanceError, swap};
+use crate::embedded::swap;
+use crate::maintenance::{self, MaintenanceError};
 
 use super::*;
 

@@ -9,8 +9,9 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::engine_features::EngineFeatures;
 use crate::postgres::connection::hosts::HostFault;
+use crate::statements::{Done, EngineFeatures, Fault, SchemaClient, SchemaName};
+use crate::{StoreError, StoreResult, TransferError};
 use scoregate_base::secret::SecretSetting;
 
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
@@ -37,52 +38,6 @@ pub struct DatabaseConfig {
     pub schema: SchemaName,
     /// Deadline of connecting and of each transaction.
     pub timeout: Duration,
-}
-
-/// The name of a schema, which needs no quotes in a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaName(String);
-
-/// The name of a role, which needs no quotes in a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoleName(String);
-
-/// The text is not a plain name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name has 1 to 63 lower-case letters, digits and underscores, and begins with a letter")]
-pub struct BadName;
-
-impl SchemaName {
-    /// Parses a name.
-    pub fn parse(text: &str) -> Result<Self, BadName> {
-        plain_name(text).map(Self)
-    }
-
-    /// A statement with every `{schema}` replaced by the name.
-    pub(crate) fn statement(&self, text: &str) -> String {
-        text.replace("{schema}", &self.0)
-    }
-}
-
-impl RoleName {
-    /// Parses a name.
-    pub fn parse(text: &str) -> Result<Self, BadName> {
-        plain_name(text).map(Self)
-    }
-}
-
-impl std::fmt::Display for RoleName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn plain_name(text: &str) -> Result<String, BadName> {
-    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let is_valid = (1..=63).contains(&text.len())
-        && text.bytes().all(is_word)
-        && text.starts_with(|first: char| first.is_ascii_lowercase());
-    is_valid.then(|| text.into()).ok_or(BadName)
 }
 
 /// An open connection. Dropping it closes the socket.
@@ -132,7 +87,14 @@ impl DatabaseConnection {
             let (client, connection) = server.connect(NoTls).await?;
             Self::drive(client, connection, notified)
         };
-        opened.features = EngineFeatures::read(&opened.client).await?;
+        opened.features = match EngineFeatures::read(&opened.client).await? {
+            Ok(features) => features,
+            Err(missing) => {
+                return Err(HostFault::Unusable(format!(
+                    "the server has no {missing}, or this role may not use them: use PostgreSQL, or grant the rights"
+                )));
+            }
+        };
         Ok(opened)
     }
 
@@ -179,6 +141,35 @@ impl DatabaseConnection {
         }
     }
 
+    /// The tables of a schema.
+    pub(crate) fn tables<'c>(&'c self, schema: &'c SchemaName) -> SchemaClient<'c> {
+        SchemaClient {
+            client: &self.client,
+            schema,
+            features: self.features,
+        }
+    }
+
+    /// The result of work on the connection; an error if a statement failed. Tables with an unreadable record may have been
+    /// replaced, which the check of the next connection finds.
+    pub(crate) fn settled<T>(
+        &self,
+        done: Done<T>,
+    ) -> Result<StoreResult<T>, tokio_postgres::Error> {
+        match done {
+            Ok(done) => Ok(Ok(done)),
+            Err(Fault::Database(error)) => Err(error),
+            Err(Fault::Refused(refusal)) => Ok(Err(refusal)),
+            Err(Fault::Disk(error)) => Ok(Err(TransferError::File(error).into())),
+            Err(fault @ (Fault::Record(_) | Fault::File(_))) => {
+                self.discard();
+                let path = "the database".into();
+                let reason = fault.to_string();
+                Ok(Err(StoreError::Damaged { path, reason }))
+            }
+        }
+    }
+
     pub(crate) fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.is_unusable.load(Ordering::Acquire)
     }
@@ -186,23 +177,5 @@ impl DatabaseConnection {
     /// Closes it once the work in progress has ended.
     pub(crate) fn discard(&self) {
         self.is_unusable.store(true, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schema_name_needs_no_quotes() {
-        assert_eq!(
-            SchemaName::parse("gate_2")
-                .unwrap()
-                .statement("{schema}.keys"),
-            "gate_2.keys"
-        );
-        for bad in ["", "2gate", "Gate", "gate;drop", "_gate", &"x".repeat(64)] {
-            assert_eq!(SchemaName::parse(bad), Err(BadName), "{bad}");
-        }
     }
 }

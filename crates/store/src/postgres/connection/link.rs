@@ -12,8 +12,8 @@ use crate::postgres::connection::hosts::{
     ConnectionFault, DatabaseHosts, HostFault, described, no_answer,
 };
 use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
+use crate::statements::{Done, SchemaClient};
 use crate::{StoreError, StoreResult};
 use scoregate_base::clock::Clock;
 
@@ -61,7 +61,7 @@ impl DatabaseLink {
     pub(crate) async fn run<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> Done<T>,
     ) -> StoreResult<T> {
         let work = async |connection: &DatabaseConnection| {
             let done = work(connection.tables(&self.config.schema)).await;
@@ -71,11 +71,11 @@ impl DatabaseLink {
     }
 
     /// Runs statements in one transaction, which is committed unless `work` fails or refuses that.
-    pub(crate) async fn change<T, E: From<StoreError>>(
+    pub(crate) async fn change<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T, E>,
-    ) -> Result<T, E> {
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> Done<T>,
+    ) -> StoreResult<T> {
         let work = async |connection: &DatabaseConnection| {
             let DatabaseConnection { client, .. } = connection;
             client.batch_execute("BEGIN").await?;
@@ -85,9 +85,7 @@ impl DatabaseLink {
             let settled = connection.settled(done)?;
             ended.map(|()| settled)
         };
-        Box::pin(self.run_on(doing, work))
-            .await
-            .map_err(StoreError::from)?
+        Box::pin(self.run_on(doing, work)).await?
     }
 
     /// Runs `work` on the connection, one caller after another, each within the deadline after at most the same time for its

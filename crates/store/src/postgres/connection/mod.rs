@@ -2,12 +2,10 @@
 
 pub(super) mod address;
 pub(super) mod database_connection;
-pub(super) mod engine_features;
 pub(super) mod hosts;
 pub(super) mod link;
 pub(super) mod listener;
 pub(super) mod open_failure;
-pub(super) mod schema_client;
 pub(super) mod seen_timelines;
 pub(super) mod server_check;
 pub(super) mod tls;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 
 use crate::LocalFile;
-use crate::postgres::connection::engine_features::ServerHistory;
+use crate::statements::ServerHistory;
 
 /// The kinds of their rows.
 const TIMELINE: &str = "timeline";

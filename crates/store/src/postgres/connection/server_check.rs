@@ -9,13 +9,12 @@ use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
-use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::hosts::HostFault;
-use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::connection::seen_timelines::{
     RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
 };
 use crate::postgres::tables::{IS_OWN, RESTORED, SchemaFormat};
+use crate::statements::{SchemaClient, ServerHistory};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.

@@ -12,7 +12,8 @@ use rustls::{ClientConfig, RootCertStore};
 use scoregate_base::secret::SecretSetting;
 
 use crate::postgres::connection::address::DatabaseAddress;
-use crate::postgres::connection::database_connection::{DatabaseConfig, SchemaName};
+use crate::postgres::connection::database_connection::DatabaseConfig;
+use crate::statements::SchemaName;
 
 /// The settings of the database, before its files are read.
 #[derive(Clone, Debug)]

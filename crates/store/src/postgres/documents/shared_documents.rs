@@ -19,16 +19,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::postgres::connection::link::DatabaseLink;
-use crate::postgres::connection::schema_client::SchemaClient;
-use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::rows::{RowResult, SqlRow};
-use crate::sql::tables::SqlField::{
+use crate::postgres::database_engine::DatabaseEngine;
+use crate::statements::SqlField::{
     Bytes as Content, Number, OptionalNumber, OptionalText, Text, Texts,
 };
-use crate::sql::tables::{SqlField, SqlTables as _};
+use crate::statements::{RowResult, SchemaClient, SqlField, SqlRow, Tables};
 use crate::{
-    AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
-    SharedDocumentState, SharedDocuments, StoreError, StoreFuture, StoreResult,
+    AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,
+    SharedDocuments, StoreError, StoreFuture, StoreResult,
 };
 use scoregate_base::clock::{Mono, Wall};
 
@@ -135,24 +133,10 @@ fn statement(text: &str) -> String {
 }
 
 /// The documents of one backend, for one gateway.
-struct PostgresDocuments {
-    store: Arc<PostgresStore>,
-    scope: String,
-    node: u64,
-}
-
-impl DocumentSharing for PostgresStore {
-    fn shared_documents(
-        self: Arc<Self>,
-        scope: String,
-        node: u64,
-    ) -> Option<Arc<dyn SharedDocuments>> {
-        Some(Arc::new(PostgresDocuments {
-            store: self,
-            scope,
-            node,
-        }))
-    }
+pub(crate) struct PostgresDocuments {
+    pub(crate) store: Arc<DatabaseEngine>,
+    pub(crate) scope: String,
+    pub(crate) node: u64,
 }
 
 impl SharedDocuments for PostgresDocuments {
@@ -248,9 +232,9 @@ impl SharedDocuments for PostgresDocuments {
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
         let work = async move |client: SchemaClient<'_>| {
             let values = [Text(&self.scope), Texts(&names)];
-            client.run(&statement(WITHDRAW), &values).await?;
-            client.run(DELETE_CONTENTS, &values).await?;
-            client.run(&statement(NOTIFY), &[]).await.map(drop)
+            client.execute(&statement(WITHDRAW), &values).await?;
+            client.execute(DELETE_CONTENTS, &values).await?;
+            client.execute(&statement(NOTIFY), &[]).await.map(drop)
         };
         let doing = "withdraw shared documents";
         Box::pin(self.store.documents.change(doing, work))
@@ -310,8 +294,11 @@ impl PostgresDocuments {
         values: &[SqlField<'_>],
         read: impl Fn(&SqlRow<'_>) -> RowResult<T>,
     ) -> StoreResult<Option<T>> {
-        let work =
-            async |client: SchemaClient<'_>| client.find(&statement(text), values, read).await;
+        let work = async |client: SchemaClient<'_>| {
+            Tables::Database(client)
+                .find(&statement(text), values, read)
+                .await
+        };
         link.run(doing, work).await
     }
 

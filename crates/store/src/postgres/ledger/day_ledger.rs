@@ -4,12 +4,11 @@
 //! Rows are locked in one order, so that gateways do not deadlock: windows of several days, then days, each in the order of
 //! their keys. Missing rows are created before, because rows that do not exist cannot be locked.
 
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::ledger::minutes::{self, LockedPools};
 use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
 use crate::postgres::ledger::windows;
-use crate::sql::rows::SqlRow;
-use crate::sql::tables::SqlField::{Flag, Number, Numbers, Text, Texts};
+use crate::statements::SqlField::{Flag, Number, Numbers, Text, Texts};
+use crate::statements::{Done, SchemaClient, SqlRow};
 use crate::window_rows::{ReportReply, WindowRows};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
@@ -85,7 +84,7 @@ pub(crate) async fn exchange(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-) -> SqlResult<LedgerExchangeReply> {
+) -> Done<LedgerExchangeReply> {
     let done = Box::pin(apply(client, exchange, ignores_clock)).await;
     if done.is_err() {
         // The connection stays in use unless it failed too.
@@ -98,7 +97,7 @@ async fn apply(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-) -> SqlResult<LedgerExchangeReply> {
+) -> Done<LedgerExchangeReply> {
     let rows = lock(client, exchange, ignores_clock).await?;
     let mut windows = rows.windows;
     let mut pools = rows.pools;
@@ -132,7 +131,7 @@ async fn lock(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,
-) -> SqlResult<LockedRows> {
+) -> Done<LockedRows> {
     let reports = &exchange.reports;
     let columns = ReportColumns::new(reports);
     let days: Vec<String> = reports
@@ -177,7 +176,7 @@ fn decide(
     today: Day,
     windows: &mut WindowRows,
     changed: &mut ChangedRows,
-) -> SqlResult<ReportReply> {
+) -> Done<ReportReply> {
     if !report.is_open(today) {
         return Ok(ReportOutcome::Closed.into());
     }
@@ -215,7 +214,7 @@ impl ChangedRows {
         }
     }
 
-    async fn write(&self, client: SchemaClient<'_>, node: i64) -> SqlResult<()> {
+    async fn write(&self, client: SchemaClient<'_>, node: i64) -> Done<()> {
         if self.days.is_empty() {
             return Ok(());
         }

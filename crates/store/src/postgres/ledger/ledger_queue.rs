@@ -13,8 +13,8 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::postgres::connection::link::DatabaseLink;
 use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
+use crate::statements::{Fault, SchemaClient};
 use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, StoreError, StoreResult};
 
 /// Maximum number of reports per transaction.
@@ -126,7 +126,7 @@ impl LedgerWorker {
         let work = async |client: SchemaClient<'_>| {
             for _ in 0..REPEATS {
                 match day_ledger::exchange(client, exchange, ignores_clock).await {
-                    Err(ChangeFault::Sql(error)) if was_rolled_back(&error) => {}
+                    Err(Fault::Database(error)) if was_rolled_back(&error) => {}
                     done => return done,
                 }
             }

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::sql::rows::SqlRow;
-use crate::sql::tables::SqlField::{Numbers, Texts};
+use crate::statements::SqlField::{Numbers, Texts};
+use crate::statements::{Done, SchemaClient, SqlRow};
 use crate::{LedgerReport, StoreError};
 use scoregate_base::limits::{MinuteGrant, MinutePool, MinuteReport};
 
@@ -35,10 +34,7 @@ pub(crate) struct LockedPools {
 }
 
 /// Creates, locks and reads the pools that reports name.
-pub(crate) async fn lock(
-    client: SchemaClient<'_>,
-    reports: &[LedgerReport],
-) -> SqlResult<LockedPools> {
+pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> Done<LockedPools> {
     let mut locked = LockedPools {
         now: 0,
         pools: BTreeMap::new(),
@@ -90,7 +86,7 @@ impl LockedPools {
     }
 
     /// Writes the pools.
-    pub(crate) async fn write(&self, client: SchemaClient<'_>) -> SqlResult<()> {
+    pub(crate) async fn write(&self, client: SchemaClient<'_>) -> Done<()> {
         let mut applications = Vec::new();
         let mut used_at = Vec::new();
         let mut texts = Vec::new();

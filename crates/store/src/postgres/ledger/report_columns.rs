@@ -1,7 +1,7 @@
 //! Reports, column by column: the applications, and the terms that reports assume.
 
 use crate::LedgerReport;
-use crate::sql::tables::SqlField;
+use crate::statements::SqlField;
 
 /// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
 pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM

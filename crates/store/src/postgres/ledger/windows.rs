@@ -2,9 +2,8 @@
 //! count in them is decided in `window_rows`.
 
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::sql::rows::SqlRow;
-use crate::sql::tables::SqlField::{self, Numbers, Texts};
+use crate::statements::SqlField::{self, Numbers, Texts};
+use crate::statements::{Done, SchemaClient, SqlRow};
 use crate::window_rows::{WindowKey, WindowRows};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{CalendarQuota, Scope};
@@ -78,7 +77,7 @@ pub(crate) async fn lock(
     client: SchemaClient<'_>,
     reports: &[LedgerReport],
     keys: &[SqlField<'_>],
-) -> SqlResult<LockedWindows> {
+) -> Done<LockedWindows> {
     let mut named = KeyColumns::default();
     let mut of_owner = Vec::new();
     for report in reports {
@@ -124,10 +123,7 @@ fn texts(key: &WindowKey) -> [String; 4] {
 }
 
 /// Counts the rows that are new.
-pub(crate) async fn count_new(
-    client: SchemaClient<'_>,
-    locked: LockedWindows,
-) -> SqlResult<WindowRows> {
+pub(crate) async fn count_new(client: SchemaClient<'_>, locked: LockedWindows) -> Done<WindowRows> {
     let LockedWindows { mut counted, new } = locked;
     if new.is_empty() {
         return Ok(counted);
@@ -144,7 +140,7 @@ pub(crate) async fn count_new(
 }
 
 /// Writes the changed rows.
-pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> SqlResult<()> {
+pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> Done<()> {
     let mut keys = KeyColumns::default();
     let mut units = Vec::new();
     for (key, granted) in rows.changed() {
@@ -160,7 +156,7 @@ pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> SqlRes
 }
 
 impl LockedWindows {
-    fn add(&mut self, row: &SqlRow<'_>) -> SqlResult<()> {
+    fn add(&mut self, row: &SqlRow<'_>) -> Done<()> {
         let key = WindowKey {
             scope: row.text("scope")?,
             kind: row.text("kind")?,

@@ -2,10 +2,7 @@
 
 use scoregate_base::clock::{Day, Wall};
 
-use crate::postgres::connection::engine_features::ServerHistory;
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::sql::rows::{RowResult, SqlRow};
-use crate::sql::tables::SqlTables as _;
+use crate::statements::{Done, RowResult, SchemaClient, ServerHistory, SqlRow, Tables};
 use crate::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
@@ -66,7 +63,7 @@ LEFT JOIN {schema}.keys k ON true
 GROUP BY n.at";
 
 /// Reads the report. The tables must exist.
-pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport> {
+pub(crate) async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
     let hidden_timeline = match ServerHistory::read(client.client).await? {
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
@@ -91,13 +88,14 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
 }
 
 /// Reads the state.
-pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
-    let is_synchronous = client
+pub(crate) async fn status(client: SchemaClient<'_>) -> Done<DatabaseStatus> {
+    let tables = Tables::Database(client);
+    let is_synchronous = tables
         .find(&statement(STATUS), &[], |row| row.flag("is_synchronous"))
         .await?;
     Ok(DatabaseStatus {
         is_synchronous: is_synchronous.unwrap_or_default(),
-        tables: client.list(STATISTICS, &[], table_rows).await?,
+        tables: tables.list(STATISTICS, &[], table_rows).await?,
     })
 }
 

@@ -1,4 +1,3 @@
-//! Reports of gateways, and the state of the database.
+//! The state of the database.
 
-pub(super) mod gateway_reports;
-pub(super) mod inspect;
+pub(crate) mod inspect;

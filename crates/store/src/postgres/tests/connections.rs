@@ -3,8 +3,7 @@
 use futures_util::StreamExt as _;
 
 use super::*;
-use crate::DocumentSharing as _;
-use crate::sql::tables::SqlField;
+use crate::statements::SqlField;
 
 const COUNT: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
 
@@ -16,17 +15,15 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     let observer = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     config.servers[0].application_name(&name);
     config.listen_servers.clone_from(&config.servers);
-    let store = Arc::new(open(&config).await);
+    let store = open(&config).await;
     open_day(&store).await;
-    store.accounts.connect("test").await.unwrap();
-    let documents = Arc::clone(&store)
-        .shared_documents("scope".into(), 1)
-        .unwrap();
+    store.engine().accounts.connect("test").await.unwrap();
+    let documents = store.shared_documents("scope".into(), 1).unwrap();
     documents.state("a").await.unwrap();
     documents.content("a", 1).await.unwrap();
     let mut all = store.all(NOON.day());
     all.next().await.unwrap().unwrap();
-    let mut changed = store.changed();
+    let mut changed = Box::pin(store.changed());
     loop {
         // Starts the listener, whose connection is opened in the background.
         _ = futures_util::poll!(&mut changed);

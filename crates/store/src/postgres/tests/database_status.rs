@@ -1,19 +1,19 @@
 //! The state of the database for metrics, on servers of their own: its settings differ from those of other tests.
 
 use super::*;
-use crate::{DatabaseStatus, ExchangeCounts, HotTable, StoreHealth as _, TableRows};
+use crate::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 
 const EVERY: Duration = Duration::from_millis(50);
 const POLLS: u32 = 400;
 
 /// A store with new tables, and the same store for a runtime role.
-async fn stores(server: &PostgresServer) -> [PostgresStore; 2] {
+async fn stores(server: &PostgresServer) -> [Store; 2] {
     let config = config_on(server);
     let runtime = runtime_role(&config).await;
     [open(&config).await, open(&runtime).await]
 }
 
-async fn status(store: &PostgresStore) -> DatabaseStatus {
+async fn status(store: &Store) -> DatabaseStatus {
     store.database_status().await.unwrap().unwrap()
 }
 
@@ -26,7 +26,7 @@ fn rows(status: &DatabaseStatus, table: HotTable) -> TableRows {
 }
 
 /// Waits for a state. The server reports its statistics with a delay.
-async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> bool) {
+async fn reaches(store: &Store, is_reached: impl Fn(&DatabaseStatus) -> bool) {
     let clock = Clock::system();
     for _ in 0..POLLS {
         if is_reached(&status(store).await) {
@@ -38,12 +38,14 @@ async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> 
 }
 
 /// Exchanges on the connection of `execute`, each with one more unit.
-async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
+async fn exchange(store: &Store, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
         let work =
             async |client: SchemaClient<'_>| day_ledger::exchange(client, &exchange, true).await;
-        Box::pin(store.connection.run("test", work)).await.unwrap();
+        Box::pin(store.engine().connection.run("test", work))
+            .await
+            .unwrap();
     }
     execute(store, "SELECT pg_stat_force_next_flush()").await;
 }

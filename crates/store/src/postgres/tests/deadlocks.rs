@@ -17,13 +17,23 @@ async fn waiting(client: &tokio_postgres::Client, schema: &SchemaName) -> usize 
 async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() {
     needs!("postgresql");
     let store = fresh().await;
-    let schema = store.config.schema.clone();
+    let schema = store.engine().config.schema.clone();
     let application = created(&store).await;
     assert_eq!(granted(&store, asks(application, 10)).await, (10, 10));
 
     // An upgrade changes the tables in another order than exchanges lock them.
-    let upgrade = store.connection.connect_apart("upgrade").await.unwrap();
-    let observer = store.connection.connect_apart("observe").await.unwrap();
+    let upgrade = store
+        .engine()
+        .connection
+        .connect_apart("upgrade")
+        .await
+        .unwrap();
+    let observer = store
+        .engine()
+        .connection
+        .connect_apart("observe")
+        .await
+        .unwrap();
     let lock = async |table: &str| {
         let statement = schema.statement(&format!(
             "LOCK TABLE {{schema}}.{table} IN ACCESS EXCLUSIVE MODE"

@@ -14,7 +14,7 @@ async fn lose_contents(
     event: impl AsyncFnOnce(&mut PostgresServer, &DatabaseConfig, Shared) -> Shared,
 ) {
     let config = prepared_on(server).await;
-    let before = documents(&Arc::new(open_by_clock(&config).await), 1);
+    let before = documents(&open_by_clock(&config).await, 1);
     let number = published(&before, "first").await;
     let refresh = AgreedRefresh {
         detected: NOON,
@@ -47,7 +47,7 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
             schema: config.schema.clone(),
             ..config_on(new)
         };
-        documents(&Arc::new(open_by_clock(&config).await), 1)
+        documents(&open_by_clock(&config).await, 1)
     };
     lose_contents(&mut PostgresServer::start(&settings), fail_over).await;
 }

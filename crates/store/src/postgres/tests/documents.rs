@@ -5,37 +5,34 @@ use std::task::Poll;
 use bytes::Bytes;
 
 use super::*;
-use crate::{
-    AgreedRefresh, ClaimState, DocumentSharing as _, Publication, SharedDocumentState,
-    SharedDocuments,
-};
+use crate::{AgreedRefresh, ClaimState, Publication, SharedDocumentState, SharedDocuments};
 
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
 pub(super) const NAME: &str = "models";
 
 pub(super) type Shared = Arc<dyn SharedDocuments>;
 
-pub(super) fn documents(store: &Arc<PostgresStore>, node: u64) -> Shared {
-    Arc::clone(store)
+pub(super) fn documents(store: &Store, node: u64) -> Shared {
+    store
         .shared_documents("https://backend.test".into(), node)
         .unwrap()
 }
 
 /// Two gateways, and the store of the first one.
-pub(super) async fn two_gateways() -> (Arc<PostgresStore>, Shared, Shared) {
-    let store = Arc::new(fresh().await);
+pub(super) async fn two_gateways() -> (Store, Shared, Shared) {
+    let store = fresh().await;
     let one = documents(&store, 1);
-    let two = documents(&Arc::new(another(&store).await), 2);
+    let two = documents(&another(&store).await, 2);
     (store, one, two)
 }
 
-async fn assert_no_content(store: &PostgresStore) {
+async fn assert_no_content(store: &Store) {
     let stored = "SELECT name, number FROM {schema}.document_contents";
     assert_eq!(rows(store, stored).await, []);
 }
 
 /// All claims and delays end now.
-async fn let_claims_end(store: &PostgresStore) {
+async fn let_claims_end(store: &Store) {
     execute(
         store,
         "UPDATE {schema}.documents SET held_until = 1 WHERE held_until IS NOT NULL",
@@ -383,7 +380,7 @@ async fn gateways_agree_on_the_first_detection_of_a_refresh_and_on_the_next_refr
     assert_eq!(two.agree(at(70), since(65), None).await.unwrap(), at(70));
     assert_eq!(one.refresh().await.unwrap().0, Some(at(70)));
     assert_eq!(state(&one).await.refresh, Some(at(70)));
-    let elsewhere = Arc::clone(&store)
+    let elsewhere = store
         .shared_documents("https://other.test".into(), 1)
         .unwrap();
     assert_eq!(elsewhere.refresh().await.unwrap().0, None);
@@ -434,7 +431,7 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
 async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     needs!("postgresql");
     let runtime = runtime_role(&config()).await;
-    let store = Arc::new(open_by_clock(&runtime).await);
+    let store = open_by_clock(&runtime).await;
     let one = documents(&store, 1);
     one.published().await.unwrap();
     let number = published(&one, "first").await;
@@ -467,12 +464,12 @@ async fn a_schema_with_the_longest_name_notifies_of_documents_and_changes() {
         ..config()
     };
     create_tables(config.clone()).await;
-    let store = Arc::new(open_by_clock(&config).await);
+    let store = open_by_clock(&config).await;
     let one = documents(&store, 1);
     one.published().await.unwrap();
     let wait = one.published();
     published(&one, "first").await;
     wait.await.unwrap();
-    created(&*store).await;
-    store.changed().await.unwrap();
+    created(&store).await;
+    store.changed().await;
 }

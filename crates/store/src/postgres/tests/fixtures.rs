@@ -20,7 +20,8 @@ pub(super) fn config() -> DatabaseConfig {
 }
 
 pub(super) async fn create_tables(config: DatabaseConfig) -> TablesChange {
-    PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None)
+    command(&config)
+        .change_tables(TablesWork::Create, None)
         .await
         .unwrap()
 }
@@ -37,7 +38,19 @@ pub(super) async fn prepared_on(server: &PostgresServer) -> DatabaseConfig {
     config
 }
 
-impl PostgresStore {
+/// Commands on a database.
+pub(super) fn command(config: &DatabaseConfig) -> DatabaseCommand {
+    DatabaseCommand {
+        config: config.clone(),
+        clock: Clock::system(),
+    }
+}
+
+impl Store {
+    pub(super) fn engine(&self) -> &DatabaseEngine {
+        self.database().unwrap()
+    }
+
     /// With `ignores_clock` the day of each exchange is used alone.
     pub(crate) async fn open_with(
         config: DatabaseConfig,
@@ -51,33 +64,33 @@ impl PostgresStore {
 }
 
 /// A store in which the tests set the day.
-pub(super) async fn open(config: &DatabaseConfig) -> PostgresStore {
-    PostgresStore::open_with(config.clone(), Clock::system(), true)
+pub(super) async fn open(config: &DatabaseConfig) -> Store {
+    Store::open_with(config.clone(), Clock::system(), true)
         .await
         .unwrap()
 }
 
 /// A store in which the clock sets the day.
-pub(super) async fn open_by_clock(config: &DatabaseConfig) -> PostgresStore {
-    PostgresStore::open(config.clone(), Clock::system())
+pub(super) async fn open_by_clock(config: &DatabaseConfig) -> Store {
+    Store::open_with(config.clone(), Clock::system(), false)
         .await
         .unwrap()
 }
 
 /// The reason why a store cannot be opened.
 pub(super) async fn refusal(config: &DatabaseConfig) -> String {
-    let opened = PostgresStore::open(config.clone(), Clock::system()).await;
+    let opened = Store::open_with(config.clone(), Clock::system(), false).await;
     opened.err().unwrap().to_string()
 }
 
 /// A store with new tables, in which the tests set the day.
-pub(super) async fn fresh() -> PostgresStore {
+pub(super) async fn fresh() -> Store {
     open(&prepared().await).await
 }
 
 /// The store of another gateway.
-pub(super) async fn another(store: &PostgresStore) -> PostgresStore {
-    open(&store.config).await
+pub(super) async fn another(store: &Store) -> Store {
+    open(&store.engine().config).await
 }
 
 /// The timelines of a data directory.
@@ -86,14 +99,12 @@ pub(super) fn kept_in(directory: &Path) -> SeenTimelines {
 }
 
 /// A store of a data directory that is not opened.
-pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
-    PostgresStore::unopened(config.clone(), Clock::system(), kept_in(directory))
+pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> Store {
+    Store::in_database(config.clone(), Clock::system(), kept_in(directory))
 }
 
 pub(super) async fn inspected(config: &DatabaseConfig) -> DatabaseReport {
-    PostgresStore::inspect(config.clone(), Clock::system())
-        .await
-        .unwrap()
+    command(config).inspect().await.unwrap()
 }
 
 /// Executes statements on a connection of their own.
@@ -105,22 +116,22 @@ pub(super) async fn prepare(config: &DatabaseConfig, statements: &str) {
 }
 
 /// Executes statements on the connection of a store.
-pub(super) async fn execute(store: &PostgresStore, statements: &str) {
+pub(super) async fn execute(store: &Store, statements: &str) {
     attempt(store, statements).await.unwrap();
 }
 
 /// Executes statements, which may be refused.
-pub(super) async fn attempt(store: &PostgresStore, statements: &str) -> StoreResult<()> {
-    let statements = store.config.schema.statement(statements);
+pub(super) async fn attempt(store: &Store, statements: &str) -> StoreResult<()> {
+    let statements = store.engine().config.schema.statement(statements);
     let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
-    store.connection.run("test", work).await
+    store.engine().connection.run("test", work).await
 }
 
 /// The rows of a query: a text and a number.
-pub(super) async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
-    let query = store.config.schema.statement(query);
+pub(super) async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
+    let query = store.engine().config.schema.statement(query);
     let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
-    let rows = store.connection.run("test", work).await.unwrap();
+    let rows = store.engine().connection.run("test", work).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
@@ -130,9 +141,7 @@ pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
     prepare(config, &format!("CREATE ROLE {role} LOGIN")).await;
     let granted = RoleName::parse(&role).ok();
     let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, granted)
-        .await
-        .unwrap();
+    command(config).change_tables(work, granted).await.unwrap();
     let mut runtime = config.clone();
     runtime.servers[0].user(&role);
     runtime
@@ -172,7 +181,7 @@ pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerEx
 }
 
 /// The units granted to the node, and to all.
-pub(super) async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
+pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u64) {
     match store.exchange(exchange).await.unwrap().outcomes[..] {
         [ReportOutcome::Applied { node, granted, .. }] => (node.granted, granted),
         ref other => panic!("{other:?}"),
@@ -180,13 +189,13 @@ pub(super) async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> 
 }
 
 /// The units granted today by the clock.
-pub(super) async fn granted_by_clock(store: &PostgresStore, id: ApplicationId) -> u32 {
+pub(super) async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
     let today = Clock::system().now().wall.day();
     granted(store, on_day(asks(id, 100), today, today)).await.0
 }
 
 /// A new application with units of a day, which is opened.
-pub(super) async fn open_day(store: &PostgresStore) -> ApplicationId {
+pub(super) async fn open_day(store: &Store) -> ApplicationId {
     let id = created(store).await;
     assert_eq!(granted(store, asks(id, 5)).await, (5, 5));
     id

@@ -82,7 +82,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
     .await;
     config.servers[0].user("managed");
     create_tables(config.clone()).await;
-    let store = PostgresStore::unopened(config, Clock::system(), SeenTimelines::default());
+    let store = Store::in_database(config, Clock::system(), SeenTimelines::default());
     store.check().await.unwrap();
     prepare(
         &owner,

@@ -25,7 +25,7 @@ fn wants(wanted: u32) -> MinuteReport {
 }
 
 async fn granted_to(
-    store: &PostgresStore,
+    store: &Store,
     application: ApplicationId,
     node: u64,
     minute: MinuteReport,

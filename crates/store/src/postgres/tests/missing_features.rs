@@ -29,7 +29,8 @@ async fn without(name: &str, remove: &str) -> DatabaseConfig {
 }
 
 async fn refused_tables(config: &DatabaseConfig) -> String {
-    PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Create, None)
+    command(config)
+        .change_tables(TablesWork::Create, None)
         .await
         .unwrap_err()
         .to_string()
@@ -39,7 +40,7 @@ async fn refused_tables(config: &DatabaseConfig) -> String {
 async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_them() {
     needs!("postgresql");
     let config = without("without_features", REMOVE_FEATURES).await;
-    let opened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default())
+    let opened = Store::in_database(config.clone(), Clock::system(), SeenTimelines::default())
         .check()
         .await;
     let Err(OpenFailure {
@@ -49,7 +50,7 @@ async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_th
     else {
         panic!("{opened:?}")
     };
-    let inspected = PostgresStore::inspect(config.clone(), Clock::system()).await;
+    let inspected = command(&config).inspect().await;
     for reason in [
         error.to_string(),
         inspected.unwrap_err().to_string(),

@@ -28,15 +28,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::link::DatabaseLink;
-use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
 use super::*;
 use crate::conformance::{self, an_id, created, creating, make, to_tier};
+use crate::maintenance::{DatabaseCommand, DatabaseExport};
 use crate::sample::limits_set;
-use crate::sql::schema::STEPS;
+use crate::statements::SchemaClient;
+use crate::statements::schema::STEPS;
 use crate::{
-    ChangeFeed as _, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, LocalFile,
-    ReportOutcome, StatusMinute, StatusStore as _, StoreError, StoreResult, minute_of,
+    Ledger as _, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, RoleName, SchemaName,
+    StatusMinute, Store, StoreError, StoreResult, minute_of,
 };
 use fixtures::*;
 use postgres::{PostgresServer, new_schema, shared_server};
@@ -47,7 +48,7 @@ use scoregate_base::limits::{LimitSetting, NodeReport, NodeTotals, OwnLimits};
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
 /// There is nothing to keep: the server outlives the tests.
-async fn fresh_store() -> ((), PostgresStore) {
+async fn fresh_store() -> ((), Store) {
     ((), fresh().await)
 }
 
@@ -152,7 +153,7 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
 async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
     needs!("postgresql");
     let config = config();
-    let missing = PostgresStore::inspect(config.clone(), Clock::system()).await;
+    let missing = command(&config).inspect().await;
     let missing = missing.unwrap_err().to_string();
     assert!(missing.contains("scoregate store init"), "{missing}");
     create_tables(config.clone()).await;
@@ -205,11 +206,11 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
     let store = fresh().await;
     let other = another(&store).await;
     // Once when it begins to listen: earlier changes were not notified.
-    store.changed().await.unwrap();
+    store.changed().await;
     created(&other).await;
-    store.changed().await.unwrap();
+    store.changed().await;
     execute(&other, END_LISTENER).await;
-    store.changed().await.unwrap();
+    store.changed().await;
     created(&other).await;
-    store.changed().await.unwrap();
+    store.changed().await;
 }

@@ -1,7 +1,6 @@
 //! Outdated records are deleted in batches.
 
 use super::*;
-use crate::NodeRegistry as _;
 use scoregate_base::limits::GraceClaim;
 
 #[tokio::test]

@@ -40,7 +40,7 @@ fn request(
 }
 
 /// The totals of the node, the tokens granted to it, and whether its terms are outdated.
-async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
+async fn exchanged(store: &Store, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
     let reply = store.exchange(exchange).await.unwrap();
     let ReportOutcome::Applied {
         node,

@@ -8,7 +8,7 @@ use crate::maintenance;
 const SETTINGS: [&str; 1] = ["fsync=off"];
 
 /// A store of this data directory on these servers, the first one first.
-fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path) -> PostgresStore {
+fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path) -> Store {
     let urls: Vec<String> = servers.iter().map(|server| server.url()).collect();
     let host = |url: &String| url.split(['@', '/']).nth(3).unwrap().to_owned();
     let all = urls.iter().map(host).collect::<Vec<_>>().join(",");
@@ -105,8 +105,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let config = config();
-    let missing =
-        PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
+    let missing = Store::in_database(config.clone(), Clock::system(), SeenTimelines::default());
     let Err(OpenFailure {
         kind: ConnectionFault::Unusable,
         error,
@@ -151,7 +150,7 @@ async fn tables_that_a_dump_replaced_are_not_used_on_open_connections_until_they
     let before = store.position().await.unwrap();
     let report = || asks(id, 5);
     store.exchange(report()).await.unwrap();
-    prepare(&store.config, REPLACE).await;
+    prepare(&store.engine().config, REPLACE).await;
     for attempt in 0..2 {
         let errors = [
             store.exchange(report()).await.unwrap_err(),
@@ -166,10 +165,8 @@ async fn tables_that_a_dump_replaced_are_not_used_on_open_connections_until_they
         accept_lost_revocations: true,
         ..Default::default()
     };
-    let config = (*store.config).clone();
-    PostgresStore::restore(config, Clock::system(), None, &options)
-        .await
-        .unwrap();
+    let command = command(&store.engine().config);
+    command.restore(None, &options).await.unwrap();
     let changed = store.changed_after(before.clone(), 1).await.unwrap();
     assert!(changed.requires_reload(&before), "{changed:?}");
     assert_eq!(changed.reached.data_set(), before.data_set());

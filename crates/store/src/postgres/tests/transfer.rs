@@ -4,14 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::{
-    Embedded, MessageSubject, RequestStore as _, RowCounts, TransferError, conformance, maintenance,
-};
+use crate::{MessageSubject, RowCounts, TransferError, conformance, maintenance};
 
 /// A directory with a store file.
 async fn file_store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    conformance::fill(&Embedded::open(directory.path()).unwrap()).await;
+    conformance::fill(&Store::open(directory.path()).unwrap()).await;
     directory
 }
 
@@ -22,18 +20,22 @@ fn exported_file(directory: &Path) -> (PathBuf, RowCounts) {
     (path, maintenance::export(&store, &mut out, NOON).unwrap())
 }
 
-async fn exported(
-    config: &DatabaseConfig,
-    closes: bool,
-) -> Result<(String, DatabaseExport), TransferError> {
+/// Commands at noon.
+fn at_noon(config: &DatabaseConfig) -> DatabaseCommand {
+    DatabaseCommand {
+        config: config.clone(),
+        clock: Clock::manual(NOON).0,
+    }
+}
+
+async fn exported(config: &DatabaseConfig, closes: bool) -> StoreResult<(String, DatabaseExport)> {
     let mut out = Vec::new();
     let mut is_kept = false;
     let mut keep = || {
         is_kept = true;
         Ok(())
     };
-    let clock = Clock::manual(NOON).0;
-    let done = PostgresStore::export(config.clone(), clock, &mut out, &mut keep, closes).await?;
+    let done = at_noon(config).export(&mut out, &mut keep, closes).await?;
     assert!(is_kept);
     Ok((String::from_utf8(out).unwrap(), done))
 }
@@ -60,9 +62,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let directory = file_store().await;
     let (path, counts) = exported_file(directory.path());
     let config = prepared().await;
-    let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test")
-        .await
-        .unwrap();
+    let imported = command(&config).import(&path, "a test").await.unwrap();
     assert_eq!(imported, counts);
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
@@ -111,10 +111,12 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
     let store = open_by_clock(&config).await;
     let id = created(&store).await;
     let mut out = Vec::new();
-    let clock = Clock::manual(NOON).0;
     let mut keep = || Err(io::Error::other("the disk is full"));
-    let failed = PostgresStore::export(config.clone(), clock, &mut out, &mut keep, true).await;
-    assert!(matches!(failed, Err(TransferError::File(_))), "{failed:?}");
+    let failed = at_noon(&config).export(&mut out, &mut keep, true).await;
+    assert!(
+        matches!(failed, Err(StoreError::Transfer(TransferError::File(_)))),
+        "{failed:?}"
+    );
     created(&store).await;
 
     let (_, done) = exported(&config, true).await.unwrap();
@@ -137,7 +139,7 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
     let (path, _) = exported_file(directory.path());
     let whole = std::fs::read_to_string(&path).unwrap();
     let config = prepared().await;
-    let import = || PostgresStore::import(config.clone(), Clock::system(), &path, "a test");
+    let import = || command(&config).import(&path, "a test");
     let wrong_id = whole.replacen("\"id\":\"app_", "\"id\":\"App_", 1);
     let changed = whole.replacen("Station 1", "Station 7", 1);
     for (text, reason) in [(wrong_id, "line 2: id"), (changed, "does not match")] {
@@ -162,7 +164,7 @@ async fn tables_of_a_later_release_are_not_exported_since_columns_would_be_lost(
     let refused = exported(&config, true).await.unwrap_err();
     let format = i32::try_from(STEPS.len()).unwrap() + 1;
     assert!(
-        matches!(refused, TransferError::Newer(found) if found == format),
+        matches!(refused, StoreError::Transfer(TransferError::Newer(found)) if found == format),
         "{refused:?}"
     );
     open_by_clock(&config).await;

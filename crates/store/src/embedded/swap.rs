@@ -1,0 +1,87 @@
+//! Replaces a store by another in steps that may be interrupted by a crash anywhere.
+//!
+//! Before the first step the new store is complete and checked, beside the old one. The first step decides: until it
+//! is done a start finds the old store; afterwards it finds none under the store's name and completes the remaining
+//! steps itself. At no point is a store beside another store's write-ahead log: SQLite would apply it. The new store
+//! is built in `import`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::paths::{ASIDE, NEXT, files_with_prefix};
+use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory, with_suffix};
+use scoregate_base::clock::Wall;
+
+/// Identifies the files of one swap.
+pub(crate) fn instant(now: Wall) -> String {
+    now.rfc3339().replace(':', "")
+}
+
+/// The path of the new store.
+pub(crate) fn next(path: &Path, instant: &str) -> PathBuf {
+    with_suffix(path, &format!("{NEXT}{instant}"))
+}
+
+/// The future path of the old store.
+pub(crate) fn aside(path: &Path, instant: &str) -> PathBuf {
+    with_suffix(path, &format!("{ASIDE}{instant}"))
+}
+
+/// The steps: renames, in order.
+pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
+    let next = next(path, instant);
+    let aside = aside(path, instant);
+    [
+        (path.to_owned(), aside.clone()),
+        (with_suffix(path, LOG), with_suffix(&aside, LOG)),
+        (with_suffix(path, INDEX), with_suffix(&aside, INDEX)),
+        (next, path.to_owned()),
+    ]
+}
+
+/// Performs a step unless it is done.
+pub(crate) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
+    let (from, to) = step;
+    if_found(fs::rename(from, to))?;
+    sync_directory(to)
+}
+
+/// Performs all steps.
+pub(crate) fn run(path: &Path, instant: &str) -> io::Result<()> {
+    steps(path, instant).iter().try_for_each(rename_if_present)
+}
+
+/// Renames a store and its log.
+pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
+    let step = |suffix| (with_suffix(path, suffix), with_suffix(to, suffix));
+    ["", LOG, INDEX]
+        .map(step)
+        .iter()
+        .try_for_each(rename_if_present)
+}
+
+/// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
+/// log.
+pub(crate) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
+    let [_, log, index, _] = steps(path, instant);
+    [log, index].iter().try_for_each(rename_if_present)
+}
+
+/// Finishes an interrupted swap before the store is opened; removes the files of one that had not begun.
+pub(crate) fn finish(path: &Path) -> io::Result<()> {
+    let pending = files_with_prefix(path, NEXT);
+    let head = with_suffix(path, NEXT);
+    if fs::symlink_metadata(path).is_err()
+        && let Some(newest) = pending.last()
+    {
+        let newest = newest.to_string_lossy();
+        let head = head.to_string_lossy();
+        let instant = newest.strip_prefix(&*head).unwrap_or_default();
+        return run(path, instant);
+    }
+    // It was checked against a store that has changed since: the operator imports it again.
+    pending
+        .iter()
+        .try_for_each(|leftover| remove_database(leftover))
+}

@@ -1,0 +1,139 @@
+//! `scoregate store` on a database.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::database_restore::{self, DatabaseRestore};
+use super::database_transfer::{self, DatabaseExport};
+use super::import::ImportOptions;
+use crate::dump::DumpReader;
+use crate::postgres::{DatabaseLink, inspect, tables};
+use crate::statements::schema::STEPS;
+use crate::statements::{Done, SchemaClient};
+use crate::{
+    DatabaseConfig, DatabaseReport, RoleName, RowCounts, StoreError, StoreResult, TablesChange,
+    TablesWork,
+};
+use scoregate_base::clock::Clock;
+
+/// Deadline of an export or an import.
+const TRANSFER_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// An operation named in error messages.
+const OPEN: &str = "open the database";
+
+/// A database.
+pub struct DatabaseCommand {
+    /// How to reach it.
+    pub config: DatabaseConfig,
+    /// The clock of this machine.
+    pub clock: Clock,
+}
+
+impl DatabaseCommand {
+    /// Creates or upgrades the tables, and grants `role` its rights.
+    pub async fn change_tables(
+        self,
+        work: TablesWork,
+        role: Option<RoleName>,
+    ) -> StoreResult<TablesChange> {
+        let change = async |client: SchemaClient<'_>| {
+            tables::change(client, STEPS, work, role.as_ref()).await
+        };
+        self.link().change("create its tables", change).await
+    }
+
+    /// Reports the contents and the state of the database.
+    pub async fn inspect(self) -> StoreResult<DatabaseReport> {
+        let connection = self.link();
+        check_tables(&connection).await?;
+        connection
+            .run("inspect the database", async |client| {
+                inspect::report(client).await
+            })
+            .await
+    }
+
+    /// Exports everything in one snapshot to `out`, which `keep` makes durable. With `closes` no gateway can use the tables
+    /// afterwards.
+    pub async fn export(
+        self,
+        out: &mut dyn Write,
+        keep: &mut dyn FnMut() -> io::Result<()>,
+        closes: bool,
+    ) -> StoreResult<DatabaseExport> {
+        let now = self.clock.now().wall;
+        check_tables(&self.link()).await?;
+        let work = async |client: SchemaClient<'_>| {
+            database_transfer::export(client, out, keep, closes, now).await
+        };
+        self.long_link().change("be exported", work).await
+    }
+
+    /// Imports an export into empty tables, in the name of `who`.
+    pub async fn import(self, from: &Path, who: &str) -> StoreResult<RowCounts> {
+        let now = self.clock.now().wall;
+        let reader = DumpReader::open(from)?;
+        let name = file_name(from);
+        check_tables(&self.link()).await?;
+        let work = async |client: SchemaClient<'_>| {
+            database_transfer::import(client, reader, who, &name, now).await
+        };
+        self.long_link().change("be imported", work).await
+    }
+
+    /// Takes over restored tables, or fills empty ones from an export. Until then gateways refuse restored tables.
+    pub async fn restore(
+        self,
+        from: Option<&Path>,
+        options: &ImportOptions,
+    ) -> StoreResult<DatabaseRestore> {
+        let name = file_name(from.unwrap_or(Path::new("")));
+        let from = from.map(DumpReader::open).transpose()?;
+        check(&self.link(), tables::problem_of_format).await?;
+        let work = async |client: SchemaClient<'_>| {
+            let from = from.map(|reader| (reader, name.as_str()));
+            database_restore::restore(client, from, options).await
+        };
+        self.long_link().change("be restored", work).await
+    }
+
+    fn link(&self) -> DatabaseLink {
+        DatabaseLink::new(Arc::new(self.config.clone()), self.clock.clone())
+    }
+
+    /// A link with a deadline for long transactions.
+    fn long_link(self) -> DatabaseLink {
+        let config = DatabaseConfig {
+            timeout: TRANSFER_TIMEOUT,
+            ..self.config
+        };
+        DatabaseLink::new(Arc::new(config), self.clock)
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Refuses tables that this program cannot use.
+async fn check_tables(connection: &DatabaseLink) -> StoreResult<()> {
+    check(connection, tables::problem).await
+}
+
+/// Refuses tables with this problem.
+async fn check(
+    connection: &DatabaseLink,
+    problem: impl AsyncFnOnce(SchemaClient<'_>) -> Done<Option<String>>,
+) -> StoreResult<()> {
+    match connection.run(OPEN, problem).await? {
+        None => Ok(()),
+        Some(reason) => Err(StoreError::Unavailable {
+            doing: OPEN,
+            reason,
+        }),
+    }
+}

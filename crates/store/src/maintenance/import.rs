@@ -1,0 +1,278 @@
+//! `scoregate store restore` and `store import`: replaces a data directory's store by a backup or an export.
+//!
+//! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
+//! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::inspect::{self, InspectionReport};
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
+use super::store_file::{file_in, is_the_store};
+use super::transfer::TransferSummary;
+use super::{load, transfer};
+use crate::StoreError;
+use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::{file, swap};
+use crate::sql::restored_day;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::plans::Tier;
+
+/// Options of an import.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// The actor, for the audit trail.
+    pub who: String,
+    /// Whether a used store is replaced. Otherwise an export is imported where there is none: its store was closed, so
+    /// that no later grant or change is unknown.
+    pub restores: bool,
+    /// The data directory of the previous server, if it is another one. No server may use it.
+    pub previous: Option<PathBuf>,
+    /// Leaves the current day open although later grants are unknown.
+    pub reopen_day: bool,
+    /// Accepts that later revocations, earlier expiries and limits are unknown.
+    pub accept_lost_revocations: bool,
+    /// The quotas by tier.
+    pub tiers: Vec<Tier>,
+}
+
+/// The result of an import.
+#[derive(Debug)]
+pub struct ImportSummary {
+    /// The imported store.
+    pub report: InspectionReport,
+    /// The path of the replaced store.
+    pub aside: Option<PathBuf>,
+    /// The facts kept from the previous store.
+    pub carried: TransferSummary,
+    /// The last change in the file.
+    pub last_change: Option<Wall>,
+    /// The current day.
+    pub day: ImportedDay,
+}
+
+/// The current day of an imported store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportedDay {
+    /// All its grants are known.
+    Complete,
+    /// Grants are unknown, so it grants no more units.
+    Closed(Day),
+    /// Grants are unknown: up to this number of units may be granted twice. `None` if the quota of a tier is unknown.
+    Reopened(Day, Option<u64>),
+}
+
+/// Replaces the directory's store by the contents of `from`.
+pub fn import(
+    directory: &Path,
+    from: &Path,
+    options: &ImportOptions,
+    now: Wall,
+) -> MaintenanceResult<ImportSummary> {
+    let path = file_in(directory);
+    // An interrupted swap is finished first, so that there is only one at a time.
+    swap::finish(&path)
+        .map_err(|error| Fault::from(error).into_error("complete the last import", &path))?;
+    check_source(&path, from, options)?;
+    let previous = previous(directory, options)?;
+    let half = with_suffix(&path, HALF);
+    let made = make(&previous, from, &half, options, now)
+        .and_then(|imported| put_in_place(&path, from, imported, now));
+    if made.is_err() {
+        drop(remove_database(&half)); // its own errors are reported elsewhere
+    }
+    made
+}
+
+/// Refuses a file that cannot be imported, regardless of its rows.
+fn check_source(path: &Path, from: &Path, options: &ImportOptions) -> MaintenanceResult<()> {
+    let reason = if !from.is_file() {
+        "the file does not exist"
+    } else if is_the_store(path, from) {
+        "it is the store itself"
+    } else if !options.restores && backup_kind(from) == Some(BACKUP_BEGINS) {
+        "it is a backup; use `scoregate store restore`"
+    } else {
+        return Ok(());
+    };
+    Err(rejected(from, reason.into()))
+}
+
+fn rejected(from: &Path, reason: String) -> MaintenanceError {
+    MaintenanceError::Unfit {
+        path: from.to_owned(),
+        reason,
+    }
+}
+
+/// Renames the old store, and gives its name to the new one.
+fn put_in_place(
+    path: &Path,
+    from: &Path,
+    mut imported: ImportSummary,
+    now: Wall,
+) -> MaintenanceResult<ImportSummary> {
+    let instant = swap::instant(now);
+    let aside = swap::aside(path, &instant);
+    if aside.exists() {
+        let reason = format!("{} exists already; try again", aside.display());
+        return Err(rejected(from, reason));
+    }
+    let next = swap::next(path, &instant);
+    let moved = fs::rename(with_suffix(path, HALF), &next)
+        .and_then(|()| sync_directory(&next))
+        .and_then(|()| swap::run(path, &instant));
+    moved.map_err(|error| Fault::from(error).into_error("move it into place", path))?;
+    imported.aside = aside.exists().then_some(aside);
+    path.clone_into(&mut imported.report.path);
+    Ok(imported)
+}
+
+/// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
+/// previous server. Refuses a loss that was not requested.
+fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<PathBuf>> {
+    let path = file_in(directory);
+    let is_used = match inspect::check(directory, Wall::default()) {
+        Err(MaintenanceError::NoStore(_)) => false,
+        Ok(report) if report.applications == 0 && report.is_sound() => false,
+        Ok(report) if !options.restores => {
+            return Err(MaintenanceError::InUse {
+                path,
+                applications: report.applications,
+            });
+        }
+        Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. }))
+            if options.restores || !path.exists() =>
+        {
+            path.exists()
+        }
+        Ok(_) => true,
+        Err(other) => return Err(other),
+    };
+    let mut stores: Vec<PathBuf> = is_used.then_some(path).into_iter().collect();
+    if let Some(other) = options.previous.as_deref().map(file_in) {
+        if !other.is_file() {
+            return Err(MaintenanceError::NoStore(other));
+        }
+        stores.push(other);
+    }
+    Ok(stores)
+}
+
+/// Builds the new store under a temporary name.
+fn make(
+    previous: &[PathBuf],
+    from: &Path,
+    half: &Path,
+    options: &ImportOptions,
+    now: Wall,
+) -> MaintenanceResult<ImportSummary> {
+    let own = |fault: Fault| load::unusable(fault, from, "create the new store", half);
+    let store = load::new_store(from, half)
+        .map_err(|fault| load::unusable(fault, from, "be read", from))?;
+    let mut imported = settle(previous, &store, options, now).map_err(own)?;
+    record(&store, from, imported.day, options, now).map_err(own)?;
+    file::close_new(store.into_inner(), half).map_err(own)?;
+    let gaps = &imported.carried.gaps;
+    if !gaps.is_empty() && options.restores && !options.accept_lost_revocations {
+        return Err(MaintenanceError::LostRevocations {
+            after: imported.last_change,
+            gaps: gaps.clone(),
+        });
+    }
+    imported.report = inspect::at(half).map_err(own)?;
+    match imported.report.faults.first() {
+        Some(fault) => Err(rejected(from, format!("it is damaged: {fault}"))),
+        None => Ok(imported),
+    }
+}
+
+/// Gives the grace of these days and of the newest day to nobody: it may have been used with a store that this one replaces.
+const WITHHOLD: &str = "
+INSERT INTO grace_shares
+SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
+WHERE day IS NOT NULL";
+
+/// Updates the new store with everything known. Closes the current day if later grants are unknown. The result has no report
+/// yet.
+fn settle(
+    previous: &[PathBuf],
+    file: &FileConnection,
+    options: &ImportOptions,
+    now: Wall,
+) -> Done<ImportSummary> {
+    let store = &*file.lock();
+    let tables = Tables::File(file);
+    let last_change = inspect::last_change(store)?;
+    let mut carried = TransferSummary::default();
+    let mut has_successor = false;
+    for old in previous {
+        has_successor |= transfer::from_old(old, file, &mut carried)?;
+    }
+    if !has_successor && carried.gaps.is_empty() {
+        carried.gaps.push(previous.last().map_or_else(
+            || "there is no previous store".into(),
+            |old| format!("{} is not a later state of this backup", old.display()),
+        ));
+    }
+    store.execute(load::OPEN_NEWEST_DAY, [])?;
+    let day = done(tables.today())?.map_or(now.day(), |newest| newest.max(now.day()));
+    // Gateways hold shares of today and tomorrow.
+    withhold(store, day)?;
+    let day = if carried.gaps.is_empty() {
+        ImportedDay::Complete
+    } else if options.reopen_day || !options.restores {
+        reopened(tables, day, options)?
+    } else if day > now.day() || last_change.is_some_and(|at| at > now) {
+        return Err(Fault::Record(format!(
+            "the clock of this machine ({}) is behind it; correct the clock, or leave the day open with --reopen-day",
+            now.rfc3339()
+        )));
+    } else {
+        done(restored_day::close(tables, day))?;
+        ImportedDay::Closed(day)
+    };
+    Ok(ImportSummary {
+        report: InspectionReport::default(),
+        aside: None,
+        carried,
+        last_change,
+        day,
+    })
+}
+
+fn withhold(store: &Connection, day: Day) -> Done<()> {
+    store.execute("DELETE FROM grace_shares", [])?;
+    store.execute(WITHHOLD, [day, day.next()].map(|day| day.to_string()))?;
+    Ok(())
+}
+
+fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<ImportedDay> {
+    let units = done(restored_day::remaining(store, day, &options.tiers))?;
+    if units.is_none() && options.restores {
+        let reason = "a tier of it is unknown; name the server's configuration with --config";
+        return Err(Fault::Record(reason.into()));
+    }
+    Ok(ImportedDay::Reopened(day, units))
+}
+
+/// Adds an audit record: the records before it are those of the imported file.
+fn record(
+    store: &FileConnection,
+    from: &Path,
+    day: ImportedDay,
+    options: &ImportOptions,
+    now: Wall,
+) -> Done<()> {
+    let closed = match day {
+        ImportedDay::Closed(day) => format!("; {day} is closed"),
+        ImportedDay::Complete | ImportedDay::Reopened(..) => String::new(),
+    };
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    let detail = format!("the whole store, from {name:?}{closed}");
+    done(Tables::File(store).audit(now, [&options.who, "import_store", "", &detail]))
+}

@@ -1,0 +1,99 @@
+//! Builds a new store from a backup or an export, beside its final path. Whether it may replace a store is decided in
+//! `import`.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::maintenance_error::MaintenanceError;
+use super::{read_only, seal};
+use crate::StoreError;
+use crate::dump::{self, DumpReader};
+use crate::durable_file::remove_database;
+use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
+use crate::embedded::{file, integrity};
+use crate::sql::END_SIGN_INS;
+use crate::statements::schema::STEPS;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
+
+/// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
+pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
+    match backup_kind(from) {
+        Some(BACKUP_BEGINS) => {
+            // A copy of a store made in another way has no checksum.
+            if seal::is_intact(from)? == Some(false) {
+                return Err(Fault::Record("it does not match its checksum".into()));
+            }
+            read_only::at(from, |backup| {
+                let backup = backup.lock();
+                integrity::is_ours(&backup, from, STEPS)?;
+                remove_database(to)?;
+                file::copy(&backup, to)
+            })?;
+            let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            file::write_ahead(&store)?;
+            file::take_steps(&mut store, STEPS)?;
+            store.execute_batch(&END_SIGN_INS.replace("{schema}.", ""))?;
+            Ok(FileConnection::new(store))
+        }
+        Some(_) => lines(from, file::make_at(to, STEPS)?),
+        None => Err(unknown()),
+    }
+}
+
+/// The error for a file of another program.
+pub(super) fn unknown() -> Fault {
+    Fault::Record("it is neither a backup nor an export of a store".into())
+}
+
+/// An export as a store in memory.
+pub(super) fn in_memory(from: &Path) -> Done<FileConnection> {
+    let mut store = Connection::open_in_memory()?;
+    file::take_steps(&mut store, STEPS)?;
+    lines(from, store)
+}
+
+/// Why a backup or an export cannot be used: it is damaged, or this could not be done at a path.
+pub(super) fn unusable(
+    fault: Fault,
+    from: &Path,
+    work: &'static str,
+    path: &Path,
+) -> MaintenanceError {
+    let error = fault.into_error(work, path);
+    if let StoreError::Damaged { reason, .. } = error {
+        return MaintenanceError::Unfit {
+            path: from.to_owned(),
+            reason,
+        };
+    }
+    error.into()
+}
+
+/// The current day of a store that never had one is the newest with granted units.
+pub(super) const OPEN_NEWEST_DAY: &str = "
+UPDATE calendar SET day = max(day, coalesce((SELECT max(day) FROM ledger_days WHERE date(day) = day), day))
+WHERE day = '1970-01-01'";
+
+/// Whether an error is a conflict with an existing record.
+fn is_conflict(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+/// Writes every line into the store, all or none.
+fn lines(from: &Path, store: Connection) -> Done<FileConnection> {
+    let file = FileConnection::new(store);
+    let store = file.lock();
+    let all = store.unchecked_transaction()?;
+    match done(dump::fill(Tables::File(&file), DumpReader::open(from)?)) {
+        Err(Fault::File(error)) if is_conflict(&error) => {
+            return Err(Fault::Record(error.to_string()));
+        }
+        filled => filled?,
+    };
+    // The export has no calendar.
+    all.execute(OPEN_NEWEST_DAY, [])?;
+    all.commit()?;
+    drop(store);
+    Ok(file)
+}

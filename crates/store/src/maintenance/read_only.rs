@@ -1,0 +1,88 @@
+//! Reads a file without leaving a trace.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use data_encoding::HEXLOWER;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::durable_file::{LOG, with_suffix};
+use crate::embedded::file::connect;
+use crate::statements::{Done, Fault, FileConnection};
+
+/// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
+/// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
+/// result is discarded.
+pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
+    if fs::metadata(path)?.len() == 0 {
+        return Err(Fault::Record("it is empty".into()));
+    }
+    let before = state(path);
+    if !before.has_log {
+        let outcome = open(Path::new(&address(path))).and_then(|connection| work(&connection));
+        if state(path) == before {
+            return outcome;
+        }
+    }
+    work(&open(path)?)
+}
+
+/// Adds a file that nobody writes to a connection, as the schema `old`.
+pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
+    connection.execute("ATTACH ?1 AS old", [address(path)])?;
+    Ok(())
+}
+
+/// Removes it again.
+pub(super) fn detach(connection: &Connection) -> Done<()> {
+    // The log of the file is not copied into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.execute("DETACH old", [])?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    Ok(())
+}
+
+/// Shows whether another process opened the file meanwhile.
+#[derive(PartialEq)]
+struct FileFingerprint {
+    has_log: bool,
+    bytes: u64,
+    written: Option<SystemTime>,
+}
+
+fn state(path: &Path) -> FileFingerprint {
+    let found = fs::metadata(path);
+    FileFingerprint {
+        has_log: with_suffix(path, LOG).exists(),
+        bytes: found.as_ref().map_or(0, fs::Metadata::len),
+        written: found.and_then(|found| found.modified()).ok(),
+    }
+}
+
+fn open(path: &Path) -> Done<FileConnection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(FileConnection::new(connection))
+}
+
+/// The file as a URI: immutable without a write-ahead log, and read-only with one.
+fn address(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            address.push(char::from(*byte));
+        } else {
+            address.push('%');
+            address.push_str(&HEXLOWER.encode(&[*byte]));
+        }
+    }
+    let access = if state(path).has_log {
+        "mode=ro"
+    } else {
+        "immutable=1"
+    };
+    format!("{address}?{access}")
+}

@@ -1,0 +1,59 @@
+//! The store file of a data directory: its path, its creation despite traces of an old one, and its end.
+
+use std::path::{Path, PathBuf};
+
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
+use crate::durable_file::{INDEX, LOG, with_suffix};
+use crate::embedded::paths::CLOSED;
+use crate::embedded::{file, swap};
+use crate::statements::Fault;
+use crate::statements::schema::STEPS;
+use scoregate_base::clock::Wall;
+
+/// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
+pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
+    let path = file_in(directory);
+    let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
+    swap::rename(&path, &closed)
+        .map_err(|error| Fault::from(error).into_error("be closed", &path))?;
+    Ok(closed)
+}
+
+/// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are
+/// renamed. The directory must be locked.
+pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
+    let path = file_in(directory);
+    if path.exists() {
+        return Err(MaintenanceError::IsThere(path));
+    }
+    let made = swap::finish(&path).map_err(Fault::from).and_then(|()| {
+        if path.exists() {
+            return Ok(()); // an interrupted import was finished, so nothing was lost
+        }
+        swap::move_log_aside(&path, &swap::instant(now))?;
+        file::make_new(&path, STEPS)
+    });
+    made.map_err(|fault| fault.into_error("create its file", &path).into())
+}
+
+/// Whether a data directory contains a store, or traces of one.
+pub fn is_used(directory: &Path) -> bool {
+    let path = file_in(directory);
+    path.exists() || file::missing(&path).is_some()
+}
+
+/// The store file of a data directory.
+pub fn file_in(directory: &Path) -> PathBuf {
+    directory.join(file::FILE_NAME)
+}
+
+/// Whether a path is the store itself, or belongs to it.
+pub(super) fn is_the_store(path: &Path, other: &Path) -> bool {
+    let same = |mine: PathBuf| match (mine.canonicalize(), other.canonicalize()) {
+        (Ok(mine), Ok(other)) => mine == other,
+        _ => false,
+    };
+    ["", LOG, INDEX]
+        .iter()
+        .any(|ending| same(with_suffix(path, ending)))
+}

@@ -1,0 +1,176 @@
+//! Merges what a replaced store knows into its successor: grants, requests, closed days, revoked and expired keys, limits,
+//! suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota
+//! must not be granted twice.
+//!
+//! Applications and keys created after the backup are not merged; they stay in the replaced store.
+
+use std::path::Path;
+
+use super::{inspect, read_only};
+use crate::embedded::integrity;
+use crate::local::is_unusable;
+use crate::statements::{Done, Fault, FileConnection, Tables, done};
+
+/// The transferred facts.
+#[derive(Clone, Debug, Default)]
+pub struct TransferSummary {
+    /// Keys revoked in the old store and in force in the new one.
+    pub revoked: u64,
+    /// Keys with an earlier expiry in the old store.
+    pub ended: u64,
+    /// Applications with another tier or other limits in the old store.
+    pub limits: u64,
+    /// Keys that the new store does not contain.
+    pub lost: u64,
+    /// Why grants and revocations since the backup are unknown; empty if all are known.
+    pub gaps: Vec<String>,
+}
+
+/// The larger grant, also for an application that the new store does not contain, since it may be restored. So the newest
+/// day is transferred, and every earlier one is closed.
+const GRANTS: &str = "
+INSERT INTO ledger_days SELECT * FROM old.ledger_days WHERE granted BETWEEN 0 AND 4294967295
+ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
+
+/// Revocations. A key that is revoked in both keeps its time.
+const REVOKED: &str = "
+UPDATE keys AS n SET revoked_at = o.revoked_at FROM old.keys o
+WHERE o.digest = n.digest AND n.revoked_at IS NULL AND o.revoked_at IS NOT NULL";
+
+/// The earlier expiry, which a rotation may have set.
+const ENDED: &str = "
+UPDATE keys AS n SET expires_at = o.expires_at FROM old.keys o
+WHERE o.digest = n.digest AND n.revoked_at IS NULL AND (n.expires_at IS NULL OR o.expires_at < n.expires_at)
+    AND o.expires_at IS NOT NULL";
+
+const LIMITS: &str = "
+UPDATE applications AS n SET tier = o.tier, own_limits = o.own_limits FROM old.applications o
+WHERE o.id = n.id AND (n.tier, n.own_limits) IS NOT (o.tier, o.own_limits)";
+
+/// The ends of limits, without an end that only the backup states.
+const ENDS_OF_LIMITS: &str = "
+INSERT OR REPLACE INTO limits_until SELECT * FROM old.limits_until WHERE application IN (SELECT id FROM main.applications);
+DELETE FROM limits_until WHERE application IN (SELECT id FROM old.applications EXCEPT SELECT application FROM old.limits_until)";
+
+/// Suspensions, tiers, limits and the choice of notices. Other owners and changes since the backup stay in the replaced store.
+const OWNERS: &str = "
+UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), tier = o.tier, own_limits = o.own_limits,
+    notices = o.notices
+FROM old.owners o WHERE o.id = n.id";
+
+/// The larger total of all processes, which includes that of the backup.
+const REQUESTS: &str = "
+CREATE TEMP TABLE totals AS SELECT day, application, endpoint, outcome, max(requests) FROM (
+    SELECT day, application, endpoint, outcome, sum(requests) AS requests FROM (
+        SELECT 'new' AS store, * FROM main.request_days
+        UNION ALL SELECT 'new', day, application, endpoint, outcome, requests FROM main.request_nodes
+        UNION ALL SELECT 'old', * FROM old.request_days
+        UNION ALL SELECT 'old', day, application, endpoint, outcome, requests FROM old.request_nodes
+    ) GROUP BY store, day, application, endpoint, outcome
+) GROUP BY day, application, endpoint, outcome;
+DELETE FROM request_nodes;
+DELETE FROM request_days;
+INSERT INTO request_days SELECT * FROM totals;
+DROP TABLE totals";
+
+/// Accounts and tiers of earlier days.
+const USAGE_TERMS: &str = "INSERT OR REPLACE INTO usage_terms SELECT * FROM old.usage_terms";
+
+/// A minute is ready, and its data fresh, if one of both says so.
+const MINUTES: &str = "
+INSERT INTO status_minutes SELECT * FROM old.status_minutes WHERE true
+ON CONFLICT DO UPDATE SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)";
+
+/// A message is not added to another incident that has its number.
+const MESSAGES: &str = "
+INSERT OR IGNORE INTO status_messages SELECT * FROM old.status_messages o
+WHERE NOT EXISTS (SELECT 1 FROM main.status_messages n WHERE n.id = o.incident AND n.title <> o.title)";
+
+/// Keys in force that the new store does not contain.
+const LOST: &str = "
+SELECT count(*) AS lost FROM old.keys WHERE revoked_at IS NULL AND digest NOT IN (SELECT digest FROM main.keys)";
+
+/// Whether the old store contains the last audit record of the new one: records are only added. Without one, whether it
+/// contains all applications.
+const IS_SUCCESSOR: &str = "
+SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
+    SELECT 1 FROM old.audit o JOIN main.audit n USING (id, at, who, what, application, detail)
+    WHERE id = (SELECT max(id) FROM main.audit)
+) ELSE NOT EXISTS (SELECT id FROM main.applications EXCEPT SELECT id FROM old.applications) END AS is_successor";
+
+/// Merges everything that is readable in `old`. Returns whether `old` is a later state of the new store.
+pub(super) fn from_old(
+    old: &Path,
+    new: &FileConnection,
+    summary: &mut TransferSummary,
+) -> Done<bool> {
+    let unreadable = read_only::at(old, |file| {
+        let store = &*file.lock();
+        if integrity::is_cut(store, old)? {
+            return Err(Fault::Record("its last page is truncated".into()));
+        }
+        integrity::of_grants_and_keys(store)?;
+        inspect::unreadable(Tables::File(file))
+    });
+    match unreadable {
+        Ok(unreadable) => summary.gaps.extend(unreadable),
+        Err(Fault::Disk(error)) => return Err(error.into()),
+        Err(fault) => summary
+            .gaps
+            .push(fault.into_error("be read", old).to_string()),
+    }
+    if let Err(fault) = read_only::attach(&new.lock(), old) {
+        let error = fault.into_error("be read", old);
+        summary.gaps.push(error.to_string());
+        return Ok(false);
+    }
+    let is_successor = merge(new, old, summary)?;
+    read_only::detach(&new.lock())?;
+    summary.gaps.dedup();
+    Ok(is_successor)
+}
+
+/// Merges table by table. One that cannot be read is a gap. There is no transaction, which could not be committed after such
+/// an error.
+fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Done<bool> {
+    let new = file.lock();
+    let tables = Tables::File(file);
+    // Windows are counted anew from their days, which get the larger grants.
+    new.execute("DELETE FROM ledger_windows", [])?;
+    let gaps = &mut summary.gaps;
+    for (changed, statement) in [
+        (&mut summary.revoked, REVOKED),
+        (&mut summary.ended, ENDED),
+        (&mut summary.limits, LIMITS),
+        (&mut 0, GRANTS),
+    ] {
+        *changed += read(done(tables.run(statement, &[])), old, gaps)?;
+    }
+    for statements in [
+        ENDS_OF_LIMITS,
+        OWNERS,
+        REQUESTS,
+        USAGE_TERMS,
+        MINUTES,
+        MESSAGES,
+    ] {
+        let merged = new.execute_batch(statements);
+        read(merged.map_err(Fault::from), old, gaps)?;
+    }
+    let lost = done(tables.find(LOST, &[], |row| row.number("lost")));
+    summary.lost += read(lost, old, gaps)?.unwrap_or_default();
+    let is_successor = done(tables.find(IS_SUCCESSOR, &[], |row| row.flag("is_successor")));
+    Ok(read(is_successor, old, gaps)?.unwrap_or_default())
+}
+
+/// The result of a statement that reads the old store. What cannot be read is a gap.
+fn read<T: Default>(done: Done<T>, old: &Path, gaps: &mut Vec<String>) -> Done<T> {
+    match done {
+        Err(Fault::File(error)) if is_unusable(&error) => {
+            let error = Fault::from(error).into_error("be read", old);
+            gaps.push(error.to_string());
+            Ok(T::default())
+        }
+        done => done,
+    }
+}

@@ -1,0 +1,258 @@
+//! Owners of applications who signed up, their links by e-mail and their sessions.
+//!
+//! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
+//! the caller determines it.
+
+use serde::Serialize;
+
+use crate::{MailKind, NewMail, StoreError, StoreResult, audit_detail, notice_words};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{LimitChanges, OwnLimits};
+
+use super::webhooks::WebhookChange;
+use crate::OwnerRefusal;
+
+/// An owner of applications.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoredOwner {
+    /// The id.
+    pub id: OwnerId,
+    /// The address as it was entered.
+    pub email: String,
+    /// When the account was created.
+    pub created_at: Wall,
+    /// The accepted version of the terms.
+    pub terms_version: String,
+    /// When they were accepted.
+    pub terms_accepted_at: Wall,
+    /// The tier of new applications, if an operator set one.
+    pub tier: Option<String>,
+    /// The limits of all its applications together, which override those of their tiers.
+    #[serde(rename = "own_limits")]
+    pub own: OwnLimits,
+    /// When an operator suspended the account, if so.
+    pub suspended_at: Option<Wall>,
+    /// The kinds of notices that the owner chose; `None` for those of the tiers.
+    pub notices: Option<Vec<MailKind>>,
+    /// The applications, ordered by id.
+    pub applications: Vec<ApplicationId>,
+}
+
+impl StoredOwner {
+    /// Whether the account may be deleted.
+    pub(crate) fn check_deletion(&self, in_own_name: bool) -> StoreResult<()> {
+        if in_own_name && self.suspended_at.is_some() {
+            return Err(OwnerRefusal::Suspended(self.id).into());
+        }
+        let has_none = self.applications.is_empty();
+        if has_none {
+            Ok(())
+        } else {
+            Err(OwnerRefusal::HasApplications(self.id).into())
+        }
+    }
+
+    /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
+    /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
+    /// signing up again, would give another quota of the day.
+    pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
+        let open = self.applications.len();
+        let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
+        if self.suspended_at.is_some() {
+            Err(OwnerRefusal::Suspended(self.id).into())
+        } else if open >= at_most {
+            Err(OwnerRefusal::TooManyApplications(self.id).into())
+        } else if open.saturating_add(closed) >= at_most {
+            Err(OwnerRefusal::QuotaUsedToday(self.id).into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether an application may be changed in the name of the owner.
+    pub(crate) fn check_change_of(&self, application: ApplicationId) -> StoreResult<()> {
+        if self.suspended_at.is_some() {
+            return Err(OwnerRefusal::Suspended(self.id).into());
+        }
+        let is_owned = self.applications.contains(&application);
+        if is_owned {
+            Ok(())
+        } else {
+            Err(StoreError::UnknownApplication(application))
+        }
+    }
+}
+
+/// A link to be sent to an address.
+#[derive(Clone, Debug)]
+pub struct NewSignInLink {
+    /// Digest of its token.
+    pub digest: Digest,
+    /// The address as it was entered.
+    pub email: String,
+    /// The mailbox.
+    pub mailbox: String,
+    /// When it was requested.
+    pub created_at: Wall,
+    /// When it expires.
+    pub expires_at: Wall,
+    /// Links of a mailbox that are allowed in a period.
+    pub allowance: LinkAllowance,
+}
+
+/// A limit on the links of one mailbox.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkAllowance {
+    /// The beginning of the period.
+    pub since: Wall,
+    /// The limit.
+    pub links: u32,
+}
+
+/// A link that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsableLink {
+    /// The address it was sent to.
+    pub email: String,
+    /// The owner with this mailbox, if there is one.
+    pub owner: Option<OwnerId>,
+}
+
+/// A use of a link.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// When.
+    pub at: Wall,
+    /// Digest of the link's token.
+    pub link: Digest,
+    /// Digest of the token of the new session.
+    pub session: Digest,
+    /// When the session expires.
+    pub expires_at: Wall,
+    /// The id of the owner if the mailbox is unknown.
+    pub new_owner: OwnerId,
+    /// The version of the terms that were accepted with it, if they were.
+    pub accepted_terms: Option<String>,
+    /// The notice about it, queued if the owner wants it. Its recipient is set by the store.
+    pub notice: Option<NewMail>,
+    /// The message to the operator, queued if the account is created.
+    pub sign_up: Option<NewMail>,
+}
+
+/// The outcome of a use of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists for each sign-in, until its answer is written"
+)]
+pub enum SignInOutcome {
+    /// The link is used up, and the session is stored.
+    SignedIn {
+        /// The owner.
+        owner: StoredOwner,
+        /// Whether the account was created.
+        is_new: bool,
+    },
+    /// There is no such link, or it has expired or was used.
+    InvalidLink,
+    /// The mailbox is unknown, and no terms were accepted. The link can still be used.
+    TermsRequired,
+    /// The account is suspended. The link is used up.
+    Suspended,
+}
+
+/// A session of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerSession {
+    /// The owner.
+    pub owner: StoredOwner,
+    /// When the owner signed in.
+    pub created_at: Wall,
+    /// When it expires.
+    pub expires_at: Wall,
+}
+
+/// A change to an owner, with actor and time for the audit trail.
+#[derive(Clone, Debug)]
+pub struct OwnerChange {
+    /// When.
+    pub at: Wall,
+    /// The actor.
+    pub who: String,
+    /// The owner.
+    pub owner: OwnerId,
+    /// The change.
+    pub what: OwnerChangeKind,
+}
+
+/// An atomic change to an owner.
+#[derive(Clone, Debug)]
+pub enum OwnerChangeKind {
+    /// Suspends the account and ends its sessions.
+    Suspend,
+    /// Ends the suspension.
+    Resume,
+    /// Sets the tier of new applications; `None` for the default.
+    SetTier(Option<String>),
+    /// Changes the limits of the account. Those of present applications are set separately.
+    SetLimits(LimitChanges),
+    /// Chooses the kinds of notices.
+    SetNotices(Vec<MailKind>),
+    /// Changes a webhook.
+    Webhook {
+        /// Its id.
+        id: String,
+        /// The change.
+        change: WebhookChange,
+    },
+    /// Deletes the account, its sessions, webhooks, links and queued mail. Refused while it has applications.
+    Delete {
+        /// Whether the owner deletes it, who must not be suspended: a new account would end the suspension.
+        in_own_name: bool,
+    },
+}
+
+impl OwnerChangeKind {
+    /// Its name in the audit trail.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Suspend => "suspend_account",
+            Self::Resume => "resume_account",
+            Self::SetTier(_) => "set_account_tier",
+            Self::SetLimits(_) => "set_account_limits",
+            Self::SetNotices(_) => "set_notices",
+            Self::Webhook { change, .. } => change.word(),
+            Self::Delete { .. } => "delete_account",
+        }
+    }
+
+    /// The details of its audit record. They contain no personal data.
+    pub(crate) fn audited(&self, owner: OwnerId) -> String {
+        match self {
+            Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
+            Self::SetTier(tier) => {
+                format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default"))
+            }
+            Self::SetLimits(changes) => {
+                format!("{owner}{}", audit_detail::changed_limits(changes))
+            }
+            Self::SetNotices(kinds) if kinds.is_empty() => format!("{owner}, notices none"),
+            Self::Webhook { id, .. } => format!("{owner}, {id}"),
+            Self::SetNotices(kinds) => format!("{owner}, notices {}", notice_words(kinds)),
+        }
+    }
+}
+
+/// A query of owners, ordered by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerQuery {
+    /// Only owners whose address or mailbox contains this text, in any case.
+    pub email: Option<String>,
+    /// Only the owner of this application.
+    pub application: Option<ApplicationId>,
+    /// Only owners after this one.
+    pub after: Option<OwnerId>,
+    /// Maximum number of owners.
+    pub limit: usize,
+}

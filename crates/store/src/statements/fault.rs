@@ -1,0 +1,48 @@
+//! Why statements failed, before the operation and the store are known. Callers see a [`StoreError`].
+
+use super::rows::BadRecord;
+use crate::{OwnerRefusal, StoreError, TransferError};
+
+/// The result of statements.
+pub(crate) type Done<T> = Result<T, Fault>;
+
+/// Why statements failed, or why a change is refused. Its transaction is rolled back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// An error of SQLite: disk, lock, file.
+    #[error(transparent)]
+    File(#[from] rusqlite::Error),
+    /// An error of the database or of its connection.
+    #[error(transparent)]
+    Database(#[from] tokio_postgres::Error),
+    /// An error of the file system.
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    /// A record that no version of this program would have written.
+    #[error("{0}")]
+    Record(String),
+    /// The change is refused.
+    #[error(transparent)]
+    Refused(#[from] StoreError),
+}
+
+impl From<BadRecord> for Fault {
+    fn from(bad: BadRecord) -> Self {
+        Self::Record(bad.0)
+    }
+}
+
+impl From<OwnerRefusal> for Fault {
+    fn from(refusal: OwnerRefusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl From<TransferError> for Fault {
+    fn from(error: TransferError) -> Self {
+        if let TransferError::File(error) = error {
+            return Self::Disk(error);
+        }
+        Self::Refused(error.into())
+    }
+}

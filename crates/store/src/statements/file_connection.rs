@@ -1,0 +1,110 @@
+//! Statements on a file. None of them waits.
+
+use futures_util::FutureExt as _;
+use parking_lot::ReentrantMutex;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+
+use super::fault::Done;
+use super::rows::{EngineRow, SqlRow, SqlValue};
+use super::tables::{KEYS_AND_UNITS, SqlField};
+use crate::stored::millis;
+
+/// A connection to a file. One thread uses it; work that is written for both engines may be sent to another one.
+pub(crate) type FileConnection = ReentrantMutex<Connection>;
+
+/// What parts of statements are in a file, which has one data set and no clock of its own.
+const TERMS: [(&str, &str); 10] = [
+    ("{position}", "instr"),
+    ("{notify}", ""),
+    ("{source}", "'file'"),
+    ("{clock}", "NULL"),
+    ("{skip_locked}", ""),
+    ("{at_once}", "500"),
+    ("{keys_and_units}", KEYS_AND_UNITS),
+    ("{schema}.", ""),
+    ("::text::date", ""),
+    ("$", "?"),
+];
+
+/// The result of work on a file.
+pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never()
+        .expect("statements on a file do not wait")
+}
+
+fn statement(text: &str) -> String {
+    TERMS
+        .iter()
+        .fold(text.to_owned(), |text, (term, own)| text.replace(term, own))
+}
+
+pub(super) fn run(file: &FileConnection, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
+    let connection = file.lock();
+    let mut statement = connection.prepare_cached(&statement(text))?;
+    Ok(statement.execute(params_from_iter(values))? as u64)
+}
+
+pub(super) fn each(
+    file: &FileConnection,
+    text: &str,
+    values: &[SqlField<'_>],
+    mut take: impl FnMut(&SqlRow<'_>),
+) -> Done<()> {
+    let connection = file.lock();
+    let mut statement = connection.prepare_cached(&statement(text))?;
+    let names = statement.column_names();
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        let row = FileRow { row, names: &names };
+        take(&SqlRow::new(&row));
+    }
+    Ok(())
+}
+
+/// A row with the names of its columns, which SQLite would return one by one.
+struct FileRow<'r> {
+    row: &'r Row<'r>,
+    names: &'r [String],
+}
+
+impl EngineRow for FileRow<'_> {
+    fn column_count(&self) -> usize {
+        self.names.len()
+    }
+
+    fn column_name(&self, column: usize) -> &str {
+        self.names.get(column).map_or("", String::as_str)
+    }
+
+    fn value(&self, column: usize) -> SqlValue<'_> {
+        match self.row.get_ref(column) {
+            Ok(ValueRef::Null) => SqlValue::Null,
+            Ok(ValueRef::Integer(number)) => SqlValue::Number(number),
+            Ok(ValueRef::Text(text)) => SqlValue::Text(text),
+            Ok(ValueRef::Blob(bytes)) => SqlValue::Bytes(bytes),
+            Ok(ValueRef::Real(_)) | Err(_) => SqlValue::Other,
+        }
+    }
+}
+
+impl ToSql for SqlField<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Text(text) => text.to_sql(),
+            Self::OptionalText(text) => text.to_sql(),
+            Self::Number(number) => number.to_sql(),
+            Self::OptionalNumber(number) => number.to_sql(),
+            Self::Time(at) => Ok(millis(*at).into()),
+            Self::OptionalTime(at) => Ok(ToSqlOutput::Owned(at.map(millis).into())),
+            Self::Digest(digest) => digest.as_bytes().to_sql(),
+            Self::Bytes(bytes) => bytes.to_sql(),
+            Self::Flag(flag) => flag.to_sql(),
+            Self::Texts(_) | Self::OptionalTexts(_) | Self::Numbers(_) => {
+                let error = "a file has no lists";
+                Err(rusqlite::Error::ToSqlConversionFailure(error.into()))
+            }
+        }
+    }
+}
