@@ -13,6 +13,7 @@ mod command_problem;
 mod explain;
 mod fleet;
 mod heartbeat;
+mod idempotency;
 mod key_lines;
 mod log_level;
 mod operator;
@@ -34,7 +35,7 @@ pub use command::{
     AccountsCommand, AdminCommand, ApplicationUpdate, CacheCommand, KeyRotation, KeysCommand,
     LimitChange, LiveCommand, LogCommand, MAX_BATCH, NewKey, NodesCommand, OwnerLetter, PurgeBody,
     RequestsCommand, SettingsCommand, SnapshotCommand, StatusCommand, SuspectsCommand,
-    UpstreamCommand, UsageCommand, to_request,
+    UpstreamCommand, UsageCommand, UsageExport, UsageExportCommand, to_request,
 };
 pub use command_problem::CommandProblem;
 pub use explain::ExplainBody;

@@ -33,6 +33,7 @@ use super::command::{
     UpstreamCommand,
 };
 use super::command_problem::{CommandProblem, CommandResult};
+use super::idempotency::IdempotencyKey;
 use super::operator::operator;
 use super::paths::{ALIVE, METRICS, READY};
 use super::readiness::{Readiness, Unreadiness};
@@ -310,12 +311,18 @@ impl SidePort {
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
         let command: AdminCommand =
             command::read(&head.method, head.uri.path(), head.uri.query(), body)?;
+        let once = IdempotencyKey::of(head, body)?;
         let administration = Arc::clone(&self.administration);
-        let status = self.gateway.load().status.clone();
+        let gateway = self.gateway.load_full();
+        let status = gateway.status.clone();
+        let now = gateway.clock.now().wall;
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
         let task = self.changes.spawn(async move {
-            let mut performed = command.perform(&administration, &actor).await?;
+            let mut performed = match once {
+                Some(once) => once.perform(command, &administration, &actor, now).await?,
+                None => command.perform(&administration, &actor).await?,
+            };
             if posts_status {
                 if let Some(posted) = performed.as_object_mut() {
                     posted.insert("published".into(), status.is_some().into());

@@ -301,7 +301,8 @@ fn remedy_links(config: &Config) -> RemedyLinks {
     RemedyLinks::new(
         root,
         sign_up,
-        config.links.upgrade_url.clone(),
+        &config.links,
+        &config.tiers,
         config.deprecation.link(),
     )
 }
@@ -426,6 +427,7 @@ fn pages(config: &Config) -> Pages {
         status_page: config.status_page,
         sign_up: config.site.is_some(),
         mcp: config.mcp,
+        registry_auth: config.registry_auth.clone(),
         links: config.links.clone(),
         terms: config.terms.clone(),
     })

@@ -65,7 +65,7 @@ static OF_ALL: [ServerTask; 16] = [
         server.clock.check()
     }),
     every!(seconds(5), "sweep expired entries", |server| {
-        sweep(server).await
+        sweep(server).await;
     }),
     every!(
         seconds(5),
@@ -73,19 +73,19 @@ static OF_ALL: [ServerTask; 16] = [
         |server| { server.engine.ask_for_shared_documents().await }
     ),
     every!(seconds(10), "read files again", |server| {
-        server.files.refresh().await
+        server.files.refresh().await;
     }),
     every!(seconds(15), "measure the data directory", |server| {
-        server.storage.refresh().await
+        server.storage.refresh().await;
     }),
     every!(seconds(60), "record usage", |server| {
-        server.reporter.record_usage().await
+        server.reporter.record_usage().await;
     }),
     every!(seconds(60), "judge the use of the last days", |server| {
-        server.suspects.judge(server.reporter.is_oldest()).await
+        server.suspects.judge(server.reporter.is_oldest()).await;
     }),
     every!(seconds(10), "lease the units of tomorrow", |server| {
-        server.leases.lease_tomorrow(&server.key_directory).await
+        server.leases.lease_tomorrow(&server.key_directory).await;
     }),
     // Units and tokens that were leased under other limits are returned within a second.
     every!(
@@ -111,16 +111,16 @@ static OF_ALL: [ServerTask; 16] = [
         server.keys.monitor.check_damage();
     }),
     every!(seconds(60), "restore limits that have ended", |server| {
-        server.keys.administration.registrar.restore_limits().await
+        server.keys.administration.registrar.restore_limits().await;
     }),
     // A task of its own: with many keys it takes minutes, and charges must not wait for it.
     every!(seconds(30), "record uses of keys", |server| {
-        server.keys.keeper.store_uses(PAUSES_OF_USES).await
+        server.keys.keeper.store_uses(PAUSES_OF_USES).await;
     }),
     // A gateway that misses three reports is not live. Other gateways divide limits by the number of live ones, so the
     // first report comes immediately.
     now_and_every!(seconds(10), "report this gateway", |server| {
-        server.reporter.report().await
+        server.reporter.report().await;
     }),
 ];
 
@@ -144,7 +144,7 @@ static OF_A_DATABASE: [ServerTask; 3] = [
         |server| { server.leases.check_access().await }
     ),
     now_and_every!(seconds(15), "measure the database", |server| {
-        server.keys.monitor.measure().await
+        server.keys.monitor.measure().await;
     }),
 ];
 

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use rustix::fs::Mode;
 
-use crate::admin::{AccountsCommand, CacheCommand, StatusCommand};
+use crate::admin::{AccountsCommand, CacheCommand, StatusCommand, UsageExportCommand};
 
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
@@ -14,7 +14,7 @@ use super::group_args::{GroupArgs, OutputArgs};
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
-    status, store, suspects, top, version,
+    status, store, suspects, top, usage, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -87,6 +87,9 @@ enum CliCommand {
     /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
+    /// Export the usage of a month for bills.
+    #[command(after_help = usage::AFTER_HELP)]
+    Usage(GroupArgs<UsageExportCommand>),
     /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
     Status(GroupArgs<StatusCommand>),
@@ -111,6 +114,13 @@ enum CliCommand {
     /// Check whether a server is ready; the exit code has the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
+    #[command(flatten)]
+    About(AboutCommand),
+}
+
+/// Commands about the program itself.
+#[derive(Debug, Subcommand)]
+enum AboutCommand {
     /// Print the version; with --verbose also the build and its formats.
     #[command(after_help = "Example:\n  scoregate version --verbose")]
     Version {
@@ -176,6 +186,7 @@ impl CliCommand {
             Self::Accounts(args) => accounts::run(args),
             Self::Nodes(args) => nodes::run(&args),
             Self::Suspects(args) => suspects::run(args),
+            Self::Usage(args) => usage::run(args),
             Self::Status(args) => status::run(args),
             Self::Store(args) => store::run(&args),
             Self::Scoring(args) => scoring::run(args),
@@ -184,6 +195,14 @@ impl CliCommand {
             Self::Reload(args) => reload::run(&args),
             Self::Top(args) => top::run(&args),
             Self::Health(args) => health::run(&args),
+            Self::About(command) => command.run(umask),
+        }
+    }
+}
+
+impl AboutCommand {
+    fn run(self, umask: Mode) -> CommandOutcome {
+        match self {
             Self::Version { verbose } => version::run(verbose),
             Self::Man { to } => write_man_pages(&to, umask),
             Self::Completions { shell } => print_completions(shell),

@@ -28,6 +28,7 @@ mod status;
 mod store;
 mod suspects;
 mod top;
+mod usage;
 mod version;
 
 pub use command_line::main;

@@ -91,7 +91,7 @@ settings! {
     reload "admin.token" Secret, "Bearer token for requests to the side port over TCP, except metrics and health; at least 16 characters.";
     reload "admin.token_file" Path, "File that contains the bearer token of the side port.";
     reload "service.name" Text = "\"scoregate\"", "Name of the service in its documents and in the realm of a 401.";
-    restart "service.license" Text = "\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\"", "Attribution notice in every response with data.";
+    restart "service.license" Text, "Attribution notice in every response with data; default: a sentence that names service.name and service.base_url, and requires a link.";
     reload "service.base_url" Text, "Public base URL of the service, for the examples in the documentation and for absolute links, such as in /.well-known/api-catalog.";
     reload "service.deprecated_at" Instant, "Time from which the API is deprecated; sent in every response (RFC 9745).";
     reload "service.sunset_at" Instant, "Time at which the API is switched off; sent in every response (RFC 8594).";
@@ -108,6 +108,7 @@ settings! {
     reload "site.tier" Text, "Tier of applications that people create; default: the first tier.";
     reload "site.applications_per_account" Number(1, 1_000) = "1", "Maximum number of applications of an account.";
     reload "site.upgrade_url" Text, "URL where higher tiers are available; the account pages and refusals with 403 and 429 link to it.";
+    reload "site.plans" Texts = "[]", "Pages where tiers are bought, such as [\"pro=https://example.org/pro\"]; /docs, the account pages, and refusals with 403 and 429 link to them. In the environment, separated by commas.";
     reload "site.terms" Texts, "Terms of use as a list of strings; /docs lists them, and people accept them when they sign up. Default: the four terms of the data API. In the environment, separated by commas.";
     reload "site.terms_version" Text = "\"1\"", "Version of the terms of use. It is recorded with the acceptance. After a change, people must accept the terms again at their next sign-in.";
     reload "site.allowed_mail_domains" Texts = "[]", "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas.";
@@ -127,6 +128,7 @@ settings! {
     restart "operator.webhook_secret" Secret, "Secret that signs the messages to operator.webhook (Standard Webhooks): whsec_ and at least 24 bytes in Base64.";
     restart "operator.webhook_secret_file" Path, "File that contains the secret that signs the messages to operator.webhook.";
     restart "mcp.enabled" Flag = "false", "Serve the endpoints as tools for language models at /mcp (Model Context Protocol). A call needs a key and costs as much as a request.";
+    reload "mcp.registry_auth" Text, "Content of /.well-known/mcp-registry-auth, with which the MCP registry verifies this domain, such as \"v=MCPv1; k=ed25519; p=…\"; default: no such page.";
     restart "suspects.days" Number(1, 40) = "3", "Minimum number of days on which a rule must fire before `scoregate suspects` lists the application.";
     restart "suspects.hour_percent" Number(1, 100) = "40", "Minimum percentage of the models that an application requests in an hour to count as a mirror in that hour.";
     restart "suspects.hours" Number(1, 24) = "2", "Minimum number of hours in a day in which an application requests suspects.hour_percent of the models to count as a mirror.";

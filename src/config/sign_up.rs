@@ -58,6 +58,7 @@ pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<Si
             terms_version,
             terms_url: config.links.terms_url.clone(),
             upgrade_url: config.links.upgrade_url.clone(),
+            plans: config.links.plans.clone(),
             contact_email: config.links.contact_email.clone(),
             has_status_page: config.status_page,
             example_url: format!("{root}{API_BASE}/models"),

@@ -92,13 +92,13 @@ config! {
     /// The name of the service.
     service: String = reading.get("service.name"),
     /// The attribution notice.
-    license: String = reading.get("service.license"),
+    license: String = site::license(reading),
     /// Public base URL of the service.
     base_url: Option<String> = site::base_url(reading),
     /// Serve the status page.
     status_page: bool = reading.get("site.status_page"),
     /// Contacts and links on the public pages.
-    links: SiteLinks = site::read(reading),
+    links: SiteLinks = site::read(reading, &tiers),
     /// The terms of use, one sentence each.
     terms: Vec<String> = site::terms(reading, &service),
     /// CORS policy; `None` if no origin is allowed.
@@ -147,6 +147,8 @@ config! {
     operator: Option<OperatorWebhook> = operator::read(reading),
     /// Whether language models may call the endpoints as tools.
     mcp: bool = reading.get("mcp.enabled"),
+    /// Content of the page with which a registry of such tools verifies the domain.
+    registry_auth: Option<String> = reading.optional("mcp.registry_auth"),
     /// The rules for suspects.
     suspects: SuspectRules = suspects::read(reading),
 }

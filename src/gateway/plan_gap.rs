@@ -48,7 +48,12 @@ impl PlanGap {
 
     /// The name of the tier that has the right.
     fn tier(self, tiers: &[Tier]) -> Option<&str> {
-        tiers.get(usize::from(self.tier?)).map(|tier| &*tier.name)
+        tiers.get(self.place()?).map(|tier| &*tier.name)
+    }
+
+    /// The place of the tier.
+    pub(super) fn place(self) -> Option<usize> {
+        self.tier.map(usize::from)
     }
 
     /// The tier, for a separate field.

@@ -12,12 +12,14 @@ use scoregate_base::routes::API_BASE;
 
 use super::page::{Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
-use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, MCP, OPENAPI, STATUS};
+use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, LLMS_TXT, MCP, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
+
+pub(super) const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
 
 /// The API in a sentence.
 pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
@@ -70,12 +72,22 @@ pub(super) fn llms(config: &PagesConfig) -> String {
     )
 }
 
+/// The addresses of the API and of the tools.
+fn interfaces(config: &PagesConfig, root: &str) -> Vec<Value> {
+    let mcp = config.mcp.then(|| format!("{root}{MCP}"));
+    [config.base()]
+        .iter()
+        .chain(&mcp)
+        .map(|url| json!({ "href": url }))
+        .collect()
+}
+
 /// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
 pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
     let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
     let elsewhere = |url: &String| json!({ "href": url });
-    let docs = [own(DOCS, "text/html")]
+    let docs = [own(DOCS, "text/html"), own(LLMS_TXT, "text/plain")]
         .into_iter()
         .chain(config.links.docs_url.as_ref().map(elsewhere));
     let terms = config
@@ -95,7 +107,7 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let api: BTreeMap<&str, Value> = api.into_iter().chain(status).collect();
     let catalog = json!({
         "anchor": format!("{root}{API_CATALOG}"),
-        "item": [{ "href": config.base() }],
+        "item": interfaces(config, root),
     });
     let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
@@ -248,7 +260,10 @@ mod tests {
                 {
                     "anchor": "https://x.example/api/v1",
                     "service-desc": [{ "href": "https://x.example/openapi.json", "type": "application/json" }],
-                    "service-doc": html("/docs"),
+                    "service-doc": [
+                        { "href": "https://x.example/docs", "type": "text/html" },
+                        { "href": "https://x.example/llms.txt", "type": "text/plain" },
+                    ],
                     "terms-of-service": html("/docs#terms"),
                 },
             ] })
@@ -276,13 +291,18 @@ mod tests {
         let config = PagesConfig {
             base_url,
             status_page: true,
+            mcp: true,
             links,
             ..PagesConfig::default()
         };
         let catalog: Value = serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
         let api = &catalog["linkset"][1];
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
-        assert_eq!(api["service-doc"][1], json!({ "href": docs }));
+        assert_eq!(api["service-doc"][2], json!({ "href": docs }));
+        assert_eq!(
+            catalog["linkset"][0]["item"][1]["href"],
+            "https://x.example/mcp"
+        );
         assert_eq!(api["terms-of-service"], json!([{ "href": terms }]));
     }
 

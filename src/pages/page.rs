@@ -73,6 +73,11 @@ impl Page {
         self.encoded.choose(encoding)
     }
 
+    /// Whether `Accept` selects it or another form at the same path.
+    pub fn has_forms(&self) -> bool {
+        [HTML, MARKDOWN].contains(&self.content_type) && !self.is_public()
+    }
+
     /// Whether shared caches may store it.
     pub fn is_public(&self) -> bool {
         self.cache_control.starts_with("public")

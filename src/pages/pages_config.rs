@@ -43,6 +43,8 @@ pub struct PagesConfig {
     pub sign_up: bool,
     /// Whether language models may call the endpoints as tools.
     pub mcp: bool,
+    /// The proof that the domain belongs to the operator, for the registry of such services.
+    pub registry_auth: Option<String>,
     /// The terms of use, one sentence each.
     pub terms: Vec<String>,
     /// Contacts and links of the operator.
@@ -69,6 +71,7 @@ impl Default for PagesConfig {
             status_page: false,
             sign_up: false,
             mcp: false,
+            registry_auth: None,
             terms: default_terms("scoregate"),
             links: SiteLinks::default(),
         }

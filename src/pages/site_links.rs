@@ -18,6 +18,8 @@ pub struct SiteLinks {
     pub docs_url: Option<String>,
     /// URL where higher tiers are available.
     pub upgrade_url: Option<String>,
+    /// Tiers, each with the URL where it is bought.
+    pub plans: Vec<(String, String)>,
     /// URL for reports of vulnerabilities: `https:` or `mailto:`.
     pub security_contact: Option<String>,
     /// URL of the policy for such reports.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
+use super::discovery::{API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SecurityTxt};
 use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
@@ -40,11 +40,22 @@ impl Pages {
             ),
         ];
         let catalog = discovery::api_catalog(config).map(|page| (API_CATALOG, page));
-        let pages = pages.into_iter().chain(catalog);
+        let proof = config.registry_auth.as_ref();
+        let proof = proof.map(|text| (REGISTRY_AUTH, file(TEXT, text)));
+        let pages = pages.into_iter().chain(catalog).chain(proof);
         Self {
             by_path: pages.map(|(path, page)| (path, Arc::new(page))).collect(),
             security_txt: SecurityTxt::of(config),
         }
+    }
+
+    /// The Markdown for a path that has HTML too.
+    pub fn find_markdown(&self, path: &str) -> Option<Arc<Page>> {
+        let has_markdown = ["/", DOCS].contains(&path);
+        self.by_path
+            .get(DOCS_MARKDOWN)
+            .filter(|_| has_markdown)
+            .cloned()
     }
 
     /// The page at exactly this path.

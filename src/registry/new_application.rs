@@ -20,6 +20,8 @@ pub struct NewApplication {
     pub expires_at: Option<Wall>,
     /// The address of its owner.
     pub owner: Option<OwnerAddress>,
+    /// Its key, unless a new one is minted.
+    pub key: Option<Secret>,
 }
 
 /// The address of an owner.
@@ -34,7 +36,7 @@ pub struct OwnerAddress {
 }
 
 /// The properties of a new key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct KeyDetails {
     /// Its name, chosen by its owner.
     pub name: Option<String>,
@@ -42,6 +44,8 @@ pub struct KeyDetails {
     pub expires_at: Option<Wall>,
     /// The conditions for it, if an owner creates it.
     pub allowance: Option<KeyAllowance>,
+    /// The key, unless a new one is minted.
+    pub key: Option<Secret>,
 }
 
 /// An application with a new key: the only time the key is visible.

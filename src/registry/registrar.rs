@@ -77,6 +77,7 @@ impl Registrar {
         let id = ApplicationId::mint()?;
         let details = KeyDetails {
             expires_at: new.expires_at,
+            key: new.key,
             ..KeyDetails::default()
         };
         let (secret, key) = self.mint(self.changes.now().wall, details)?;
@@ -100,10 +101,32 @@ impl Registrar {
             key,
             owner,
         };
-        Ok(IssuedKey {
-            application: self.changes.change(who, id, what).await?,
-            key: secret,
-        })
+        self.issue(who, id, what, secret).await
+    }
+
+    /// Makes a change with a key, unless a change with this key was made before.
+    async fn issue(
+        &self,
+        who: Actor<'_>,
+        id: ApplicationId,
+        what: ChangeKind,
+        key: Secret,
+    ) -> RegistrarResult<IssuedKey> {
+        let application = match self.changes.change(who, id, what).await {
+            Err(RegistrarError::Store(StoreError::Exists(what))) => {
+                let digest = Digest::of(key.expose());
+                let found = self.changes.store.find_keys(vec![digest]).await?;
+                let (_, id) = found.first().ok_or(StoreError::Exists(what))?;
+                self.show(*id).await?
+            }
+            changed => changed?,
+        };
+        Ok(IssuedKey { application, key })
+    }
+
+    /// The key that follows from a text.
+    pub fn derive_key(&self, text: &str) -> Secret {
+        self.form.derive(text)
     }
 
     /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
@@ -123,10 +146,7 @@ impl Registrar {
             retire_others_at: now.plus(overlap),
             allowance,
         };
-        Ok(IssuedKey {
-            application: self.changes.change(who, id, what).await?,
-            key: secret,
-        })
+        self.issue(who.into(), id, what, secret).await
     }
 
     /// Creates a further key for an application; its other keys are unaffected.
@@ -150,13 +170,19 @@ impl Registrar {
 
     fn mint(&self, now: Wall, details: KeyDetails) -> RegistrarResult<(Secret, StoredKey)> {
         let KeyDetails {
-            name, expires_at, ..
+            name,
+            expires_at,
+            key,
+            ..
         } = details;
         check_text("key_name", name.as_deref())?;
         if expires_at.is_some_and(|ends| ends <= now) {
             return Err(RegistrarError::BadExpiry);
         }
-        let secret = self.form.mint()?;
+        let secret = match key {
+            Some(key) => key,
+            None => self.form.mint()?,
+        };
         let digest = Digest::of(secret.expose());
         let shown = shown_prefix(secret.expose()).to_owned();
         let revoked_at = None;

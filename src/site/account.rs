@@ -6,9 +6,11 @@ use crate::pages::account::{
     SignedIn, is_entered_by_owners,
 };
 use crate::registry::{IssuedKey, NewApplication, RegistrarError};
-use scoregate_store::{Description, StoredApplication, notice_kinds};
+use crate::statistics::read_month;
+use scoregate_store::{Description, StoredApplication, UsageTotal, first_of_month, notice_kinds};
 
 use super::cookies::SiteCookie;
+use super::site_refusal::SiteRefusal;
 use super::site_reply::{SiteReply, SiteResult};
 use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
@@ -55,6 +57,18 @@ impl Site {
             problem,
             notice,
         }))
+    }
+
+    /// The usage of a month as CSV.
+    pub(super) async fn usage_file(&self, visit: &Visit) -> SiteResult {
+        let live = visit.signed_in(&self.store).await?;
+        let month = visit.query.field("month");
+        let first = first_of_month(month, visit.now.wall.day()).ok_or(SiteRefusal::UnknownPage)?;
+        let mut csv = UsageTotal::CSV_HEAD.to_owned();
+        let add = |line: UsageTotal| csv.push_str(&line.csv());
+        let digest = read_month(&self.store, first, Some(live.owner()), add).await?;
+        let state = digest.map_or("-not-closed", |_| "");
+        Ok(SiteReply::file(&format!("usage-{month}{state}.csv"), csv))
     }
 
     /// The session of the form of a change, which counts for its owner.

@@ -350,8 +350,8 @@ fn key_details(visit: &Visit, field: &str) -> KeyDetails {
     };
     KeyDetails {
         name,
-        expires_at: None,
         allowance: Some(allowance),
+        ..KeyDetails::default()
     }
 }
 

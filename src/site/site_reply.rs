@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY,
-    X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
@@ -24,6 +24,8 @@ pub(super) struct SiteReply {
     html: String,
     location: Option<String>,
     cookies: Vec<HeaderValue>,
+    /// `Content-Disposition` of a file in CSV instead of a page.
+    file: Option<HeaderValue>,
     has_script: bool,
 }
 
@@ -39,6 +41,15 @@ impl SiteReply {
         Self {
             html,
             has_script: true,
+            ..Self::default()
+        }
+    }
+
+    /// A file in CSV.
+    pub(super) fn file(name: &str, csv: String) -> Self {
+        Self {
+            html: csv,
+            file: HeaderValue::try_from(format!("attachment; filename=\"{name}\"")).ok(),
             ..Self::default()
         }
     }
@@ -153,6 +164,7 @@ pub(super) fn response(
             HeaderValue::try_from(location).expect("paths of the site are visible ASCII"),
         );
     }
+    add_file(&mut headers, reply.file);
     for cookie in reply.cookies {
         headers.append(SET_COOKIE, cookie);
     }
@@ -166,6 +178,15 @@ pub(super) fn response(
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Replaces the headers of a page by those of a file.
+fn add_file(headers: &mut HeaderMap, disposition: Option<HeaderValue>) {
+    if let Some(disposition) = disposition {
+        headers.insert(CONTENT_DISPOSITION, disposition);
+        let csv = HeaderValue::from_static("text/csv; charset=utf-8");
+        headers.insert(CONTENT_TYPE, csv);
+    }
 }
 
 /// The headers of all responses.

@@ -68,6 +68,7 @@ pages! {
     "/sign-out" false POST sign_out;
     "/notices" true POST choose_notices;
     "/webhooks" true POST change_webhooks;
+    "/usage" false GET usage_file;
     "/delete" true POST delete_account;
     "/applications" true POST create_application;
     "/applications/*" true GET application_page POST describe_application;

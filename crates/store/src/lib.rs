@@ -20,6 +20,7 @@ mod durable_file;
 mod embedded;
 mod evidence;
 mod feed;
+mod keyed_request;
 mod ledger;
 mod local;
 mod mail_queue;
@@ -51,6 +52,7 @@ pub use dump::RowCounts;
 pub use durable_file::FileReplacement;
 pub use evidence::{DayRecord, EvidenceQuery, HourRecord};
 pub use feed::{ChangedApplications, FeedPosition};
+pub use keyed_request::KeyedRequest;
 pub use ledger::{
     AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
     OwedUnits, ReportOutcome,
@@ -79,7 +81,7 @@ pub use postgres::{
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN, RequestList, RequestOutcome, RequestQuery,
-    RequestTotal, UsageList, UsageTotal,
+    RequestTotal, UsageList, UsageTotal, first_of_month,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_base::limits::{LimitRule, Period};
 use scoregate_base::words;
 
@@ -87,15 +87,6 @@ pub struct RequestList {
     pub totals: Vec<RequestTotal>,
 }
 
-/// Units delivered to an application on a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsageTotal {
-    /// The application.
-    pub application: ApplicationId,
-    /// The units.
-    pub units: u64,
-}
-
 /// Usage of a day, added up over all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageList {
@@ -105,6 +96,58 @@ pub struct UsageList {
     pub matching: u64,
     /// The sum of their units.
     pub units: u64,
+    /// Whether the day is closed: then it is always read with the same totals.
+    pub is_closed: bool,
+}
+
+/// Units delivered to an application on a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageTotal {
+    /// The account at the end of the day, or when the application was closed, if there was one.
+    pub account: Option<OwnerId>,
+    /// The application.
+    pub application: ApplicationId,
+    /// The day.
+    pub day: Day,
+    /// The day and the application.
+    pub id: String,
+    /// The tier at the end of the day; `None` if a restored backup lacks the application.
+    pub tier: Option<String>,
+    /// The units.
+    pub units: u64,
+}
+
+impl UsageTotal {
+    /// The names of the columns in CSV.
+    pub const CSV_HEAD: &str = "account,application,day,id,tier,units\n";
+
+    /// A line of CSV. No value needs quotes.
+    pub fn csv(&self) -> String {
+        let Self {
+            account,
+            application,
+            day,
+            id,
+            tier,
+            units,
+        } = self;
+        let account = account.map_or(String::new(), |id| id.to_string());
+        let tier = tier.as_deref().unwrap_or_default();
+        format!("{account},{application},{day},{id},{tier},{units}\n")
+    }
+
+    /// A line of JSON.
+    pub fn json(&self) -> String {
+        let json = serde_json::to_string(self).expect("strings and numbers are valid JSON");
+        json + "\n"
+    }
+}
+
+/// The first day of a month such as `2026-11`, if all its days until today are kept.
+pub fn first_of_month(month: &str, today: Day) -> Option<Day> {
+    let is_kept =
+        |first: &Day| *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number();
+    Day::parse(&format!("{month}-01")).filter(is_kept)
 }
 
 /// Requests by outcome.

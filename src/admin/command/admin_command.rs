@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::accounts::AccountsCommand;
-use super::keys::KeysCommand;
+use super::keys::{KeyRotation, KeysCommand, NewKey};
 use super::nodes::NodesCommand;
 use super::status::StatusCommand;
 use super::suspects::SuspectsCommand;
+use super::usage::UsageExportCommand;
 use crate::admin::administration::Administration;
 use crate::admin::command_problem::CommandResult;
+use scoregate_base::secret::Secret;
 
 /// A command, by its group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,11 +24,32 @@ pub enum AdminCommand {
     Nodes(NodesCommand),
     /// A command on applications whose use looks like misuse.
     Suspects(SuspectsCommand),
+    /// A command on the usage of a month.
+    Usage(UsageExportCommand),
     /// A command on the messages of the status page.
     Status(StatusCommand),
 }
 
 impl AdminCommand {
+    /// Takes the key that it creates. Returns whether the command creates, rotates or changes a tier.
+    pub(in crate::admin) fn take_key(&mut self, key: &Secret) -> bool {
+        match self {
+            Self::Keys(
+                KeysCommand::Create(NewKey { issued, .. })
+                | KeysCommand::Rotate(KeyRotation { issued, .. }),
+            ) => *issued = Some(key.clone()),
+            Self::Keys(KeysCommand::SetTier { .. })
+            | Self::Accounts(AccountsCommand::SetTier { .. }) => {}
+            Self::Keys(_)
+            | Self::Accounts(_)
+            | Self::Nodes(_)
+            | Self::Suspects(_)
+            | Self::Usage(_)
+            | Self::Status(_) => return false,
+        }
+        true
+    }
+
     /// Performs the command, recorded in the audit trail under `actor`.
     pub async fn perform(self, administration: &Administration, actor: &str) -> CommandResult {
         let reports = &administration.reports;
@@ -38,6 +61,7 @@ impl AdminCommand {
             Self::Accounts(command) => command.perform(administration, actor).await,
             Self::Nodes(command) => command.perform(reports).await,
             Self::Suspects(command) => command.perform(reports).await,
+            Self::Usage(command) => command.perform(reports).await,
             Self::Status(command) => command.perform(&administration.messages, actor).await,
         }
     }

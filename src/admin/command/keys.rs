@@ -18,6 +18,7 @@ use crate::registry::{
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::OwnLimits;
+use scoregate_base::secret::Secret;
 use scoregate_store::{AuditQuery, Description, REQUEST_DAYS_KEPT, StoredApplication};
 
 use super::attachments::{OwnerAttachment, owner_address};
@@ -201,6 +202,9 @@ pub struct NewKey {
     /// Expiry of the key, such as 2027-01-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     expires_at: Option<Wall>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(super) issued: Option<Secret>,
 }
 
 /// A new key for an application, which replaces the older keys.
@@ -219,6 +223,9 @@ pub struct KeyRotation {
     /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     expires_at: Option<Wall>,
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(super) issued: Option<Secret>,
 }
 
 /// New limits of an application.
@@ -330,6 +337,7 @@ impl TryFrom<NewKey> for NewApplication {
             },
             expires_at: new.expires_at,
             owner: owner.transpose()?,
+            key: new.issued,
         })
     }
 }
@@ -367,6 +375,7 @@ async fn rotate(keys: &Registrar, actor: &str, rotation: KeyRotation) -> Command
         name: rotation.key_name,
         expires_at: rotation.expires_at,
         allowance: None,
+        key: rotation.issued,
     };
     issued(
         keys,

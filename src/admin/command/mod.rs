@@ -14,6 +14,7 @@ mod query_value;
 mod request;
 mod status;
 mod suspects;
+mod usage;
 
 pub use accounts::{AccountsCommand, OwnerLetter};
 pub use admin_command::AdminCommand;
@@ -29,3 +30,4 @@ pub(super) use request::read;
 pub use request::to_request;
 pub use status::StatusCommand;
 pub use suspects::SuspectsCommand;
+pub use usage::{UsageExport, UsageExportCommand};

@@ -175,6 +175,7 @@ mod tests {
             json!({"status": {"post": {"incident": 7, "message": "Two."}}}),
             json!({"status": {"resolve": {"incident": 7, "message": "Over."}}}),
             json!({"status": {"list": {"limit": 5}}}),
+            json!({"usage": {"export": {"month": "2026-11", "day": "2026-11-03"}}}),
         ] {
             let read: AdminCommand = serde_json::from_value(command.clone()).unwrap();
             let (method, target, body) = to_request(&read);

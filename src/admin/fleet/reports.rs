@@ -75,7 +75,7 @@ impl FleetReports {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // The time is read before the usage, which contains at least the records up to then.
         let nodes = self.read_nodes().await?;
-        let usage = self.store.usage(day, limit).await?;
+        let usage = self.store.usage(day, limit, None).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
         let found = self.registrar.find(ids, day).await?;
         let applications: HashMap<_, _> = found

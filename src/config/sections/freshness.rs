@@ -11,6 +11,8 @@ use crate::config::config_reader::ConfigReader;
 use crate::config::table_reader::TableReader;
 use crate::config::words::duration;
 
+use super::site;
+
 pub(in crate::config) fn retention(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
@@ -35,7 +37,7 @@ pub(in crate::config) fn retention(
         probing: reading.get("freshness.probe"),
         polls_when_idle: reading.get("site.status_page"),
         endpoints: endpoints.clone(),
-        license: reading.get("service.license"),
+        license: site::license(reading),
         field_sets: FieldSets::default(),
         tool_result: reading.get::<bool>("mcp.enabled").then_some(tool_result),
     }

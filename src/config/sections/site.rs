@@ -5,10 +5,13 @@ use http::Uri;
 
 use crate::pages::{SiteLinks, default_terms};
 use scoregate_base::address::is_loopback;
+use scoregate_base::plans::Tier;
+use scoregate_base::routes::root_of;
 
 use super::cors::{host_and_port, is_host, is_port};
 use crate::config::config_reader::ConfigReader;
 
+const PLANS: &str = "site.plans";
 const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
 const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
@@ -22,7 +25,7 @@ enum PlainHttp {
 }
 
 /// Contacts and links for the public pages.
-pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> SiteLinks {
     let links = SiteLinks {
         contact_name: reading.optional("site.contact_name"),
         contact_email: published(reading, "site.contact_email", |text| {
@@ -32,6 +35,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
         terms_url: url(reading, "site.terms_url"),
         docs_url: url(reading, "site.docs_url"),
         upgrade_url: url(reading, "site.upgrade_url"),
+        plans: plans(reading, tiers),
         security_contact: published(reading, SECURITY_CONTACT, |text| {
             match text.strip_prefix("mailto:") {
                 Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
@@ -47,6 +51,34 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
         reading.reject(SECURITY_POLICY, format!("set {SECURITY_CONTACT} too"));
     }
     links
+}
+
+/// Tiers with URLs, `tier=url` each.
+fn plans(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> Vec<(String, String)> {
+    let mut plans = Vec::new();
+    for plan in reading.get::<Vec<String>>(PLANS) {
+        let (tier, url) = plan.split_once('=').unwrap_or_default();
+        let is_known = tiers.iter().any(|known| known.name == tier);
+        let remedy =
+            "write the name of a tier, =, and a URL, such as \"pro=https://example.org/pro\"";
+        let wrong = (!is_known).then_some(remedy);
+        match wrong.or_else(|| wrong_with(url, PlainHttp::OnLoopback)) {
+            Some(remedy) => reading.problem(PLANS, Some(&plan.as_str().into()), remedy),
+            None => plans.push((tier.to_owned(), url.to_owned())),
+        }
+    }
+    plans
+}
+
+/// The attribution notice; default: the name of the service with its address.
+pub(in crate::config) fn license(reading: &mut ConfigReader<'_>) -> String {
+    let service: String = reading.get("service.name");
+    let url = base_url(reading);
+    let at = url.map_or(String::new(), |url| format!(" ({})", root_of(&url)));
+    let default = format!(
+        "Benchmark data by {service}{at}. Attribution with a link to the service is required wherever the data is displayed."
+    );
+    reading.optional("service.license").unwrap_or(default)
 }
 
 /// The terms of use; default: the terms of the data API.

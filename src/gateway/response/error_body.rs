@@ -42,7 +42,7 @@ pub(crate) fn render(
     if refusal.rule().is_some() {
         limit(&mut body, status);
     }
-    if let Some(RemedyLink { member, url, .. }) = notice.links.of(refusal) {
+    if let Some(RemedyLink { member, url, .. }) = notice.links.of(refusal, status) {
         append(&mut body, &[",\"", member, "\":"]);
         append_string(&mut body, url);
     }

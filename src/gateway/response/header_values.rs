@@ -41,12 +41,28 @@ impl NumberField {
         }
     }
 
+    /// The constant text after it. A client may use a document for a day longer while the service fails.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::MaxAge => ", stale-if-error=86400",
+            Self::Plain | Self::TimeToLive => "",
+        }
+    }
+
     /// The value. For numbers that most responses have.
     pub(crate) fn value(self, number: u64) -> HeaderValue {
         FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
-            Some(kept) => kept.get(self.prefix(), number),
-            None => written(self.prefix(), number),
+            Some(kept) => kept.get(self, number),
+            None => self.written(number),
         })
+    }
+
+    fn written(self, number: u64) -> HeaderValue {
+        HeaderValueWriter::default()
+            .text(self.prefix())
+            .number(number)
+            .text(self.suffix())
+            .value()
     }
 }
 
@@ -59,15 +75,15 @@ impl FrequentValues {
         Self([const { (0, None) }; KEPT])
     }
 
-    fn get(&mut self, prefix: &str, number: u64) -> HeaderValue {
+    fn get(&mut self, field: NumberField, number: u64) -> HeaderValue {
         let Some(place) = self.0.get_mut(place(number)) else {
-            return written(prefix, number);
+            return field.written(number);
         };
         match place {
             (known, Some(value)) if *known == number => value.clone(),
             _ => {
                 place.0 = number;
-                place.1.insert(written(prefix, number)).clone()
+                place.1.insert(field.written(number)).clone()
             }
         }
     }
@@ -80,13 +96,6 @@ impl FrequentValues {
 )]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEPT.ilog2())) as usize
-}
-
-fn written(prefix: &str, number: u64) -> HeaderValue {
-    HeaderValueWriter::default()
-        .text(prefix)
-        .number(number)
-        .value()
 }
 
 /// A header value under construction, made of a few constant words and numbers.
@@ -178,7 +187,7 @@ mod tests {
             assert_eq!(NumberField::Plain.value(number), number.to_string());
             assert_eq!(
                 NumberField::MaxAge.value(number),
-                format!("private, max-age={number}")
+                format!("private, max-age={number}, stale-if-error=86400")
             );
             assert_eq!(
                 NumberField::TimeToLive.value(number),

@@ -3,7 +3,9 @@
 use http::{HeaderValue, StatusCode};
 
 use crate::gateway::Refusal;
-use scoregate_base::limits::LimitRule;
+use crate::pages::SiteLinks;
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::plans::{Tier, TierLimits};
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
 
 /// The addresses, as far as they are configured.
@@ -12,6 +14,8 @@ pub struct RemedyLinks {
     root: String,
     sign_up: Option<RemedyLink>,
     upgrade: Option<RemedyLink>,
+    /// The limits of tiers and where they are bought, by their place among all tiers.
+    plans: Vec<Option<(TierLimits, RemedyLink)>>,
 }
 
 /// An address with the member of the body that states it.
@@ -41,17 +45,24 @@ impl RemedyLinks {
     pub fn new(
         root: &str,
         sign_up: Option<String>,
-        upgrade: Option<String>,
+        links: &SiteLinks,
+        tiers: &[Tier],
         of_every_response: Option<&HeaderValue>,
     ) -> Self {
         let other = match of_every_response.and_then(|link| link.to_str().ok()) {
             Some(link) => format!(", {link}"),
             None => String::new(),
         };
+        let payment = |url: String| RemedyLink::new(UPGRADE, url, "payment", &other);
+        let plan = |tier: &Tier| {
+            let (_, url) = links.plans.iter().find(|(name, _)| *name == tier.name)?;
+            Some((tier.limits, payment(url.clone())?))
+        };
         Self {
+            plans: tiers.iter().map(plan).collect(),
             root: root.to_owned(),
             sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help", &other)),
-            upgrade: upgrade.and_then(|url| RemedyLink::new(UPGRADE, url, "payment", &other)),
+            upgrade: links.upgrade_url.clone().and_then(payment),
         }
     }
 
@@ -60,14 +71,28 @@ impl RemedyLinks {
         &self.root
     }
 
-    /// The address for a caller with this refusal.
-    pub(crate) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
-        let status = refusal.code().row().status;
-        if status == StatusCode::UNAUTHORIZED {
+    /// The address for a caller with this refusal: of the plan that it names or of the next higher limit, if it is known.
+    pub(crate) fn of(&self, refusal: &Refusal, limited: &LimitStatus) -> Option<&RemedyLink> {
+        if refusal.code().row().status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();
         }
-        let lacks_a_plan = status == StatusCode::FORBIDDEN
-            || matches!(refusal, Refusal::Limited(rule) if *rule != LimitRule::Guard);
-        self.upgrade.as_ref().filter(|_| lacks_a_plan)
+        let plan = if let Refusal::PlanRequired(gap) = refusal {
+            gap.place()
+                .and_then(|place| self.plans.get(place)?.as_ref())
+        } else {
+            let rule = refusal.rule().filter(|rule| *rule != LimitRule::Guard)?;
+            let quota = |limits: &TierLimits| {
+                if rule == LimitRule::Minute {
+                    limits.minute
+                } else {
+                    limits.day
+                }
+            };
+            let plans = self.plans.iter().flatten();
+            plans
+                .filter(|(limits, _)| quota(limits) > limited.limit)
+                .min_by_key(|(limits, _)| limits.day)
+        };
+        plan.map(|(_, link)| link).or(self.upgrade.as_ref())
     }
 }

@@ -4,6 +4,7 @@ use http::Method;
 use http::request::Parts;
 
 use crate::gateway::response::page_reply::PageReply;
+use crate::gateway::response::preferred_form::prefers_markdown;
 use crate::gateway::response::reply::Reply;
 use crate::gateway::{AddressGuard, Gateway, Peer, Refusal};
 use crate::instruments::RequestSubject;
@@ -33,7 +34,12 @@ pub(crate) fn find_page(
         return Some((RequestSubject::Page, Reply::Health));
     }
     let status = || gateway.status.as_ref()?.find(parsed.path);
-    let reply = match gateway.pages.find(parsed.path, now).or_else(status) {
+    let markdown = gateway.pages.find_markdown(parsed.path);
+    let page = markdown
+        .filter(|_| prefers_markdown(parsed.headers.map()))
+        .or_else(|| gateway.pages.find(parsed.path, now))
+        .or_else(status);
+    let reply = match page {
         Some(page) => Reply::Page(PageReply::new(page, parsed.headers.map())),
         None => Reply::Moved(Pages::moved(parsed.path)?),
     };

@@ -3,17 +3,18 @@
 //! writes the limit headers of every response. Earlier stages decide about the answer.
 
 use bytes::Bytes;
-use http::header::{LINK, LOCATION};
+use http::header::{LINK, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::cache::Representation;
 use crate::gateway::refusal::whole_seconds;
 use crate::gateway::response::error_body;
-use crate::gateway::response::error_format::prefers_problem;
 use crate::gateway::response::header_values::{HeaderValueWriter, NumberField};
 use crate::gateway::response::limit_headers::{LIMITS, LimitHeaders};
 use crate::gateway::response::page_reply::PageReply;
+use crate::gateway::response::preferred_form::prefers_problem;
+use crate::gateway::response::remedy_links::RemedyLink;
 use crate::gateway::response::reply::{Answered, DocumentReply, Reply};
 use crate::gateway::response::response_context::ResponseContext;
 use crate::gateway::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
@@ -23,6 +24,7 @@ use scoregate_base::routes::headers::VARY_FOR_ALL;
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
+const VARY_BY_FORM: &str = "Accept-Encoding, Authorization, X-API-Key, Accept";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// The fields of every response, after the fields of its content and of the limits.
@@ -44,11 +46,14 @@ pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Respo
         Ok(reply) => content(reply, start, values),
         Err(refusal) => error(refusal, &limits, at, start),
     };
+    let links = &at.gateway.notice.links;
+    let refusal = answered.err();
+    let link = refusal.and_then(|refusal| links.of(refusal, &limits.reported));
     if !is_shared {
         limits.write(&mut head, values);
     }
     finish(head, is_shared, at);
-    add_rare_fields(answered, at, headers);
+    add_rare_fields(answered, link, at, headers);
     *response.status_mut() = status;
     // HEAD gets the headers of a GET, with the length of the omitted body.
     if at.head.method != Method::HEAD {
@@ -100,7 +105,12 @@ fn finish(mut head: HeadWriter<'_>, is_shared: bool, at: &ResponseContext<'_>) {
 }
 
 /// Adds the fields that only some services or responses have.
-fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &mut HeaderMap) {
+fn add_rare_fields(
+    answered: Answered<'_>,
+    link: Option<&RemedyLink>,
+    at: &ResponseContext<'_>,
+    headers: &mut HeaderMap,
+) {
     match answered {
         Ok(Reply::Moved(to)) => {
             headers.insert(LOCATION, HeaderValue::from_static(to));
@@ -109,14 +119,17 @@ fn add_rare_fields(answered: Answered<'_>, at: &ResponseContext<'_>, headers: &m
             if let Some(link) = reply.page.link {
                 headers.insert(LINK, HeaderValue::from_static(link));
             }
+            if reply.page.has_forms() {
+                headers.insert(VARY, HeaderValue::from_static(VARY_BY_FORM));
+            }
         }
         Ok(Reply::Health) => {}
         Ok(Reply::Options | Reply::Document(_) | Reply::Me(_)) => {
             at.gateway.deprecation.write(headers);
         }
-        Err(refusal) => {
+        Err(_) => {
             at.gateway.deprecation.write(headers);
-            if let Some(link) = at.gateway.notice.links.of(refusal) {
+            if let Some(link) = link {
                 headers.insert(LINK, link.header.clone());
             }
         }

@@ -24,6 +24,8 @@ pub struct AccountSite {
     pub terms_url: Option<String>,
     /// URL where higher tiers are available.
     pub upgrade_url: Option<String>,
+    /// Tiers, each with the URL where it is bought.
+    pub plans: Vec<(String, String)>,
     /// E-mail address of the operator.
     pub contact_email: Option<String>,
     /// Whether the service has a status page.

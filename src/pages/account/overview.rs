@@ -32,7 +32,7 @@ impl AccountSite {
             limit_reached(self)
         };
         let body = format!(
-            "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}{}",
+            "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}{}{}",
             notice(view.notice),
             alert(elsewhere),
             section(
@@ -40,6 +40,7 @@ impl AccountSite {
                 "Applications",
                 &format!("{}{}", applications(view), upgrade(self))
             ),
+            usage(),
             notices(view),
             webhooks(view, at_webhooks),
             account(view),
@@ -84,6 +85,14 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
 
 /// The way to get higher limits.
 fn upgrade(site: &AccountSite) -> String {
+    if !site.plans.is_empty() {
+        let plans: Vec<String> = site
+            .plans
+            .iter()
+            .map(|(tier, url)| link(url, tier))
+            .collect();
+        return format!("<p>Need higher limits? Plans: {}.</p>\n", plans.join(", "));
+    }
     match (&site.upgrade_url, &site.contact_email) {
         (Some(url), _) => {
             format!(
@@ -119,6 +128,18 @@ fn limit_reached(site: &AccountSite) -> String {
     format!(
         "<p class=\"note\">An account may have {allowed}. To create another, close one first. If that one has used part of today's \
          quota, you can create another tomorrow, from 00:00 UTC.</p>\n"
+    )
+}
+
+/// A form for the usage of a month.
+fn usage() -> String {
+    section(
+        "usage",
+        "Usage by month",
+        "<p>The responses with data to each application on each day, in CSV. A day is listed two days after its end, and for 92 \
+         days.</p>\n<form action=\"/account/usage\">\n<label for=\"month\">Month (UTC)</label>\n\
+         <input id=\"month\" name=\"month\" type=\"month\" placeholder=\"2026-11\" pattern=\"[0-9]{4}-[0-9]{2}\" required>\n\
+         <p><button class=\"button\">Download</button></p>\n</form>\n",
     )
 }
 

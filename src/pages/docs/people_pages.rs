@@ -364,7 +364,7 @@ fn tiers(config: &PagesConfig) -> String {
             grouped(tier.limits.day),
             grouped(tier.limits.minute),
             rights(tier, config),
-            escape(&how_obtained(tier, config.sign_up)),
+            obtained(tier, config),
         ];
         if has_months {
             let month = tier.limits.calendar.quota(LimitRule::Month);
@@ -435,6 +435,17 @@ fn refused(rights: Rights, config: &PagesConfig) -> String {
 
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(code).collect::<Vec<_>>().join(", ")
+}
+
+/// How to get a tier, linked to where it is bought.
+fn obtained(tier: &Tier, config: &PagesConfig) -> String {
+    let how = how_obtained(tier, config.sign_up);
+    let plan = config
+        .links
+        .plans
+        .iter()
+        .find(|(name, _)| *name == tier.name);
+    plan.map_or_else(|| escape(&how), |(_, url)| link(url, &how))
 }
 
 fn how_obtained(tier: &Tier, sign_up: bool) -> String {

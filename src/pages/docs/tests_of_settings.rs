@@ -127,6 +127,7 @@ fn text_from_the_settings_is_escaped() {
             terms_url: Some(evil.into()),
             docs_url: Some(evil.into()),
             upgrade_url: Some(evil.into()),
+            plans: vec![("pro".into(), evil.into())],
             security_contact: Some(evil.into()),
             security_policy_url: Some(evil.into()),
         },

@@ -22,6 +22,7 @@ fn max_age(response: &Response) -> u64 {
     response
         .header("cache-control")
         .strip_prefix("private, max-age=")
+        .and_then(|age| age.strip_suffix(", stale-if-error=86400"))
         .unwrap()
         .parse()
         .unwrap()

@@ -20,6 +20,7 @@ mod status_pages;
 mod terms;
 mod transfer;
 mod upgrade;
+mod usage_export;
 mod without_database;
 
 use std::net::SocketAddr;

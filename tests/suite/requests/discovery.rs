@@ -91,8 +91,76 @@ async fn discovery_files_need_no_key_and_cost_nothing() {
 }
 
 #[tokio::test]
+async fn the_proof_for_the_registry_of_tools_is_the_setting_and_is_reloaded() {
+    let mut world = World::with("", good).await;
+    let path = "/.well-known/mcp-registry-auth";
+    assert_eq!(world.get(path).send().await.status, 401);
+    for proof in ["v=MCPv1; k=ed25519; p=AAAA", "v=MCPv1; k=ed25519; p=BBBB"] {
+        let settings = format!("mcp.registry_auth = \"{proof}\"");
+        world.reload(&settings).await.unwrap();
+        let response = world.get(path).send().await;
+        assert_eq!((response.status, text(&response)), (200, proof));
+        assert_eq!(response.header("content-type"), "text/plain; charset=utf-8");
+    }
+}
+
+#[tokio::test]
+async fn start_page_and_documentation_are_markdown_for_clients_that_prefer_it() {
+    let world = World::new().await;
+    let markdown = world.get("/docs.md").send().await;
+    for path in ["/", "/docs"] {
+        for (accept, kind) in [
+            ("text/markdown", "text/markdown; charset=utf-8"),
+            (
+                "text/markdown, text/html, */*",
+                "text/markdown; charset=utf-8",
+            ),
+            ("text/html, text/markdown;q=0.9", "text/html; charset=utf-8"),
+            ("text/html, */*;q=0.8", "text/html; charset=utf-8"),
+            ("*/*", "text/html; charset=utf-8"),
+        ] {
+            let page = world.get(path).header("Accept", accept).send().await;
+            assert_eq!(
+                (page.status, page.header("content-type")),
+                (200, kind),
+                "{accept}"
+            );
+            assert!(page.header("vary").ends_with(", Accept"), "{accept}");
+            assert_eq!(
+                page.body == markdown.body,
+                kind.starts_with("text/markdown")
+            );
+        }
+    }
+    let llms = world
+        .get("/llms.txt")
+        .header("Accept", "text/markdown")
+        .send()
+        .await;
+    assert_eq!(llms.header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[tokio::test]
+async fn the_default_license_names_the_service_and_its_address() {
+    let world = World::with(
+        "service.name = \"Scores\"\nservice.base_url = \"https://api.example/api/v1\"",
+        good,
+    )
+    .await;
+    let free = world.customer("free").await;
+    for path in ["/api/v1/models", "/api/v1/me"] {
+        assert_eq!(
+            world.get_as(&free, path).await.json()["license"],
+            "Benchmark data by Scores (https://api.example). Attribution with a link to the service is required wherever the data \
+             is displayed."
+        );
+    }
+}
+
+#[tokio::test]
 async fn discovery_catalog_links_to_pages_that_exist() {
-    let world = World::with(&format!("{ON}site.status_page = true"), good).await;
+    let settings = format!("{ON}site.status_page = true\nmcp.enabled = true");
+    let world = World::with(&settings, good).await;
     let response = world.get(API_CATALOG).send().await;
     assert_eq!(
         response.header("link"),
@@ -101,6 +169,14 @@ async fn discovery_catalog_links_to_pages_that_exist() {
     let catalog: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     let api = &catalog["linkset"][1];
     assert_eq!(api["anchor"], "https://api.example/api/v1");
+    assert_eq!(
+        catalog["linkset"][0]["item"][1]["href"],
+        "https://api.example/mcp"
+    );
+    assert_eq!(
+        api["service-doc"][1]["href"],
+        "https://api.example/llms.txt"
+    );
     assert_eq!(
         api["terms-of-service"][0]["href"],
         "https://example.org/terms"

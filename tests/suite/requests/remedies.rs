@@ -1,5 +1,7 @@
 //! Refusals state where to sign up and where larger plans are, if these addresses are configured, and when to try again.
 
+use scoregate_base::limits::{LimitSetting, OwnLimits};
+
 use crate::client::Response;
 use crate::world::{World, good};
 
@@ -85,6 +87,49 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
         .header("Accept", "application/problem+json");
     let problem = problem.send().await.json();
     assert_eq!(problem["type"], "https://api.example.org/docs#not_found");
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_page_of_the_plan_that_it_needs() {
+    let plans = "site.plans = [\"pro=https://example.org/pro\", \"free=https://example.org/free\"]";
+    let world = World::with(&format!("{plans}\n{SETTINGS}"), good).await;
+    let free = world.customer("free").await;
+    let pro = world.customer("pro").await;
+    let models = "/api/v1/models";
+    let upgrade = |url: &str| {
+        let header = format!("<{url}>; rel=\"payment\"");
+        (None, Some(url.to_owned()), header)
+    };
+    let plan = world.get_as(&free, "/api/v1/models?period=latest").await;
+    assert_eq!(
+        (plan.status, named(&plan)),
+        (403, upgrade("https://example.org/pro"))
+    );
+    for customer in [&free, &pro] {
+        assert_eq!(world.get_as(customer, models).await.status, 200);
+    }
+    let spent = world.get_as(&free, models).await;
+    assert_eq!(spent.code(), "quota_exceeded");
+    assert_eq!(named(&spent), upgrade("https://example.org/pro"));
+    // In these settings Free has more requests a minute than Pro.
+    let limited = world.get_as(&pro, models).await;
+    assert_eq!(limited.code(), "rate_limit_exceeded");
+    assert_eq!(named(&limited), upgrade("https://example.org/free"));
+    let largest = OwnLimits::NONE
+        .with(LimitSetting::Day, 10)
+        .with(LimitSetting::Minute, 11);
+    let largest = world.customer_with("pro", largest).await;
+    for _ in 0..10 {
+        assert_eq!(world.get_as(&largest, models).await.status, 200);
+    }
+    let spent = world.get_as(&largest, models).await;
+    assert_eq!(
+        (spent.code().as_str(), named(&spent)),
+        ("quota_exceeded", upgrade(PLANS))
+    );
+    let docs = world.get("/docs").send().await;
+    let link = "<a href=\"https://example.org/pro\">Included with the Pro plan</a>";
+    assert!(String::from_utf8(docs.body).unwrap().contains(link));
 }
 
 #[tokio::test]

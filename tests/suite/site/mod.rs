@@ -2,6 +2,7 @@
 
 mod abuse;
 mod attachments;
+mod billing;
 pub mod browser;
 mod floods;
 mod forms;
@@ -14,4 +15,5 @@ mod owner_windows;
 mod second_quotas;
 mod sessions;
 mod signing_in;
+mod usage;
 mod webhooks;

@@ -8,6 +8,7 @@
     reason = "both indices are taken modulo the length of the alphabet"
 )]
 
+use super::digest::Digest;
 use crate::secret::Secret;
 
 /// The digits of keys and ids.
@@ -60,6 +61,19 @@ impl KeyForm {
         let check = checksum(&text);
         text.extend(check.map(char::from));
         Ok(Secret::new(text))
+    }
+
+    /// The key that follows from a text. The text must be as secret as the key.
+    pub fn derive(&self, text: &str) -> Secret {
+        let digits = (0_u64..)
+            .flat_map(|number| *Digest::of(&format!("{number} {text}")).as_bytes())
+            .filter(|byte| *byte < 248)
+            .map(|byte| char::from(BASE62[usize::from(byte % 62)]));
+        let mut key = self.lead.clone();
+        key.extend(digits.take(RANDOM));
+        let check = checksum(&key);
+        key.extend(check.map(char::from));
+        Secret::new(key)
     }
 
     /// Whether to look up a text. Constant cost, so clients cannot exhaust the CPU with it.
@@ -146,6 +160,15 @@ mod tests {
                 "position {at}"
             );
         }
+    }
+
+    #[test]
+    fn the_same_text_always_gives_the_same_key() {
+        let form = KeyForm::new("sg_live", false);
+        let [one, same, other] = ["one", "one", "other"].map(|text| form.derive(text));
+        assert!(form.is_ours(one.expose()) && form.is_ours(other.expose()));
+        assert_eq!(one.expose(), same.expose());
+        assert_ne!(one.expose(), other.expose());
     }
 
     #[test]

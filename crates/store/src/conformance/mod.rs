@@ -22,6 +22,7 @@ mod owner_sessions;
 mod reports;
 mod request_totals;
 mod status_page;
+mod usage_lines;
 mod webhooks;
 mod windows;
 
@@ -52,6 +53,7 @@ pub(super) use owner_sessions::*;
 pub(super) use reports::*;
 pub(super) use request_totals::*;
 pub(super) use status_page::*;
+pub(super) use usage_lines::*;
 pub(super) use webhooks::*;
 pub(super) use windows::*;
 
@@ -99,6 +101,10 @@ macro_rules! run_with {
             requests_of_closed_days_are_merged_and_take_no_reports
             requests_are_kept_for_92_days
             usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes
+            a_closed_day_has_a_line_for_each_application_with_units
+            a_day_is_open_until_all_its_reports_are_merged
+            a_line_keeps_the_account_and_the_tier_of_its_day
+            units_of_the_day_on_which_an_application_was_closed_have_its_account
             a_node_is_listed_with_its_last_report_until_it_is_removed
             a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated
             minutes_are_added_up_by_day_within_the_bounds

@@ -18,15 +18,16 @@ pub(crate) struct DumpTable {
     pub(crate) key: usize,
 }
 
-/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, secrets of webhooks,
+/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, idempotency keys, secrets of webhooks,
 /// digests of the mailboxes of closed applications, and evidence.
-pub(crate) static TABLES: [DumpTable; 11] = [
+pub(crate) static TABLES: [DumpTable; 12] = [
     DumpTable::new("applications", 1),
     DumpTable::new("keys", 2),
     DumpTable::new("limits_until", 1),
     DumpTable::new("ledger_days", 2),
     DumpTable::new("request_days", 4),
     DumpTable::new("request_nodes", 5),
+    DumpTable::new("usage_terms", 2),
     DumpTable::new("audit", 1),
     DumpTable::new("status_minutes", 1),
     DumpTable::new("status_messages", 1),

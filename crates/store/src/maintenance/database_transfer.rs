@@ -22,10 +22,10 @@ const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
     {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
-    {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.request_nodes, {schema}.request_days, {schema}.usage_terms, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices,
     {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys, {schema}.limits_until,
-    {schema}.owner_webhooks IN ACCESS EXCLUSIVE MODE";
+    {schema}.idempotency_keys, {schema}.owner_webhooks IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.

@@ -73,6 +73,9 @@ DELETE FROM request_days;
 INSERT INTO request_days SELECT * FROM totals;
 DROP TABLE totals";
 
+/// Accounts and tiers of earlier days.
+const USAGE_TERMS: &str = "INSERT OR REPLACE INTO usage_terms SELECT * FROM old.usage_terms";
+
 /// A minute is ready, and its data fresh, if one of both says so.
 const MINUTES: &str = "
 INSERT INTO status_minutes SELECT * FROM old.status_minutes WHERE true
@@ -143,7 +146,14 @@ fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Do
     ] {
         *changed += read(done(tables.run(statement, &[])), old, gaps)?;
     }
-    for statements in [ENDS_OF_LIMITS, OWNERS, REQUESTS, MINUTES, MESSAGES] {
+    for statements in [
+        ENDS_OF_LIMITS,
+        OWNERS,
+        REQUESTS,
+        USAGE_TERMS,
+        MINUTES,
+        MESSAGES,
+    ] {
         let merged = new.execute_batch(statements);
         read(merged.map_err(Fault::from), old, gaps)?;
     }

@@ -12,10 +12,10 @@ GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
     {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
-    {schema}.request_days, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.request_days, {schema}.usage_terms, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares,
     {schema}.notices, {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys,
-    {schema}.limits_until, {schema}.owner_webhooks TO {role};
+    {schema}.limits_until, {schema}.idempotency_keys, {schema}.owner_webhooks TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 

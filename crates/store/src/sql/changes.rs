@@ -5,14 +5,16 @@
 //! number has seen every change before it.
 
 use super::store::{Access, Store};
-use super::{attachments, closed_applications, leaks, limits_until, notices, owners, records};
+use super::{
+    attachments, closed_applications, leaks, limits_until, notices, owners, records, request_totals,
+};
 use crate::statements::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
 use crate::statements::{Done, Fault, SqlField, Tables};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoreResult, StoredApplication,
     StoredKey, audit_detail,
 };
-use scoregate_base::clock::Wall;
+use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;
 use scoregate_base::limits::OwnLimits;
 
@@ -72,6 +74,7 @@ impl RunningChange<'_> {
         self.check_existence(&id).await?;
         self.check_owner().await?;
         self.check_key_allowance().await?;
+        self.keep_terms().await?;
         let detail = self.apply(&id).await?;
         tables
             .audit(change.at, [&change.who, change.what.word(), &id, &detail])
@@ -80,6 +83,19 @@ impl RunningChange<'_> {
         records::changed(tables, change)
             .await?
             .ok_or_else(|| self.unknown())
+    }
+
+    /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an application is closed
+    /// is billed too.
+    async fn keep_terms(&self) -> Done<()> {
+        let is_closed = match self.change.what {
+            ChangeKind::Close => true,
+            ChangeKind::SetTier { .. } | ChangeKind::Attach(_) | ChangeKind::Detach(_) => false,
+            _ => return Ok(()),
+        };
+        let today = self.change.at.day().number();
+        let last = Day::from_number(today.saturating_sub(u32::from(!is_closed)));
+        request_totals::keep_terms(self.tables, self.change.application, last).await
     }
 
     /// Makes the change itself and describes it for the audit trail.

@@ -8,6 +8,7 @@ mod closed_applications;
 mod evidence;
 mod file_ledger;
 mod grace_shares;
+mod idempotency;
 mod leaks;
 mod ledger;
 mod limits_until;

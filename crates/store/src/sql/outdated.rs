@@ -3,6 +3,7 @@
 use super::request_totals;
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
 use crate::notices::NOTICE_DAYS;
+use crate::requests::REQUEST_DAYS_KEPT;
 use crate::statements::SqlField::{Number, Text, Time};
 use crate::statements::{Done, Tables};
 use crate::status::first_kept;
@@ -18,6 +19,8 @@ const OLD_MINUTE: &str =
 
 /// Of the ledger, this number of days is kept for inspection and for the sums of months, today included.
 const LEDGER_DAYS_KEPT: u32 = 35;
+/// Requests with an idempotency key are kept for at least this number of days: payment providers repeat messages for three days.
+const IDEMPOTENCY_DAYS: u32 = 4;
 
 /// Tables that only a database has. Gateways skip each other's records. Each changes at most 1,000 records of its main table.
 const ONLY_IN_DATABASE: [&str; 4] = [POOLS, DOCUMENTS, REFRESHES, NODES];
@@ -69,6 +72,7 @@ pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
         return Ok(deleted);
     };
     deleted += delete_before(tables, today).await?;
+    deleted += delete_requests(tables, today).await?;
     // Last: changes wait for a merge.
     Ok(deleted + request_totals::merge(tables).await?)
 }
@@ -139,11 +143,27 @@ async fn delete_before(tables: Tables<'_>, today: Day) -> Done<u64> {
         ),
         ("evidence_keys", "day", "day < $1", keys),
     ] {
-        let delete = DELETE
-            .replace("{is_outdated}", is_outdated)
-            .replace("{table}", table)
-            .replace("{key}", key);
+        let delete = statement([table, key, is_outdated]);
         deleted += tables.run(&delete, &[until]).await?;
     }
     Ok(deleted)
+}
+
+/// Deletes what is kept about requests.
+async fn delete_requests(tables: Tables<'_>, today: Day) -> Done<u64> {
+    let before = |days| Day::from_number(today.number().saturating_sub(days));
+    let usage = before(REQUEST_DAYS_KEPT - 1).to_string();
+    let terms = statement(["usage_terms", "day, application", "day < $1::text::date"]);
+    let deleted = tables.run(&terms, &[Text(&usage)]).await?;
+    let keys = statement(["idempotency_keys", "digest", "at < $1"]);
+    let until = Time(before(IDEMPOTENCY_DAYS).start());
+    Ok(deleted + tables.run(&keys, &[until]).await?)
+}
+
+/// The statement that deletes a batch of records of a table with this key, by this condition.
+fn statement([table, key, is_outdated]: [&str; 3]) -> String {
+    DELETE
+        .replace("{is_outdated}", is_outdated)
+        .replace("{table}", table)
+        .replace("{key}", key)
 }

@@ -1,20 +1,23 @@
 //! Requests of gateway processes by day, application, endpoint and outcome, and the units that follow from them. They are
 //! merged once a day is closed for reports. The rules are in `requests`.
 //!
+//! Before the account or the tier of an application changes, those of its earlier days are kept, so that closed days are always
+//! read with the same ones.
+//!
 //! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report of a
 //! day that may be merged is ignored.
 
 use super::store::Access::{Change, Read};
 use super::store::Store;
 use crate::requests::{REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN};
-use crate::statements::SqlField::{Number, Text};
+use crate::statements::SqlField::{Number, OptionalText, Text};
 use crate::statements::{Done, RowResult, SiteLock, SqlRow, Tables};
 use crate::stored::stored;
 use crate::{
     RequestList, RequestOutcome, RequestQuery, RequestTotal, StoreResult, UsageList, UsageTotal,
 };
 use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::keys::{ApplicationId, OwnerId};
 
 /// The columns that a total is of.
 pub(crate) const KEY: &str = "day, application, endpoint, outcome";
@@ -42,16 +45,43 @@ const DELETE: &str = "
 DELETE FROM {schema}.request_days WHERE ({key}) IN (
     SELECT {key} FROM {schema}.request_days WHERE day <= $1::text::date ORDER BY {key} LIMIT 500)";
 
+/// Whether a report of the day is not merged.
+const IS_UNMERGED: &str =
+    "SELECT 1 AS found FROM {schema}.request_nodes WHERE day = $1::text::date LIMIT 1";
 const READ_USAGE: &str = "
-SELECT application, units, count(*) OVER () AS matching, CAST(sum(units) OVER () AS bigint) AS total
+SELECT u.application, units, matching, total, {account} AS account, coalesce(t.tier, a.tier) AS tier
 FROM (
-    SELECT application, CAST(sum(requests) AS bigint) AS units FROM (
-        SELECT application, requests FROM {schema}.request_days WHERE day = $1::text::date AND {is_charged}
-        UNION ALL
-        SELECT application, requests FROM {schema}.request_nodes WHERE day = $1::text::date AND {is_charged}
-    ) parts GROUP BY application
+    SELECT application, units, count(*) OVER () AS matching, CAST(sum(units) OVER () AS bigint) AS total
+    FROM (
+        SELECT application, CAST(sum(requests) AS bigint) AS units FROM (
+            SELECT application, requests FROM {schema}.request_days WHERE day = $1::text::date AND {is_charged}
+            UNION ALL
+            SELECT application, requests FROM {schema}.request_nodes WHERE day = $1::text::date AND {is_charged}
+        ) parts GROUP BY application
+    ) sums
+    WHERE $3 IS NULL OR application IN (
+        SELECT application FROM {schema}.owned_applications WHERE owner = $3
+        UNION SELECT application FROM {schema}.usage_terms WHERE owner = $3
+    )
+    ORDER BY units DESC, application LIMIT $2
 ) u
-ORDER BY units DESC, application LIMIT $2";
+LEFT JOIN {schema}.usage_terms t ON t.day = $1::text::date AND t.application = u.application
+LEFT JOIN {schema}.applications a ON a.id = u.application
+LEFT JOIN {schema}.owned_applications o ON o.application = u.application
+WHERE $3 IS NULL OR {account} = $3
+ORDER BY units DESC, u.application";
+const ACCOUNT: &str = "CASE WHEN t.tier IS NULL THEN o.owner ELSE t.owner END";
+/// Reports of the last day may follow.
+const KEEP_TERMS: &str = "
+INSERT INTO {schema}.usage_terms (day, application, owner, tier)
+SELECT r.day, a.id, o.owner, a.tier FROM (
+    SELECT day FROM {schema}.request_days WHERE day IN ({wanted}) AND application = $1
+    UNION SELECT day FROM {schema}.request_nodes WHERE day IN ({wanted}) AND application = $1
+    UNION SELECT $2::text::date
+) r
+JOIN {schema}.applications a ON a.id = $1
+LEFT JOIN {schema}.owned_applications o ON o.application = a.id
+WHERE true ON CONFLICT DO NOTHING";
 
 /// Days one by one, so that both tables are searched by day and application.
 const READ_REQUESTS: &str = "
@@ -128,14 +158,29 @@ impl Store {
         .await
     }
 
-    /// Units delivered on a day, added up over all nodes: up to `limit` applications.
-    pub async fn usage(&self, day: Day, limit: usize) -> StoreResult<UsageList> {
+    /// Units delivered on a day, added up over all nodes: up to `limit` applications, or those of an account.
+    pub async fn usage(
+        &self,
+        day: Day,
+        limit: usize,
+        owner: Option<OwnerId>,
+    ) -> StoreResult<UsageList> {
         self.run(Read, "read usage", async move |tables| {
-            let mut usage = UsageList::default();
-            let read_usage = READ_USAGE.replace("{is_charged}", IS_CHARGED);
-            let day = day.to_string();
-            let values = [Text(&day), Number(stored(limit))];
-            for (matching, units, total) in tables.list(&read_usage, &values, usage_row).await? {
+            let date = day.to_string();
+            let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
+            let unmerged = tables.find(IS_UNMERGED, &[Text(&date)], |_| Ok(())).await?;
+            let mut usage = UsageList {
+                is_closed: closed >= Some(day) && unmerged.is_none(),
+                ..UsageList::default()
+            };
+            let owner = owner.map(|id| id.to_string());
+            let limit = Number(stored(limit));
+            let values = [Text(&date), limit, OptionalText(owner.as_deref())];
+            let statement = READ_USAGE
+                .replace("{account}", ACCOUNT)
+                .replace("{is_charged}", IS_CHARGED);
+            let read = |row: &SqlRow<'_>| usage_row(row, day);
+            for (matching, units, total) in tables.list(&statement, &values, read).await? {
                 (usage.matching, usage.units) = (matching, units);
                 usage.totals.extend(total);
             }
@@ -146,11 +191,11 @@ impl Store {
 
     /// Requests of an application added up over all nodes.
     pub async fn requests(&self, query: RequestQuery) -> StoreResult<RequestList> {
-        let days: Vec<String> = query.days().map(|day| format!("'{day}'")).collect();
+        let days = days_of(&query);
         if days.is_empty() {
             return Ok(RequestList::default());
         }
-        let statement = READ_REQUESTS.replace("{wanted}", &days.join(", "));
+        let statement = READ_REQUESTS.replace("{wanted}", &days);
         self.run(Read, "read requests", async move |tables| {
             let id = query.application.to_string();
             let read = |row: &SqlRow<'_>| request_total(row, query.application);
@@ -161,11 +206,45 @@ impl Store {
     }
 }
 
-fn usage_row(row: &SqlRow<'_>) -> RowResult<Option<(u64, u64, Option<UsageTotal>)>> {
+/// Keeps the account and the tier of an application for its days until the last one that has them, in the transaction that
+/// changes one of them.
+pub(super) async fn keep_terms(
+    tables: Tables<'_>,
+    application: ApplicationId,
+    last: Day,
+) -> Done<()> {
+    let earlier = RequestQuery {
+        application,
+        first: Day::default(),
+        last,
+    };
+    let keep = KEEP_TERMS.replace("{wanted}", &days_of(&earlier));
+    let application = application.to_string();
+    let last = last.to_string();
+    let values = [Text(&application), Text(&last)];
+    tables.run(&keep, &values).await.map(drop)
+}
+
+/// The days of a query, as a list of a statement.
+fn days_of(query: &RequestQuery) -> String {
+    let days: Vec<String> = query.days().map(|day| format!("'{day}'")).collect();
+    days.join(", ")
+}
+
+/// The sums of a day, and the total of an application; `None` for an id from a manual edit.
+fn usage_row(row: &SqlRow<'_>, day: Day) -> RowResult<Option<(u64, u64, Option<UsageTotal>)>> {
+    let account = row.optional_text("account")?;
+    let tier = row.optional_text("tier")?;
     let units = row.number("units")?;
-    // Other texts come from manual edits.
-    let total = row.text("application")?.parse().ok();
-    let total = total.map(|application| UsageTotal { application, units });
+    let application = row.text("application")?.parse().ok();
+    let total = application.map(|application| UsageTotal {
+        account: account.and_then(|id| id.parse().ok()),
+        application,
+        day,
+        id: format!("{day}_{application}"),
+        tier,
+        units,
+    });
     Ok(Some((row.number("matching")?, row.number("total")?, total)))
 }
 

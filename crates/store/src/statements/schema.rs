@@ -119,6 +119,15 @@ CREATE TABLE {schema}.request_days ( -- requests answered by all gateways on day
     PRIMARY KEY (day, application, endpoint, outcome)
 );
 
+CREATE TABLE {schema}.usage_terms ( -- of a day before the account or the tier of an application changed
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    owner       text COLLATE "C",
+    tier        text   NOT NULL,
+    PRIMARY KEY (day, application)
+);
+CREATE INDEX usage_terms_by_owner ON {schema}.usage_terms (owner);
+
 CREATE TABLE {schema}.status_minutes (
     minute   bigint PRIMARY KEY, -- minutes since 1970
     is_ready boolean NOT NULL,   -- whether a gateway was ready
@@ -230,6 +239,15 @@ CREATE TABLE {schema}.limits_until ( -- limits that applications get back at a t
     until       bigint NOT NULL, -- milliseconds since 1970; then these become the limits of the application:
     own_limits  text             -- NULL: as the tier
 );
+
+CREATE TABLE {schema}.idempotency_keys ( -- requests of operators that are not performed again, for four days
+    digest  text COLLATE "C" PRIMARY KEY, -- SHA-256 of the key
+    content text   NOT NULL, -- SHA-256 of the request
+    salt    text   NOT NULL, -- a new API key follows from it and from the key
+    at      bigint NOT NULL,
+    reply   text             -- without the API key; NULL before the request is performed
+);
+CREATE INDEX idempotency_keys_by_time ON {schema}.idempotency_keys (at);
 
 CREATE TABLE {schema}.owner_webhooks ( -- URLs that get the notices of an owner
     id          text COLLATE "C" PRIMARY KEY,

@@ -163,6 +163,12 @@ fn a_higher_tier_is_available_by_link_or_from_the_operator() {
         &shown.account(&[]),
         &["<a href=\"https://example.org/upgrade\">Upgrade"],
     );
+    shown.site.plans = vec![("pro".into(), "https://example.org/pro".into())];
+    shows(
+        &shown.account(&[]),
+        &["Need higher limits? Plans: <a href=\"https://example.org/pro\">pro</a>."],
+    );
+    shown.site.plans.clear();
     shown.site.upgrade_url = None;
     shows(
         &shown.account(&[]),

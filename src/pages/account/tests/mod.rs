@@ -117,6 +117,7 @@ fn site() -> AccountSite {
         terms_version: "2026-11-01".into(),
         terms_url: Some("https://example.org/terms".into()),
         upgrade_url: Some("https://example.org/upgrade".into()),
+        plans: Vec::new(),
         contact_email: Some("support@example.org".into()),
         has_status_page: true,
         example_url: "https://scores.example.org/api/v1/models?period=24h".into(),
@@ -191,6 +192,7 @@ impl Shown {
             terms_version: text.into(),
             terms_url: some(),
             upgrade_url: some(),
+            plans: vec![(text.into(), text.into())],
             contact_email: some(),
             example_url: text.into(),
             ..shown.site

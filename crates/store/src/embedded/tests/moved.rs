@@ -21,7 +21,8 @@ fn exports_and_backups_contain_all_rows_of_every_exported_table() {
     drop(store);
     edit(
         &directory,
-        "INSERT INTO request_days SELECT '2025-11-19', application, endpoint, outcome, 3 FROM request_nodes WHERE node = 1",
+        "INSERT INTO request_days SELECT '2025-11-19', application, endpoint, outcome, 3 FROM request_nodes WHERE node = 1;
+        INSERT INTO usage_terms SELECT '2025-11-19', id, NULL, tier FROM applications",
     );
     let content = lines(&directory);
     for table in &TABLES {

@@ -1,4 +1,4 @@
-//! Selects the form of an error that the client prefers, by the weights in `Accept`.
+//! Whether the client prefers a form to the default form, by the weights in `Accept`.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -8,15 +8,31 @@ use crate::cache::quality;
 /// q-values in thousandths, each from the most specific media range that covers the form.
 #[derive(Default)]
 struct AcceptedForms {
-    json: Option<u16>,
-    problem: Option<u16>,
-    application: Option<u16>,
+    form: Option<u16>,
+    default: Option<u16>,
+    group: Option<u16>,
     any: Option<u16>,
 }
 
-/// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name if
-/// the weights are equal.
+/// Two media types and the range of both. The first is preferred by a higher weight, or by its name if the weights are equal.
+type OfferedForms = [&'static str; 3];
+
+/// Whether the client prefers a problem to plain JSON.
 pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
+    let offered = [
+        "application/problem+json",
+        "application/json",
+        "application/*",
+    ];
+    prefers(headers, offered)
+}
+
+/// Whether the client prefers Markdown to HTML.
+pub(crate) fn prefers_markdown(headers: &HeaderMap) -> bool {
+    prefers(headers, ["text/markdown", "text/html", "text/*"])
+}
+
+fn prefers(headers: &HeaderMap, offered: OfferedForms) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
     for (name, line) in headers {
@@ -24,39 +40,39 @@ pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
             continue;
         }
         let ranges = line.to_str().unwrap_or_default().split(',');
-        ranges.for_each(|range| accepted.add(range));
+        ranges.for_each(|range| accepted.add(range, offered));
     }
-    accepted.prefers_problem()
+    accepted.prefers_form()
 }
 
 impl AcceptedForms {
     /// Malformed ranges are ignored.
-    fn add(&mut self, range: &str) {
+    fn add(&mut self, range: &str, [form, default, group]: OfferedForms) {
         let mut parts = range.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
         let weight = parts.find(|parameter| parameter.starts_with(['q', 'Q']));
         let Some(weight) = weight.map_or(Some(1_000), quality) else {
             return;
         };
-        let form = match name.as_str() {
-            "application/json" => &mut self.json,
-            "application/problem+json" => &mut self.problem,
-            "application/*" => &mut self.application,
+        let accepted = match name.as_str() {
+            name if name == form => &mut self.form,
+            name if name == default => &mut self.default,
+            name if name == group => &mut self.group,
             "*/*" => &mut self.any,
             _ => return,
         };
-        *form = Some(form.map_or(weight, |known| known.max(weight)));
+        *accepted = Some(accepted.map_or(weight, |known| known.max(weight)));
     }
 
-    fn prefers_problem(&self) -> bool {
-        let json = self.weight(self.json);
-        let problem = self.weight(self.problem);
-        problem > json || (problem > 0 && problem == json && self.problem.is_some())
+    fn prefers_form(&self) -> bool {
+        let form = self.weight(self.form);
+        let default = self.weight(self.default);
+        form > default || (form > 0 && form == default && self.form.is_some())
     }
 
     /// The weight of a form, from its name or from a range that covers it.
     fn weight(&self, named: Option<u16>) -> u16 {
-        named.or(self.application).or(self.any).unwrap_or(0)
+        named.or(self.group).or(self.any).unwrap_or(0)
     }
 }
 

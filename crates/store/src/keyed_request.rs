@@ -1,0 +1,18 @@
+//! A request of an operator that is not performed again. The statements are in `sql::idempotency`.
+
+use scoregate_base::clock::Wall;
+
+/// A request with an idempotency key, and what is kept about it for four days.
+#[derive(Clone, Debug)]
+pub struct KeyedRequest {
+    /// SHA-256 of the key.
+    pub digest: String,
+    /// SHA-256 of the request.
+    pub content: String,
+    /// Random.
+    pub salt: String,
+    /// When it was sent first.
+    pub at: Wall,
+    /// The reply, once the request is performed.
+    pub reply: Option<String>,
+}

@@ -1,0 +1,35 @@
+//! Requests with an idempotency key. They are deleted in `outdated`.
+
+use super::store::Access::Write;
+use super::store::Store;
+use crate::statements::SqlField::{OptionalText, Text, Time};
+use crate::statements::SqlRow;
+use crate::{KeyedRequest, StoreResult};
+
+const KEEP_REQUEST: &str = "
+INSERT INTO {schema}.idempotency_keys AS k (digest, content, salt, at, reply) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (digest) DO UPDATE SET reply = coalesce(k.reply, excluded.reply)
+RETURNING content, salt, reply";
+
+impl Store {
+    /// Keeps a request, or the reply to one that has none. Returns what is kept of the first request with its key.
+    pub async fn keep_request(&self, request: KeyedRequest) -> StoreResult<KeyedRequest> {
+        self.run(Write, "keep a request", async move |tables| {
+            let [digest, content, salt] =
+                [&request.digest, &request.content, &request.salt].map(|text| Text(text));
+            let reply = OptionalText(request.reply.as_deref());
+            let values = [digest, content, salt, Time(request.at), reply];
+            let read = |row: &SqlRow<'_>| {
+                Ok(KeyedRequest {
+                    content: row.text("content")?,
+                    salt: row.text("salt")?,
+                    reply: row.optional_text("reply")?,
+                    ..request.clone()
+                })
+            };
+            let kept = tables.find(KEEP_REQUEST, &values, read).await?;
+            Ok(kept.unwrap_or_else(|| request.clone()))
+        })
+        .await
+    }
+}

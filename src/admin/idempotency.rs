@@ -1,0 +1,88 @@
+//! `Idempotency-Key`: a command that is sent again is not performed again, and gets the first reply.
+//!
+//! The key is kept with a random salt before the command is performed. A new API key follows from both, so a repeated command
+//! whose reply was not kept finds what it created. No reply is kept with an API key.
+
+use data_encoding::HEXLOWER;
+use http::StatusCode;
+use http::request::Parts;
+use serde_json::Value;
+
+use crate::registry::RegistrarError;
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+use scoregate_store::KeyedRequest;
+
+use super::administration::Administration;
+use super::command::AdminCommand;
+use super::command_problem::{CommandProblem, CommandResult};
+
+const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a UUID; commands that \
+    create, rotate or change a tier take it";
+
+/// A key with the digest of its request.
+pub(super) struct IdempotencyKey {
+    key: String,
+    content: Digest,
+}
+
+impl IdempotencyKey {
+    /// The key of a request, if it has one.
+    pub(super) fn of(head: &Parts, body: &[u8]) -> CommandResult<Option<Self>> {
+        let Some(sent) = head.headers.get("idempotency-key") else {
+            return Ok(None);
+        };
+        let key = sent.to_str().unwrap_or_default().to_owned();
+        if !(16..=255).contains(&key.len()) {
+            return Err(CommandProblem::bad(REMEDY));
+        }
+        let body = String::from_utf8_lossy(body);
+        let content = Digest::of(&format!("{} {body}", head.uri.path()));
+        Ok(Some(Self { key, content }))
+    }
+
+    /// Performs the command, unless it was performed with this key before.
+    pub(super) async fn perform(
+        self,
+        mut command: AdminCommand,
+        administration: &Administration,
+        actor: &str,
+        at: Wall,
+    ) -> CommandResult {
+        let store = administration.reports.store();
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).map_err(RegistrarError::from)?;
+        let mut request = KeyedRequest {
+            digest: Digest::of(&self.key).to_string(),
+            content: self.content.to_string(),
+            salt: HEXLOWER.encode(&salt),
+            at,
+            reply: None,
+        };
+        let first = store.keep_request(request.clone()).await?;
+        if first.content != request.content {
+            let error = "another request was sent with this Idempotency-Key; use a new key";
+            return Err(CommandProblem::new(StatusCode::UNPROCESSABLE_ENTITY, error));
+        }
+        let issued = administration
+            .registrar
+            .derive_key(&format!("{} {}", first.salt, self.key));
+        if let Some(mut reply) = first.reply.and_then(|reply| reply.parse::<Value>().ok()) {
+            if let Some(key) = reply.get_mut("key") {
+                *key = issued.expose().into();
+            }
+            return Ok(reply);
+        }
+        if !command.take_key(&issued) {
+            return Err(CommandProblem::bad(REMEDY));
+        }
+        let reply = command.perform(administration, actor).await?;
+        let mut kept = reply.clone();
+        if let Some(key) = kept.get_mut("key") {
+            key.take();
+        }
+        request.reply = Some(kept.to_string());
+        store.keep_request(request).await?;
+        Ok(reply)
+    }
+}
