@@ -29,8 +29,8 @@ pub(super) async fn attach(
     let mut detail = format!("owner {}", owner.id);
     if let Some(before) = others {
         if !attachment.moves {
-            let owned = OwnerRefusal::Owned(change.application, before.id);
-            return Err(StoreError::Owner(owned).into());
+            let refusal = OwnerRefusal::Owned(change.application, before.id);
+            return Err(StoreError::Owner(refusal).into());
         }
         release(tables, change, &before, &attachment.detached).await?;
         detail = format!("{detail}, before {}", before.id);

@@ -88,11 +88,14 @@ impl RunningChange<'_> {
     /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an application is closed
     /// is billed too.
     async fn keep_terms(&self) -> Done<()> {
-        let is_closed = match self.change.what {
-            ChangeKind::Close => true,
-            ChangeKind::SetTier { .. } | ChangeKind::Attach(_) | ChangeKind::Detach(_) => false,
-            _ => return Ok(()),
-        };
+        let is_closed = matches!(self.change.what, ChangeKind::Close);
+        let changes_terms = matches!(
+            self.change.what,
+            ChangeKind::SetTier { .. } | ChangeKind::Attach(_) | ChangeKind::Detach(_)
+        );
+        if !is_closed && !changes_terms {
+            return Ok(());
+        }
         let today = self.change.at.day().number();
         let last = Day::from_number(today.saturating_sub(u32::from(!is_closed)));
         request_totals::keep_terms(self.tables, self.change.application, last).await
