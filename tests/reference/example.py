@@ -71,7 +71,7 @@ def numbers():
             f"is `{day['trend']}`", f"new level is {levels['now']['score']:.2f}", f"old one {alert['baselineScore']:.2f}",
             f"`signalled` at {drift['pageHinkley']['signalledAt'][11:16]}",
             f"statistic is {drift['pageHinkley']['signalledStatistic']}",
-            f"{alert['drop']:.2f} points are lost, so it is `{alert['severity']}`; p-value {alert['pValue']};",
+            f"{alert['drop']:.2f} points were lost, so it is `{alert['severity']}`; p-value {alert['pValue']};",
             f"`since` is {alert['since'][11:16]}", f"magnitude of {degradation['magnitude']:.2f}",
             f"`{degradation['worstAxis']}` as the worst axis", f"direction `{drift['pageHinkley']['direction']}`",
             f"`{drift['regime']}`", f"opened at {incident['openedAt'][11:16]}", f"score {incident['lowestScore']}",

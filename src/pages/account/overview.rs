@@ -138,7 +138,7 @@ fn usage() -> String {
         "Usage by month",
         "<p>The responses with data to each application on each day, in CSV. A day is listed two days after its end, and for 92 \
          days.</p>\n<form action=\"/account/usage\">\n<label for=\"month\">Month (UTC)</label>\n\
-         <input id=\"month\" name=\"month\" type=\"month\" placeholder=\"2026-11\" pattern=\"[0-9]{4}-[0-9]{2}\" required>\n\
+         <input id=\"month\" name=\"month\" placeholder=\"2026-11\" pattern=\"[0-9]{4}-[0-9]{2}\" required>\n\
          <p><button class=\"button\">Download</button></p>\n</form>\n",
     )
 }
