@@ -47,7 +47,7 @@ impl NetworkBackend {
         self.tls.lock().client_expires_at
     }
 
-    /// Closes idle connections. New ones lead to the hosts to which the names of the addresses resolve then.
+    /// Closes idle connections to hosts that are given by name.
     pub(super) fn close_idle(&self) {
         for address in &self.addresses {
             address.close_idle();

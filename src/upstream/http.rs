@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +60,11 @@ impl HttpUpstream {
         })
     }
 
-    /// Closes its idle connections.
+    /// Closes its idle connections if its host is a name. New ones lead to the hosts to which the name resolves then.
     pub fn close_idle(&self) {
-        self.connections.close_idle();
+        if self.config.name().parse::<SocketAddr>().is_err() {
+            self.connections.close_idle();
+        }
     }
 
     /// Changes the certificate files of new connections.
