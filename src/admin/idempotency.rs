@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: a command that is sent again is not performed again, and gets the first reply.
 //!
-//! The key is kept with a random salt before the command is performed. A new API key follows from both, so a repeated command
-//! whose reply was not kept finds what it created. No reply is kept with an API key.
+//! The key is stored with a random salt before the command is performed. A new API key is derived from both, so a repeated
+//! command whose reply was not stored finds what it created. Stored replies contain no API key.
 
 use data_encoding::HEXLOWER;
 use http::StatusCode;
@@ -28,7 +28,7 @@ pub(super) struct IdempotencyKey {
 
 impl IdempotencyKey {
     /// The key of a request, if it has one.
-    pub(super) fn of(head: &Parts, body: &[u8]) -> CommandResult<Option<Self>> {
+    pub(super) fn from_request(head: &Parts, body: &[u8]) -> CommandResult<Option<Self>> {
         let Some(sent) = head.headers.get("idempotency-key") else {
             return Ok(None);
         };

@@ -311,7 +311,7 @@ impl SidePort {
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
         let command: AdminCommand =
             command::read(&head.method, head.uri.path(), head.uri.query(), body)?;
-        let once = IdempotencyKey::of(head, body)?;
+        let once = IdempotencyKey::from_request(head, body)?;
         let administration = Arc::clone(&self.administration);
         let gateway = self.gateway.load_full();
         let status = gateway.status.clone();

@@ -22,7 +22,7 @@ metric_label! {
         Unread = "write_timeout",
         /// Its slot was needed, and it was idle, did not read, or had no key.
         Displaced = "displaced",
-        /// Its address had too many connections or waiting TLS handshakes.
+        /// Its network had too many connections, waiting TLS handshakes, or HTTP/2 connections without a response.
         Refused = "address_limit",
         /// Its application had too many connections.
         Surplus = "application_limit",

@@ -117,14 +117,9 @@ pub(super) fn print_closed(closed: &ClosedDays, today: Day) {
         ));
         return;
     }
-    let days = closed
-        .days
-        .iter()
-        .map(Day::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
     printer::message(&format!(
-        "Closed {days}. {} units granted for it now count for {today}. Quotas reset at {}.",
+        "Closed {}. {} units granted for it now count for {today}. Quotas reset at {}.",
+        closed.list(),
         closed.granted,
         today.end().rfc3339()
     ));

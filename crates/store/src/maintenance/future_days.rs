@@ -24,6 +24,14 @@ pub struct ClosedDays {
     pub granted: u64,
 }
 
+impl ClosedDays {
+    /// The days as a list for people.
+    pub fn list(&self) -> String {
+        let days = self.days.iter().map(Day::to_string);
+        days.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The command that closes every day after `today`, quoted for a shell.
 pub fn close_command(directory: &Path, today: Day) -> String {
     format!(
@@ -70,14 +78,9 @@ fn close(file: &FileConnection, who: &str, today: Day, now: Wall) -> Done<Closed
         [today.to_string()],
     )?;
     if !closed.days.is_empty() {
-        let days = closed
-            .days
-            .iter()
-            .map(Day::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
         let detail = format!(
-            "{days}; {} units granted of them are counted for {today}",
+            "{}; {} units granted of them are counted for {today}",
+            closed.list(),
             closed.granted
         );
         done(Tables::File(file).audit(now, [who, "close_future_days", "", &detail]))?;
