@@ -1,7 +1,8 @@
 """Tests accounts in a browser, with the demo: `browser_account.py BROWSER BINARY DIRECTORY`.
 
 A person signs up, creates a key and uses it, rotates and revokes it and deletes the account: at the width of a desktop and of a
-phone, and without JavaScript. The form to sign up is also used by the keyboard alone. All pages that are opened are inspected
+phone, and without JavaScript. The form to sign up is also used by the keyboard alone. The owner of an Enterprise key accepts an
+invitation, gets a notice and downloads the usage of a month. All pages that are opened are inspected
 (see browser_findings.py), and so are the landing page, the docs and the status page. Planted pages first show that inspections
 find something. `--pictures DIR` also makes the pictures of the README (see browser_pictures.py).
 """
@@ -11,6 +12,7 @@ import http.server
 import signal
 import threading
 
+from browser_customer import Customer
 from browser_demo import Demo
 from browser_findings import KINDS, Inspector, axe_source
 from browser_pictures import make_pictures
@@ -94,6 +96,9 @@ def run_scenarios(visitor, arguments, axe):
                 Scenario(visitor, demo, inspector, "keyboard@example.org").sign_up_by_keyboard()
                 visitor.leave()
                 check_public_pages(visitor, demo, inspector)
+                visitor.arrive("customer", *size)
+                Customer(visitor, demo, inspector, "press@example.org").run()
+                visitor.leave()
             demo.stop()
         finally:
             demo.kill()

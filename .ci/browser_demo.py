@@ -4,6 +4,7 @@ import email
 import email.policy
 import glob
 import html
+import json
 import os
 import pathlib
 import re
@@ -13,14 +14,14 @@ import time
 LINK = r"http://[^\s\"<]+/account/confirm\?token=[A-Za-z0-9_-]{43}"
 
 
-def wait_for(condition, problem):
+def wait_for(condition, problem, seconds=10):
     """Waits until a condition is met, and returns its value."""
-    for _ in range(1000):
+    for _ in range(seconds * 100):
         value = condition()
         if value:
             return value
         time.sleep(0.01)
-    raise SystemExit(f"{problem} for 10 seconds")
+    raise SystemExit(f"{problem} for {seconds} seconds")
 
 
 class Demo:
@@ -85,24 +86,33 @@ class Demo:
             for name in ("sem.faketime_sem_", "faketime_shm_"):
                 pathlib.Path(f"/dev/shm/{name}{self.process.pid}").unlink(missing_ok=True)
 
-    def next_mail(self):
-        """Waits for the next mail. Returns its recipient, the link of its text, and its HTML, which has the same link. The demo prints
-        the link too."""
+    def next_message(self, seconds=10):
+        """Waits for the next mail. Returns it, its text and its HTML."""
         def new_files():
             return sorted(set(glob.glob(f"{self.directory}/state/mail/*.eml")) - self.read_mails)
-        new = wait_for(new_files, "no mail was written")
+        new = wait_for(new_files, "no mail was written", seconds)
         if len(new) > 1:
             raise SystemExit(f"{len(new)} mails instead of one: {new}")
         self.read_mails.update(new)
         with open(new[0], "rb") as file:
             mail = email.message_from_binary_file(file, policy=email.policy.default)
-        text, body = (mail.get_body((kind,)).get_content() for kind in ("plain", "html"))
+        return mail, *(mail.get_body((kind,)).get_content() for kind in ("plain", "html"))
+
+    def next_mail(self):
+        """Waits for the next mail. Returns its recipient, the link of its text, and its HTML, which has the same link. The demo prints
+        the link too."""
+        mail, text, body = self.next_message()
         links = re.findall(LINK, text)
-        hrefs = [html.unescape(href) for href in re.findall(r'href="([^"]*)"', body)]
+        hrefs = re.findall(LINK, html.unescape("\n".join(re.findall(r'href="([^"]*)"', body))))
         if len(links) != 1 or hrefs != links or not links[0].startswith(f"{self.origin}/"):
             raise SystemExit(f"the text has the links {links}, the HTML {hrefs}")
         wait_for(lambda: links[0] in self.messages(), "the link was not printed")
         return mail["to"], links[0], body
+
+    def operate(self, *arguments):
+        """Runs a command of the operator. Returns its JSON."""
+        command = [self.binary, *arguments, "--data-dir", f"{self.directory}/state", "--json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout)
 
     def run(self, command):
         """Runs a command of a page. Returns the status and the body of its response."""

@@ -47,6 +47,11 @@ class Visitor(Browser):
         self.session = session
         self.do("Emulation.setFocusEmulationEnabled", enabled=True)
 
+    def save_downloads(self, directory):
+        session, self.session = self.session, None
+        self.do("Browser.setDownloadBehavior", behavior="allow", browserContextId=self.context, downloadPath=directory)
+        self.session = session
+
     def fail(self, what):
         raise Failure(f"{self.name}, {self.where}: {what}")
 

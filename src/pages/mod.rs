@@ -10,6 +10,7 @@ mod discovery;
 mod docs;
 mod escape;
 mod html;
+mod mail_html;
 mod openapi;
 mod page;
 mod pages_config;
@@ -20,8 +21,8 @@ mod site_pages;
 pub mod status;
 mod terms;
 
-pub(crate) use escape::escape;
 pub(crate) use html::fill;
+pub(crate) use mail_html::mail_html;
 pub use page::Page;
 pub use pages_config::PagesConfig;
 pub use paths::{ACCOUNT_SIGN_IN, MCP};

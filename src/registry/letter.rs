@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::pages::escape;
+use crate::pages::mail_html;
 use scoregate_base::clock::Wall;
 use scoregate_store::{MailKind, NewMail};
 
@@ -28,7 +28,7 @@ pub(crate) fn letter(
     NewMail {
         kind,
         recipient: String::new(),
-        html: html(&subject, &message),
+        html: mail_html(&subject, &message),
         text: message + "\n",
         subject,
         webhook: String::new(),
@@ -42,33 +42,4 @@ pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     let mut id = [0; 16];
     getrandom::fill(&mut id)?;
     Ok(data_encoding::HEXLOWER.encode(&id))
-}
-
-/// The message as HTML, with its paragraphs.
-fn html(subject: &str, message: &str) -> String {
-    let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n",
-        escape(subject)
-    );
-    for text in paragraphs {
-        html.push_str("<p>");
-        html.push_str(&escape(text.trim_matches('\n')).replace('\n', "<br>\n"));
-        html.push_str("</p>\n");
-    }
-    html.push_str("</body>\n</html>\n");
-    html
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::registry::letter::*;
-
-    #[test]
-    fn a_message_becomes_escaped_paragraphs() {
-        let page = html("A & B", "Hello <you>,\nand \"all\".\n\n\n\nBye");
-        assert!(page.contains("<title>A &amp; B</title>"), "{page}");
-        let body = "<p>Hello &lt;you&gt;,<br>\nand &quot;all&quot;.</p>\n<p>Bye</p>\n</body>";
-        assert!(page.contains(body), "{page}");
-    }
 }

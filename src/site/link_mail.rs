@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::pages::account::link_mail_html;
+use crate::pages::mail_html;
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
 use scoregate_store::{MailKind, NewMail};
@@ -39,11 +39,12 @@ impl LinkMail<'_> {
              Press the button on that page to sign in. The link works once and expires in 15 minutes.\n\n\
              If you did not request this e-mail, you can ignore it. Nobody can sign in without the link.\n"
         );
+        let subject = format!("Sign in to {service}");
         NewMail {
             kind: MailKind::SignIn,
             recipient: (*recipient).to_owned(),
-            subject: format!("Sign in to {service}"),
-            html: link_mail_html(service, &link),
+            html: mail_html(&subject, &text),
+            subject,
             text,
             webhook: String::new(),
             message_id: format!("{:x}.{number:016x}@{}", now.millis(), host(root)),

@@ -10,7 +10,6 @@ mod evidence_table;
 mod fields;
 mod frame;
 mod keys;
-mod link_mail;
 mod overview;
 mod quota;
 mod sign_in;
@@ -24,7 +23,6 @@ pub use account_site::{
 };
 pub use fields::{EXISTING, is_entered_by_owners};
 pub use keys::{KEY_NAME, NEW_NAME, OVERLAP, REPLACE};
-pub use link_mail::link_mail_html;
 pub use views::{
     AccountView, ApplicationFields, FormProblem, IssuedKeyView, KeyFields, LinkForm,
     ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,

@@ -99,13 +99,7 @@ async fn on_a_terminal_top_draws_pages_until_ctrl_c() {
         directory(&data)
     );
     let mut terminal = Command::new("script")
-        .args([
-            "--quiet",
-            "--flush",
-            "--command",
-            &top,
-            "/dev/null",
-        ])
+        .args(["--quiet", "--flush", "--command", &top, "/dev/null"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
