@@ -345,7 +345,7 @@ UPSTREAM = [
     stat("Is new configuration rejected?", "none", "Yes: the files are invalid and the previous ones stay in use. Do not restart before they are fixed. Runbook: ScoregateConfigRejected, ScoregateFileRejected.",
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"),
          (f"max by (instance) (scoregate_files_rejected{{{I}}})", "files, {{instance}}"), words=YES_NO, bad=1),
-    panel("Do people sign up?", "cps", "Uses of links by e-mail. Many invalid links: someone guesses tokens. account_limit: a network created too many accounts. Zero on a day with visitors: check whether mail is sent.",
+    panel("Do people sign up?", "cps", "Uses of email links. Many invalid links: someone guesses tokens. account_limit: a network created too many accounts. Zero on a day with visitors: check whether mail is sent.",
           (rate("scoregate_sign_ins_total", "result"), "{{result}}")),
     panel("Who asks for links?", "cps", "queued: a mail was queued; mailbox_limit and network_limit: someone asks for too many; reserved: the limit of all networks is nearly used, and the rest is reserved for others; total_limit: it is used up; domain: the mail domain is not accepted. Runbook: ScoregateSignInLimited.",
           (rate("scoregate_sign_in_links_total", "result"), "{{result}}")),

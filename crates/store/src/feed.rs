@@ -41,8 +41,8 @@ pub struct ChangedApplications {
 }
 
 impl ChangedApplications {
-    /// Whether a reader that was at `before` must read all applications again: the source is another one, or has lost
-    /// changes.
+    /// Whether a reader that was at `before` must read all applications again, because the source is a different one or has
+    /// lost changes.
     pub fn requires_reload(&self, before: &FeedPosition) -> bool {
         self.reached.source != before.source || self.newest < before.number
     }

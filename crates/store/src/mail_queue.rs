@@ -1,7 +1,7 @@
 //! Mail to be sent.
 //!
-//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another one sends the mail
-//! again, with the same message id, after the claim has expired.
+//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another gateway sends the
+//! email again, with the same message id, after the claim has expired.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! The disk mirror: the last valid documents in a file, so that a restart during an outage of the backend still serves.
+//! The disk mirror: the last valid documents in a file, so that a gateway can serve after a restart during an outage of the
+//! backend.
 //!
 //! Everything in it can be fetched again. So a power failure may lose the last commits, and a damaged file is replaced by an
-//! empty one. Checksums find what the structure of the file does not show. All calls block on the disk.
+//! empty one. Checksums detect damage that leaves the structure of the file intact. All calls block on the disk.
 
 use std::path::{Path, PathBuf};
 

@@ -4,11 +4,11 @@
 //! Every change is durable when its call returns. Each row has a checksum. A damaged file is refused: an unknown number of units
 //! was spent, and an older database would not be recognized.
 //!
-//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack units
-//! that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of the
-//! machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in place. So
-//! after each change its time of modification is set back by an hour: it no longer fits the time of the last change, which
-//! nobody can set. Therefore changes are in the file itself after a commit, and not in a write-ahead log.
+//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack
+//! units that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of
+//! the machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in
+//! place. So after each commit its modification time is set back by an hour; if it no longer fits the change time, which
+//! cannot be set, the file was overwritten. For this, commits write to the file itself and not to a write-ahead log.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};

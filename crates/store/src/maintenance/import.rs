@@ -1,4 +1,4 @@
-//! `scoregate store restore` and `store import`: replaces a data directory's store by a backup or an export.
+//! `scoregate store restore` and `store import`: replaces a data directory's store with a backup or an export.
 //!
 //! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
 //! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
@@ -132,8 +132,8 @@ fn put_in_place(
     Ok(imported)
 }
 
-/// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
-/// previous server. Refuses a loss that was not requested.
+/// The stores that may contain later changes: the store to be replaced, if it was used (readable or not), and the previous
+/// server's store. Refuses a loss that was not accepted.
 fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<PathBuf>> {
     let path = file_in(directory);
     let is_used = match inspect::check(directory, Wall::default()) {
@@ -197,8 +197,8 @@ INSERT INTO grace_shares
 SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
 WHERE day IS NOT NULL";
 
-/// Updates the new store with everything known. Closes the current day if later grants are unknown. The result has no report
-/// yet.
+/// Updates the new store from the previous stores. Closes the current day if later grants are unknown. The result has no
+/// report yet.
 fn settle(
     previous: &[PathBuf],
     file: &FileConnection,

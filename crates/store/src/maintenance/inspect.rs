@@ -109,7 +109,7 @@ fn backup(path: &Path) -> Done<InspectionReport> {
     let fault = match seal::is_intact(path)? {
         Some(true) => return Ok(report),
         Some(false) => "it does not match its checksum",
-        None => "it has no checksum, so changes of its content are not found",
+        None => "it has no checksum, so changes of its content cannot be detected",
     };
     report.faults.push(fault.into());
     Ok(report)

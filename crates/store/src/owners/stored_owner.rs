@@ -1,7 +1,7 @@
-//! Owners of applications who signed up, their links by e-mail and their sessions.
+//! Owners of applications who signed up, their email links and their sessions.
 //!
-//! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
-//! the caller determines it.
+//! Links and sessions are stored as digests. An owner has one mailbox: the address without the parts that mail servers
+//! ignore, which the caller determines.
 
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ impl StoredOwner {
 
     /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
     /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
-    /// signing up again, would give another quota of the day.
+    /// signing up again, would give another daily quota.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
         let open = self.applications.len();
         let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
