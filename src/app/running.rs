@@ -44,7 +44,7 @@ const LAST_USES: Duration = Duration::from_secs(2);
 const LAST_SPANS: Duration = Duration::from_secs(2);
 const LATE_SPANS: &str = "the last spans were not exported in time";
 const LATE_MAIL: &str =
-    "a mail could not be finished in time; it is sent again after its claim has expired";
+    "an email could not be finished in time; it is sent again after its claim has expired";
 
 /// A running server.
 pub struct RunningServer {

@@ -78,7 +78,7 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 pub(super) fn needs_restart(path: &str) -> bool {
     match setting_of(path) {
         Some(setting) => setting.needs_restart,
-        // Of the named tables, tiers and certificates are used at once.
+        // Of the named tables, tiers and certificates take effect immediately.
         None => !["tiers.", "tls."]
             .iter()
             .any(|table| path.starts_with(table)),

@@ -38,7 +38,7 @@ pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<Si
         .iter()
         .any(|path| reading.maybe(path).is_some());
     if config.mail.is_none() && !is_mail_set {
-        let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
+        let remedy = "set it for site.sign_up, which sends email links; on loopback, mail.directory writes them to files";
         reading.problem("mail.server", None, remedy);
     }
     let root = root(reading, config);
@@ -90,7 +90,7 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
             reading.problem(
                 BASE_URL,
                 None,
-                "set it for site.sign_up: links by e-mail begin with this address",
+                "set it for site.sign_up: email links begin with this address",
             );
         }
         return String::new();

@@ -1,5 +1,5 @@
-//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a
-//! separate task. `fetcher` decides about fetches.
+//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a separate
+//! task. `fetcher` decides when to fetch.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

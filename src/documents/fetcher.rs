@@ -1,4 +1,5 @@
-//! Decides about fetches: at most one per document, however many requests wait, and none whose result is already known.
+//! Decides when to fetch: at most once at a time per document, however many requests wait, and not if the result is already
+//! known.
 //!
 //! Fetches run in tasks that belong to no client; see `fetch_task`.
 

@@ -179,7 +179,7 @@ fn mapped(
         };
         if let Some(wrong) = words.values().find(|word| !is_valid(word)) {
             return Err(format!(
-                "replace the word {wrong:?} by a value that this field of the API may have"
+                "replace the word {wrong:?} with a value that this field of the API may have"
             ));
         }
     }
