@@ -29,7 +29,7 @@ pub enum BadPublishedKeys {
     )]
     Invalid(String),
     /// A key has another form.
-    #[error("key `{0}` is not a public key of P-256 in PEM")]
+    #[error("key `{0}` is not a P-256 public key in PEM")]
     Key(String),
     /// It is empty.
     #[error("the list has no keys")]

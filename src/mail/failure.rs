@@ -191,7 +191,7 @@ impl ReplyCode {
     }
 
     /// Whether the cause can be the configuration of the server or of this program, instead of the recipient or the message.
-    /// The server may accept the mail later, and other mails now.
+    /// The server may accept the message later, and other messages now.
     fn is_about_the_configuration(self, step: SmtpStep) -> bool {
         match self.enhanced {
             // 5.7 is policy, authentication and relaying. 5.1.7 and 5.1.8 are the sender: many servers reply to `RCPT TO`

@@ -1,5 +1,5 @@
-//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one mail, a refused login
-//! all mail.
+//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one message, a refused login all
+//! messages.
 
 use std::fmt::Display;
 use std::io;
@@ -82,7 +82,7 @@ impl SmtpClient {
                 .is_none()
             {
                 return Err(all_mail(
-                    "the server does not support authentication by PLAIN or LOGIN",
+                    "the server does not support PLAIN or LOGIN authentication",
                 ));
             }
             *step = SmtpStep::Login;
@@ -209,7 +209,7 @@ async fn transact(
     if !mail.is_ascii() {
         let supports = |what| connection.server_info().supports_feature(what);
         if !supports(Extension::SmtpUtfEight) || !supports(Extension::EightBitMime) {
-            let reason = "the server accepts no addresses outside ASCII";
+            let reason = "the server accepts only ASCII addresses";
             return Err(MailFailure::new(FailureScope::Final, reason));
         }
         parameters = vec![

@@ -24,7 +24,7 @@ pub(crate) struct ResolvedTarget {
     pub(crate) encoding: ContentCoding,
     /// Whether the request is conditional.
     pub(crate) conditional: bool,
-    /// Whether the model's name contains a key, for example by mistake. Such a name is never sent to the backend nor
+    /// Whether the model's name contains a key, for example by mistake. Such a name is neither sent to the backend nor
     /// logged.
     pub(crate) names_a_key: bool,
 }

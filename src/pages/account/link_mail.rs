@@ -10,6 +10,6 @@ pub fn link_mail_html(service: &str, link: &str) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sign in to {service}</title></head>\n<body>\n\
          <p>Open this link to sign in to {service}:</p>\n<p><a href=\"{link}\">{link}</a></p>\n\
          <p>Press the button on that page to sign in. The link works once and expires in 15 minutes.</p>\n\
-         <p>If you did not request this e-mail, you can ignore it. Nobody can sign in without the link.</p>\n</body></html>\n"
+         <p>If you did not request this email, you can ignore it. Nobody can sign in without the link.</p>\n</body></html>\n"
     )
 }

@@ -62,7 +62,7 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
     station.queue_notice().await;
     let mut late = Vec::new();
     for expected in [
-        "no answer within 10 s",
+        "no response within 10 s",
         "answer with status 302",
         "closed before it",
         "",
@@ -77,7 +77,7 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
             message.signature(b"first")
         );
         match expected {
-            "no answer within 10 s" => {
+            "no response within 10 s" => {
                 station.mail.pass(Duration::from_secs(10));
                 late.push(message);
             }
