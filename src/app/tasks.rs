@@ -113,7 +113,7 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(60), "restore limits that have ended", |server| {
         server.keys.administration.registrar.restore_limits().await;
     }),
-    // A task of its own: with many keys it takes minutes, and charges must not wait for it.
+    // A separate task: with many keys it takes minutes, and charges must not wait for it.
     every!(seconds(30), "record uses of keys", |server| {
         server.keys.keeper.store_uses(PAUSES_OF_USES).await;
     }),

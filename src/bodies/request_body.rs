@@ -141,7 +141,7 @@ impl<'b> RequestBody<'b> {
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
                 (self.before_waiting)(most);
-                // All memory is reserved at once: memory that grows in steps leaves its earlier blocks behind.
+                // All memory is reserved in one step: memory that grows in steps leaves its earlier blocks behind.
                 self.received.reserve_exact(stated);
                 let displaced = share.displaced();
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));

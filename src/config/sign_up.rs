@@ -82,7 +82,7 @@ fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
     }
 }
 
-/// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
+/// The public address of the site. It is empty if it is the address of a loopback port, which may not be known yet.
 fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
     let Some(url) = &config.base_url else {
         let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();

@@ -48,7 +48,7 @@ impl Registrar {
         Ok(self.changes.store.owners(query).await?.pop())
     }
 
-    /// The attachment of an application to an address, with all mails that it may cause.
+    /// The attachment of an application to an address, with all emails that it may cause.
     pub(crate) fn attachment(
         &self,
         id: ApplicationId,
@@ -75,7 +75,7 @@ impl Registrar {
         }))
     }
 
-    /// The texts of mail to owners. Without pages of accounts nobody could accept an invitation, or stop mail.
+    /// The texts of mail to owners. Without account pages, invitations could not be accepted and mail could not be stopped.
     fn texts(&self) -> RegistrarResult<&NoticeTexts> {
         let texts = self.changes.notices.as_ref();
         texts.ok_or(RegistrarError::NoInvitations)

@@ -19,7 +19,7 @@ use crate::registry::letter::letter;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The facts about the service that are in the mails.
+/// The facts about the service that are in the emails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeTexts {
     /// The name of the service.

@@ -210,7 +210,7 @@ pub enum Ownership {
     Attached(Box<Attachment>),
 }
 
-/// A mailbox that gets an application. Recipients of the mails are set by the store.
+/// A mailbox that gets an application. Recipients of the emails are set by the store.
 #[derive(Clone, Debug)]
 pub struct Attachment {
     /// The id of the owner if the mailbox is unknown.

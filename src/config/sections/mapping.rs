@@ -221,7 +221,7 @@ impl<'r, 'w> MappingTable<'r, 'w> {
         Some(fields)
     }
 
-    /// Parts of the paid field's value are not data of their own.
+    /// Parts of the paid field's value cannot be mapped separately.
     fn reject_paid_pointers(&mut self, mapped: &EndpointMapping) {
         let source = mapped.fields.as_ref().and_then(ItemMapping::paid_source);
         if source.is_some() && matches!(mapped.shape, DataShape::Map { .. }) {

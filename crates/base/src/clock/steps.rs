@@ -218,7 +218,7 @@ impl SharedTimeline {
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
-    /// Decides about a reading, which is taken under the lock so that readings are decided in their order.
+    /// Decides the time of a reading, which is taken under the lock so that readings are decided in order.
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = self.timeline.lock();
         let shown = read();

@@ -78,7 +78,7 @@ impl ClockSource {
         }
     }
 
-    /// All clocks at one instant.
+    /// All clocks at one time.
     fn reading(&self) -> ClockReading {
         let started = match self {
             Self::System { started } => *started,

@@ -21,7 +21,7 @@ const APPLICATION_ID: i32 = 0x5347_444f;
 /// The format of the file. A file in another one is replaced.
 const FORMAT: i32 = 1;
 
-/// Contents have a table of their own, because a confirmed document changes only its label.
+/// Contents have a separate table, because a confirmed document changes only its label.
 const TABLES: &str = "
 CREATE TABLE documents (
     name  TEXT    NOT NULL PRIMARY KEY,

@@ -1,7 +1,7 @@
 //! `scoregate store restore` and `store import`: replaces a data directory's store with a backup or an export.
 //!
-//! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
-//! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
+//! All or nothing: the new store is built and checked next to the old one, and the old one is renamed, never removed. The
+//! caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -191,7 +191,7 @@ fn make(
     }
 }
 
-/// Gives the grace of these days and of the newest day to nobody: it may have been used with a store that this one replaces.
+/// Withholds the grace of these days and of the newest day: it may have been used with a store that this one replaces.
 const WITHHOLD: &str = "
 INSERT INTO grace_shares
 SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
@@ -260,7 +260,7 @@ fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<Import
     Ok(ImportedDay::Reopened(day, units))
 }
 
-/// Adds an audit record: the records before it are those of the imported file.
+/// Adds an audit record: the records before it are from the imported file.
 fn record(
     store: &FileConnection,
     from: &Path,

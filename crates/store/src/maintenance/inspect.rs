@@ -92,7 +92,7 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
             .and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
-            // It has no file of its own.
+            // It has no separate file.
             let found = contents(&store, Path::new(""), Wall::default())?;
             Ok(InspectionReport {
                 path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Builds a new store from a backup or an export, beside its final path. Whether it may replace a store is decided in
+//! Builds a new store from a backup or an export, next to its final path. Whether it may replace a store is decided in
 //! `import`.
 
 use std::path::Path;

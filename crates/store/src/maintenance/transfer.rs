@@ -58,7 +58,7 @@ UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), 
     notices = o.notices
 FROM old.owners o WHERE o.id = n.id";
 
-/// The larger total of all processes, which includes that of the backup.
+/// The larger total of all processes, which includes the total of the backup.
 const REQUESTS: &str = "
 CREATE TEMP TABLE totals AS SELECT day, application, endpoint, outcome, max(requests) FROM (
     SELECT day, application, endpoint, outcome, sum(requests) AS requests FROM (

@@ -28,12 +28,12 @@ pub struct StoredOwner {
     pub terms_accepted_at: Option<Wall>,
     /// The tier of new applications, if an operator set one.
     pub tier: Option<String>,
-    /// The limits of all its applications together, which override those of their tiers.
+    /// The limits of all its applications together, which override the limits of their tiers.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
     /// When an operator suspended the account, if so.
     pub suspended_at: Option<Wall>,
-    /// The kinds of notices that the owner chose; `None` for those of the tiers.
+    /// The kinds of notices that the owner chose; `None` for the defaults of the tiers.
     pub notices: Option<Vec<MailKind>>,
     /// The applications, ordered by id.
     pub applications: Vec<ApplicationId>,
@@ -45,7 +45,7 @@ impl StoredOwner {
         self.terms_version.is_none()
     }
 
-    /// Whether an invited address wants no mail.
+    /// Whether an invited address has stopped mail.
     pub fn refuses_mail(&self) -> bool {
         self.is_invited() && self.notices.as_ref().is_some_and(Vec::is_empty)
     }

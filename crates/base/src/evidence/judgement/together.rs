@@ -152,7 +152,7 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         .collect()
 }
 
-/// The pairs with coordinated requests among those of one origin.
+/// The pairs with coordinated requests among the pairs of one origin.
 fn pairs_of_origin(
     origin: &SameOrigin,
     mut traces: Vec<&DayTrace<'_>>,
