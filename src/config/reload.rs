@@ -18,7 +18,7 @@ impl Config {
         let written = self.merged(before, &mut changed);
         let mut config = resolve(&written)?;
         config.keep_field_sets(before, &mut changed);
-        // Stored documents have the one of the start, which may name settings that have changed.
+        // Stored documents have the notice from the start, which may name settings that have changed.
         config.license.clone_from(&before.license);
         Ok((config, changed))
     }

@@ -39,7 +39,7 @@ struct JoinedFetch {
     outcome: CacheOutcome,
 }
 
-/// The knowledge about a fetch before it begins.
+/// The outcome of a fetch, as far as it is known before it begins.
 #[derive(Clone, Debug)]
 pub(crate) enum FetchForesight {
     /// Its result: it is not made.
@@ -234,7 +234,7 @@ impl Fetcher {
         }
     }
 
-    /// The knowledge about a fetch of a document before it begins.
+    /// The outcome of a fetch of a document, as far as it is known before it begins.
     fn foreknown(
         &self,
         key: &DocumentKey,

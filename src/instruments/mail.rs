@@ -21,7 +21,7 @@ metric_label! {
         Refused = "refused",
         /// It is sent again later.
         Retried = "retried",
-        /// It was removed because it was of no use any more.
+        /// It was removed because it was no longer useful.
         Expired = "expired",
     }
 }

@@ -1,4 +1,4 @@
-//! The public keys that sign reports: a list in the form in which GitHub publishes its own.
+//! The public keys that sign reports: a list in the format of GitHub's list.
 
 use std::collections::HashMap;
 

@@ -63,13 +63,13 @@ pub struct ContactOutcome {
     pub accounts: usize,
     /// Number of queued emails.
     pub queued: usize,
-    /// Those who get no mail, at most 1,000.
+    /// The selected owners who get no mail, at most 1,000.
     pub unreached: Vec<UnreachedOwner>,
     /// Whether queued mail is sent.
     pub mail_is_sent: bool,
 }
 
-/// Someone who was selected and gets no mail.
+/// A selected owner who gets no mail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreachedOwner {
     /// The application or the account.

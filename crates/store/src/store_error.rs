@@ -57,7 +57,7 @@ pub enum StoreError {
     /// The store was written by a newer version of the program.
     #[error(
         "the store at {path} has format {found}; this program supports formats up to {known}. \
-         Run the newer version again, or restore the backup that it made beside the file before the upgrade"
+         Run the newer version again, or restore the backup that it made next to the file before the upgrade"
     )]
     Newer {
         /// Its location.

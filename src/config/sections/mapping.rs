@@ -30,7 +30,7 @@ const FIELDS: [&str; 10] = [
     "timestamp",
     "complete",
 ];
-/// Those by which the items of an endpoint have the shape of the backend.
+/// Settings that give the items of an endpoint the shape of the backend.
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 

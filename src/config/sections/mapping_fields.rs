@@ -213,7 +213,7 @@ fn kind(
     }
 }
 
-const NOT_ITS_TYPE: &str = "remove `type`: this field of the API has another one";
+const NOT_ITS_TYPE: &str = "remove `type`: this field of the API has another type";
 
 fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<MappedField, String> {
     let json = match value {

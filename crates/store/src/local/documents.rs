@@ -18,7 +18,7 @@ use crate::durable_file::{if_found, new_private_file, remove_database};
 const MAX_RECORDS: i64 = 4_096;
 /// Identifies the file, so that it is not taken for a store.
 const APPLICATION_ID: i32 = 0x5347_444f;
-/// The format of the file. A file in another one is replaced.
+/// The format of the file. A file in another format is replaced.
 const FORMAT: i32 = 1;
 
 /// Contents have a separate table, because a confirmed document changes only its label.
@@ -118,8 +118,8 @@ impl Mirror {
         self.run(|connection| read_all(connection))
     }
 
-    /// Writes records, each replacing the one with its name, and removes those with these names, in one transaction. If the
-    /// mirror is full, the oldest records are removed. Returns what failed.
+    /// Writes records, each replacing the record with its name, and removes the records with these names, in one
+    /// transaction. If the mirror is full, the oldest records are removed. Returns what failed.
     pub fn write(&self, records: &[MirrorRecord], removed: &[String]) -> Vec<MirrorError> {
         // A quarter of the capacity, so that no record evicts all others.
         let most = self.max_bytes / 4;

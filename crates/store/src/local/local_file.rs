@@ -81,7 +81,7 @@ impl LocalFile {
     pub const NAME: &str = "local.db";
 
     /// Opens the file in this directory, and creates it if it is missing, accessible to its owner only. Shares are removed
-    /// unless it is the original. An error of the kind `InvalidData` says what to do.
+    /// unless it is the original. An error of the kind `InvalidData` states the remedy.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join(Self::NAME);
         if if_found(fs::symlink_metadata(&path))?.is_none() {
@@ -164,7 +164,7 @@ impl LocalFile {
         }
     }
 
-    /// Makes this file the one whose shares are continued.
+    /// Makes this file the original, whose shares are continued.
     fn become_original(&self, own: Option<&str>) -> io::Result<()> {
         self.change(|change| {
             change.clear("share")?;
@@ -265,7 +265,7 @@ pub(crate) struct LocalRow<T> {
 pub(crate) struct LocalChange<'c>(Transaction<'c>);
 
 impl LocalChange<'_> {
-    /// Writes a row, replacing the one with its key.
+    /// Writes a row, replacing the row with its key.
     pub(crate) fn put(
         &self,
         table: &str,

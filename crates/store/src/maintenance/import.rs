@@ -30,7 +30,7 @@ pub struct ImportOptions {
     /// Whether a used store is replaced. Otherwise an export is imported where there is none: its store was closed, so
     /// that no later grant or change is unknown.
     pub restores: bool,
-    /// The data directory of the previous server, if it is another one. No server may use it.
+    /// The data directory of the previous server, if it is a different directory. No server may use it.
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,

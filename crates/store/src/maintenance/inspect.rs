@@ -1,5 +1,4 @@
-//! `scoregate store check` and `verify-backup`: the contents of a file, and everything that is wrong with it. Never
-//! changes it.
+//! `scoregate store check` and `verify-backup`: the contents of a file, and all its errors. Never changes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ const ORPHANS: &str =
     "SELECT application FROM keys WHERE application NOT IN (SELECT id FROM applications)";
 const LEDGER: &str = "SELECT day, application, granted FROM ledger_days";
 
-/// The contents of a store, and what is wrong with it.
+/// The contents of a store, and its errors.
 #[derive(Clone, Debug, Default)]
 pub struct InspectionReport {
     /// Its path.
