@@ -216,7 +216,7 @@ impl MailSender {
                 .unwrap_or_else(|_| {
                     Err(StoreError::Unavailable {
                         doing: WORK,
-                        reason: "no answer in time".into(),
+                        reason: "no response in time".into(),
                     })
                 })
         };

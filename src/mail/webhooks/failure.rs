@@ -17,7 +17,7 @@ pub(super) enum WebhookFailure {
     NoAnswer,
     #[error("no response within 10 s")]
     Timeout,
-    #[error("answer with status {0}")]
+    #[error("response with status {0}")]
     Status(u16),
     #[error("the challenge is not in the response")]
     Challenge,

@@ -339,7 +339,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     };
     let owner_day = window(LimitRule::OwnerDay, 1, 200);
     let month = window(LimitRule::Month, 1, 100);
-    // That of an earlier anchor counts on, and there are no notices about it.
+    // The window of an earlier anchor still counts, without notices about it.
     let before = window(LimitRule::Month, 2, 90);
     lease_in(store, id, 1, &[before]).await;
     lease_in(store, id, 1, &[month, owner_day]).await;
