@@ -9,7 +9,7 @@ LATER = "+61m"
 
 
 class Scenario:
-    """A person with an e-mail address, a browser and a demo."""
+    """A person with an email address, a browser and a demo."""
 
     def __init__(self, visitor, demo, inspector, address):
         self.visitor, self.demo, self.inspector, self.address = visitor, demo, inspector, address
@@ -37,7 +37,7 @@ class Scenario:
     def request_link(self):
         self.visitor.type("#field-email", self.address)
         self.visitor.follow("button", "Send the link")
-        self.check("Check your e-mail", self.address)
+        self.check("Check your email", self.address)
 
     def accept_terms(self):
         self.check("Create your account", self.address, "Terms of use", "must be cited as the source")
@@ -160,7 +160,7 @@ class Scenario:
         self.check("Sign in again", "Nothing has been changed", self.address, status=403)
         self.expect_status(200, self.second)
         self.visitor.follow("button", "Send the link")
-        self.check("Check your e-mail")
+        self.check("Check your email")
         self.open_link()
         self.check("You are signing in as", self.address)
         self.visitor.expect(not self.visitor.text("#field-accept_terms ~ label"), "the terms are asked for again")
@@ -205,7 +205,7 @@ class Scenario:
         visitor.write(self.address)
         visitor.tab_to("form .button")
         visitor.opening(lambda: visitor.press("Enter"))
-        self.check("Check your e-mail")
+        self.check("Check your email")
         self.open_link()
         visitor.tab_to("#field-accept_terms")
         visitor.press(" ")

@@ -29,7 +29,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Creates an application from the store, which knows only the units granted for `day`.
+    /// Creates an application from the store, which contains only the units granted for `day`.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -133,7 +133,7 @@ impl Account {
         }
     }
 
-    /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in
+    /// Whether it can be dropped without loss: its balance equals the balance of a new account, and no ledger call is in
     /// flight.
     pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
         !self.is_leasing() && self.state().balance().can_be_dropped(now)

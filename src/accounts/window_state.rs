@@ -20,7 +20,7 @@ pub(super) struct WindowState {
 #[derive(Clone, Copy, Debug)]
 struct EndedDay {
     day: DayBalance,
-    /// Whether the ledger knows that they are returned.
+    /// Whether their return was reported to the ledger.
     is_reported: bool,
 }
 

@@ -51,8 +51,8 @@ impl AdminAccess {
         }
     }
 
-    /// Refuses a request for any path if the host is not accepted: DNS rebinding leads browsers here under a foreign
-    /// name. A request without a host is not from a browser.
+    /// Refuses a request for any path if the host is not accepted: with DNS rebinding browsers send a foreign name. A
+    /// request without a host is not from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { hosts, .. } = self else {
             return Ok(());

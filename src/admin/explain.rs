@@ -17,7 +17,7 @@ use scoregate_store::{StoredApplication, StoredKey};
 
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Applications that are read at once: leases wait meanwhile.
+/// Applications that are read in one call: leases wait meanwhile.
 const PAGE: usize = 1_000;
 /// Keys that an error lists.
 const MAX_LISTED: usize = 10;

@@ -38,7 +38,7 @@ pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
 
 fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
     if let Some(field) = field {
-        // The name of a limit is not that of a column.
+        // The name of a limit is not the name of a column.
         let name = if field.starts_with("own_limits.") {
             "own_limits"
         } else {

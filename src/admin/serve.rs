@@ -146,7 +146,7 @@ impl SideListeners {
         }
     }
 
-    /// Serves a connection, with the configured access rules if it has none of its own.
+    /// Serves a connection, with the configured access rules if it has no separate rules.
     fn open(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

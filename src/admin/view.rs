@@ -3,7 +3,7 @@
 
 #![expect(
     missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+    reason = "the field names are the JSON names, documented in docs/keys.md and `keys --help`"
 )]
 
 use serde::{Deserialize, Serialize};

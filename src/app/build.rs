@@ -170,7 +170,7 @@ async fn load_keys(
     if is_single {
         let now = context.clock.now().wall;
         let report = opened_days::report(&store, data_dir.path(), now).await;
-        report.context("the ledger of the days cannot be read")?;
+        report.context("the days in the ledger cannot be read")?;
     }
     Ok(())
 }

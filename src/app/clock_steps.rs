@@ -54,7 +54,7 @@ fn log(event: ClockEvent) {
             let to = to.rfc3339();
             tracing::error!(
                 from, to, %day,
-                "wall clock accepted after a minute ahead{}",
+                "wall clock accepted after it was ahead for a minute{}",
                 if day > before.day() { "; a new UTC day has begun" } else { "" }
             );
         }

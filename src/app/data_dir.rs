@@ -99,8 +99,8 @@ fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Warns about a directory of this user that others can enter or write. Another owner decides about its mode: the volumes of
-/// pods belong to root and are open to all.
+/// Warns about a directory of this user that others can enter or write. The mode of another owner's directory is not
+/// checked: the volumes of pods belong to root and are open to all.
 fn warn_if_open(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw();

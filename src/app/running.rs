@@ -44,7 +44,7 @@ const LAST_USES: Duration = Duration::from_secs(2);
 const LAST_SPANS: Duration = Duration::from_secs(2);
 const LATE_SPANS: &str = "the last spans were not exported in time";
 const LATE_MAIL: &str =
-    "a mail could not be finished in time; it is sent again after its claim has expired";
+    "an email could not be finished in time; it is sent again after its claim has expired";
 
 /// A running server.
 pub struct RunningServer {
@@ -73,9 +73,8 @@ pub struct RunningServer {
     data_dir: DataDir,
 }
 
-/// The result of a shutdown. Holds the lock of the data directory until it is dropped: aborted work may hold the
-/// store as long as the runtime lives, and a store that closes removes the write-ahead log by name, even that of
-/// another process.
+/// The result of a shutdown. Holds the lock of the data directory until it is dropped: aborted work may hold the store as
+/// long as the runtime lives, and a store that closes removes the write-ahead log by name, even another process's log.
 #[derive(Debug)]
 pub struct ShutdownReport {
     /// Whether all open requests finished within the shutdown timeout.
@@ -148,7 +147,7 @@ impl ServerParts {
     }
 }
 
-/// Starts the tasks beside the public port.
+/// Starts the background tasks.
 fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Config) {
     // Before the tasks: the status page records whether the gateway is ready.
     server.readiness.set(true);
@@ -257,7 +256,7 @@ impl RunningServer {
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout, LATE_MAIL));
-        // After the calls have ended: a later lease would bring units that nobody returns.
+        // After the calls have ended: a later lease would bring units that are never returned.
         parts.leases.drain(&parts.key_directory).await;
         finish_keys(&self.keys, clock).await;
         parts.reporter.stop().await;

@@ -1,4 +1,4 @@
-//! Runs the public port, and the side port on a thread and a runtime of its own, so that it answers when the public one is
+//! Runs the public port, and the side port on a separate thread and runtime, so that it responds when the public port is
 //! saturated.
 
 use std::net::{SocketAddr, TcpListener};

@@ -86,7 +86,7 @@ impl InheritedSockets {
     }
 }
 
-/// A listening socket with a longer queue than the 128 connections of the standard library: a probe would wait a second
+/// A listening socket with a longer queue than the standard library's 128 connections. Otherwise a probe would wait a second
 /// behind a burst of other connections.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {

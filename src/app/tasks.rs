@@ -69,7 +69,7 @@ static OF_ALL: [ServerTask; 16] = [
     }),
     every!(
         seconds(5),
-        "ask whether unreachable shared documents are back",
+        "check whether unreachable shared documents are back",
         |server| { server.engine.ask_for_shared_documents().await }
     ),
     every!(seconds(10), "read files again", |server| {
@@ -81,7 +81,7 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(60), "record usage", |server| {
         server.reporter.record_usage().await;
     }),
-    every!(seconds(60), "judge the use of the last days", |server| {
+    every!(seconds(60), "evaluate the use of the last days", |server| {
         server.suspects.judge(server.reporter.is_oldest()).await;
     }),
     every!(seconds(10), "lease the units of tomorrow", |server| {
@@ -95,7 +95,7 @@ static OF_ALL: [ServerTask; 16] = [
     ),
     every!(
         seconds(1),
-        "claim shares of grace, and ask whether the ledger is back",
+        "claim shares of grace, and check whether the ledger is back",
         |server| {
             server.leases.probe();
             server.leases.keep_grace_share().await;
@@ -113,7 +113,7 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(60), "restore limits that have ended", |server| {
         server.keys.administration.registrar.restore_limits().await;
     }),
-    // A task of its own: with many keys it takes minutes, and charges must not wait for it.
+    // A separate task: with many keys it takes minutes, and charges must not wait for it.
     every!(seconds(30), "record uses of keys", |server| {
         server.keys.keeper.store_uses(PAUSES_OF_USES).await;
     }),

@@ -23,8 +23,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// Snapshots follow each other hourly. If more time is left until the next one, the clock was set back; the `max-age`
-/// must not follow that.
+/// Snapshots are hourly. If more time is left until the next one, the clock was set back, and `max-age` must not follow it.
 const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The backend as an HTTP service.

@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// A client in a /24 of its own.
+    /// A client in a separate /24.
     fn client(network: u32) -> Holder {
         Holder::Client(IpAddr::V4((0x0a00_0001 + (network << 8)).into()))
     }

@@ -24,8 +24,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 const BUDGET: usize = 32 << 20;
 // The rest is for applications, regardless of the number of clients without a key.
 const WITHOUT_KEY: usize = 24 << 20;
-/// Memory of the codec for a request whose body is awaited: the buffer with its head, the one that receives its body, and on
-/// TLS the record that carries them.
+/// Memory of the codec for a request whose body is awaited: the buffer with its head, the buffer that receives its body, and
+/// on TLS the record that carries them.
 const READ_BUFFERS: usize = 24 << 10;
 /// Memory for the codecs of HTTP/2 connections that have not been served a response.
 const HTTP2_CODECS: usize = 12 << 20;
@@ -50,7 +50,7 @@ pub enum BodyFailure {
     TooLarge,
     /// It did not arrive in time.
     Slow,
-    /// Too many others are awaited, or it was given up for another one.
+    /// Too many others are awaited, or another body displaced it.
     Busy,
 }
 
@@ -141,7 +141,7 @@ impl<'b> RequestBody<'b> {
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
                 (self.before_waiting)(most);
-                // All memory is reserved at once: memory that grows in steps leaves its earlier blocks behind.
+                // All memory is reserved in one step: memory that grows in steps leaves its earlier blocks behind.
                 self.received.reserve_exact(stated);
                 let displaced = share.displaced();
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));

@@ -78,7 +78,7 @@ impl Cache {
         }
     }
 
-    /// Replaces `before` by the same document with other dates, unless another one was stored since.
+    /// Replaces `before` with the same document with other dates, unless another document was stored since.
     pub fn replace(
         &self,
         key: &DocumentKey,

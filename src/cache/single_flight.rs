@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(old.while_current(|| 1), Some(1));
         flights.invalidate(|_| true);
         let FlightRole::First(new, later) = flights.join(&key(), ()) else {
-            panic!("the old one was boarded")
+            panic!("the old flight was joined")
         };
         assert_eq!(
             (old.while_current(|| 1), new.while_current(|| 1)),

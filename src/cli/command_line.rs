@@ -111,7 +111,7 @@ enum CliCommand {
     /// Monitor a running server: request rates, latency, the backend, top callers.
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
-    /// Check whether a server is ready; the exit code has the result.
+    /// Check whether a server is ready; the exit code is the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Notices changes of the configuration file by its contents, whether it is written, renamed, or reached by links that change, as in
-//! a mounted `ConfigMap`.
+//! Detects changes of the configuration file by its contents, whether it is written, renamed, or reached through links that
+//! change, as in a mounted `ConfigMap`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(super) struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Watches a file from now on: to miss no change, before its settings are read.
+    /// Watches a file from now on. To miss no change, it is created before the settings are read.
     pub(super) fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),

@@ -110,7 +110,7 @@ fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> anyhow::Resul
     if view.days.is_empty() {
         let application = &view.application;
         printer::message(&format!(
-            "{application} has no evidence; each hour appears some minutes after its end"
+            "{application} has no evidence; each hour appears a few minutes after it ends"
         ));
         return Ok(());
     }
@@ -160,7 +160,7 @@ fn letter(view: &EvidenceView) -> String {
         ..
     } = view;
     let mut text = format!(
-        "Hello,\n\nwe have a question about the use of the API by your application {name} ({application}).\n\n"
+        "Hello,\n\nwe have a question about how your application {name} ({application}) uses the API.\n\n"
     );
     text.extend(
         suspects
@@ -173,13 +173,13 @@ fn letter(view: &EvidenceView) -> String {
         let models = models * 100.0;
         let networks = number(*networks);
         format!(
-            "{day}: {delivered} documents, {repeated} of them delivered before; {unchanged} responses 304; \
+            "{day}: {delivered} documents, {repeated} of them delivered before; {unchanged} responses with 304; \
              {models:.0} % of the models; networks: {networks}\n"
         )
     }));
     text.extend(advice.iter().map(|sentence| format!("\n{sentence}\n")));
     text + "\nPlease write to us and describe what the application does. If you did not expect this use, somebody \
-             else may have the key: replace it on the page of your account.\n"
+             else may have the key: replace it on your account page.\n"
 }
 
 /// An estimate; `None` is a number above the range of estimates.
@@ -253,7 +253,8 @@ mod tests {
         for part in [
             "your application Weather (app_1)",
             "- It requested most models.\n",
-            "2026-11-27: 70 documents, 20 of them delivered before; 3 responses 304; 85 % of the models; networks: many\n",
+            "2026-11-27: 70 documents, 20 of them delivered before; 3 responses with 304; 85 % of the models; networks: \
+             many\n",
             "Send If-None-Match.\n",
         ] {
             assert!(letter.contains(part), "{part}: {letter}");

@@ -20,7 +20,7 @@ pub struct ConfigValues {
     origins: BTreeMap<String, SettingOrigin>,
     /// Problems of the sources, which are reported with the problems of the values.
     pub(super) problems: Vec<ConfigProblem>,
-    /// Whether the file could not be read: what is missing may be in it.
+    /// Whether the file could not be read: missing settings may be in it.
     pub(super) is_incomplete: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Settings: read from the file and environment (`file`), checked against the table (`settings`), converted to typed values
 //! (`resolve`). All problems are reported together, each with its path, the value found and a remedy.
 //!
-//! Only this module knows the file format. Each component defines its typed settings; this module fills them in.
+//! Only this module depends on the file format. Each component defines its typed settings; this module fills them in.
 
 mod config_problem;
 mod config_reader;

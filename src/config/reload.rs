@@ -18,7 +18,7 @@ impl Config {
         let written = self.merged(before, &mut changed);
         let mut config = resolve(&written)?;
         config.keep_field_sets(before, &mut changed);
-        // Stored documents have the one of the start, which may name settings that have changed.
+        // Stored documents have the notice from the start, which may name settings that have changed.
         config.license.clone_from(&before.license);
         Ok((config, changed))
     }
@@ -78,7 +78,7 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 pub(super) fn needs_restart(path: &str) -> bool {
     match setting_of(path) {
         Some(setting) => setting.needs_restart,
-        // Of the named tables, tiers and certificates are used at once.
+        // Of the named tables, tiers and certificates take effect immediately.
         None => !["tiers.", "tls."]
             .iter()
             .any(|table| path.starts_with(table)),

@@ -73,7 +73,7 @@ settings! {
     restart "listen" Address = "\"127.0.0.1:8080\"", "Address and port of the public port.";
     restart "data_dir" Path = "\"scoregate-data\"", "Directory of all state: keys, quotas, stored documents, and the Unix socket.";
     restart "store.url" Text, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. With several hosts, the first writable host is used.";
-    restart "store.listen_url" Text, "URL of the database for notifications of changes, if store.url leads to a pooler; default: store.url.";
+    restart "store.listen_url" Text, "URL of the database for notifications of changes, if store.url points to a pooler; default: store.url.";
     restart "store.password" Secret, "Password of the database user.";
     restart "store.password_file" Path, "File that contains the password of the database user.";
     restart "store.ca_file" Path, "Certificates of the authorities that may issue the database's certificate, in PEM. It enables TLS, which a database on another machine needs.";
@@ -98,13 +98,13 @@ settings! {
     reload "service.deprecation_link" Text, "URL of the deprecation notice; sent in every response.";
     restart "site.status_page" Flag = "false", "Serve a status page at /status, with an Atom feed. The backend is then polled for refreshes even without client requests.";
     reload "site.contact_name" Text, "Name of the contact in the API description.";
-    reload "site.contact_email" Text, "E-mail address of the contact, in the API description and on /docs.";
+    reload "site.contact_email" Text, "Email address of the contact, in the API description and on /docs.";
     reload "site.contact_url" Text, "URL of the contact, in the API description and on /docs.";
     reload "site.terms_url" Text, "URL of the terms of service; default: the section on terms in /docs.";
     reload "site.docs_url" Text, "URL of further documentation, linked from the API description and /docs.";
     reload "site.security_contact" Text, "URL for reports of vulnerabilities; it begins with mailto: or https://. Enables /.well-known/security.txt (RFC 9116).";
     reload "site.security_policy_url" Text, "URL of the policy for reports of vulnerabilities; it begins with https://.";
-    restart "site.sign_up" Flag = "false", "Let people sign up by e-mail and manage their applications and keys at /account. Requires service.base_url, TLS and mail.server; on loopback it requires only mail.server or mail.directory.";
+    restart "site.sign_up" Flag = "false", "Let people sign up by email and manage their applications and keys at /account. Requires service.base_url, TLS and mail.server; on loopback it requires only mail.server or mail.directory.";
     reload "site.tier" Text, "Tier of applications that people create; default: the first tier.";
     reload "site.applications_per_account" Number(1, 1_000) = "1", "Maximum number of applications of an account.";
     reload "site.upgrade_url" Text, "URL where higher tiers are available; the account pages and refusals with 403 and 429 link to it.";
@@ -113,8 +113,8 @@ settings! {
     reload "site.terms_version" Text = "\"1\"", "Version of the terms of use. It is recorded with the acceptance. After a change, people must accept the terms again at their next sign-in.";
     reload "site.allowed_mail_domains" Texts = "[]", "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas.";
     reload "site.denied_mail_domains" Texts = "[]", "Mail domains that cannot sign up or sign in, with their subdomains. In the environment, separated by commas.";
-    reload "site.sign_in_links_per_hour" Number(1, 1_000_000) = "60", "Maximum number of links by e-mail that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 together can request twice as many, and in an IPv6 /48 or an IPv4 /24 four times as many.";
-    reload "site.max_sign_in_links_per_minute" Number(1, 1_000_000) = "120", "Maximum number of links by e-mail that all client addresses together can request in a minute; further requests get 503. A third of it is reserved for networks that have used little of site.sign_in_links_per_hour.";
+    reload "site.sign_in_links_per_hour" Number(1, 1_000_000) = "60", "Maximum number of email links that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 together can request twice as many, and in an IPv6 /48 or an IPv4 /24 four times as many.";
+    reload "site.max_sign_in_links_per_minute" Number(1, 1_000_000) = "120", "Maximum number of email links that all client addresses together can request in a minute; further requests get 503. A third of it is reserved for networks that have used little of site.sign_in_links_per_hour.";
     reload "site.accounts_per_day" Number(1, 1_000_000) = "10", "Maximum number of new accounts with addresses of one mail domain that one client address can create in a day. Larger networks can create more, as with site.sign_in_links_per_hour.";
     restart "site.webhooks" Flag = "false", "Let owners add webhooks, which receive their notices as signed messages over HTTPS. Gateways then connect to hosts chosen by owners, at public addresses on ports 443 and 8443.";
     reload "cors.origins" Texts = "[]", "Origins whose pages may read responses in a browser, such as [\"https://dash.example.org\"]; [\"*\"] allows all. In the environment, separated by commas.";
@@ -197,7 +197,7 @@ settings! {
     restart "mail.password" Secret, "Password of mail.username.";
     restart "mail.password_file" Path, "File that contains the password of mail.username.";
     restart "mail.from" Text, "Sender of all mail, such as Example API <noreply@example.org>. Required with mail.server.";
-    restart "mail.timeout" Duration = "\"30s\"", "Timeout for connecting to the mail server, and for each mail; at most 5m.";
+    restart "mail.timeout" Duration = "\"30s\"", "Timeout for connecting to the mail server, and for each message; at most 5m.";
 }
 
 impl Setting {

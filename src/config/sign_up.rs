@@ -38,7 +38,7 @@ pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<Si
         .iter()
         .any(|path| reading.maybe(path).is_some());
     if config.mail.is_none() && !is_mail_set {
-        let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
+        let remedy = "set it for site.sign_up, which sends email links; on loopback, mail.directory writes them to files";
         reading.problem("mail.server", None, remedy);
     }
     let root = root(reading, config);
@@ -82,7 +82,7 @@ fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
     }
 }
 
-/// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
+/// The public address of the site. It is empty if it is the address of a loopback port, which may not be known yet.
 fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
     let Some(url) = &config.base_url else {
         let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();
@@ -90,7 +90,7 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
             reading.problem(
                 BASE_URL,
                 None,
-                "set it for site.sign_up: links by e-mail begin with this address",
+                "set it for site.sign_up: email links begin with this address",
             );
         }
         return String::new();

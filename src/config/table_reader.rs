@@ -125,7 +125,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 }
 
-/// A list of words that `read` knows.
+/// A list of words that `read` accepts.
 pub(super) fn list<T, C: FromIterator<T>>(
     value: &Value,
     read: impl Fn(&str) -> Option<T>,

@@ -44,7 +44,7 @@ pub(in crate::documents) struct Confirmation {
     pub(in crate::documents) stated_at: Option<Wall>,
 }
 
-/// A stored document, for the operator. The fields' names are those of `GET /v1/cache/list`.
+/// A stored document, for the operator. The field names are the names in `GET /v1/cache/list`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedDocument {
     /// Its address, such as `/api/v1/models`.
@@ -376,7 +376,7 @@ impl Documents {
     /// Marks documents as overdue, or removes them with `hard`. Returns their number.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
-            // A hard purge accepts older data, so it also removes all knowledge about newer data.
+            // A hard purge accepts older data, so it also removes all marks of newer data.
             self.marks.remove(|key| selection.fits(key));
             self.schedule.forget_data();
         }

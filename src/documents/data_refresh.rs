@@ -32,8 +32,8 @@ impl Documents {
     }
 }
 
-/// Data is stale once its refresh is overdue by more than the interval between polls for an overdue refresh. A refresh
-/// that is in time has been detected by then.
+/// Data is stale once its refresh is overdue by more than the interval between polls for an overdue refresh. A refresh that
+/// is on time has been detected by then.
 fn stale_since(expected: Option<Wall>, cadence: Duration, now: Wall) -> Option<Wall> {
     expected.filter(|expected| now.since(*expected) > overdue_interval(cadence))
 }

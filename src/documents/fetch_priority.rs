@@ -11,7 +11,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_observe::telemetry::trace::TraceContext;
 use scoregate_observe::traces::RequestSpan;
 
-/// The priority with which a request, or a background task, wants a document.
+/// The priority with which a request or a background task fetches a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchPriority<'r> {
     /// Its place in the queue.

@@ -1,5 +1,5 @@
-//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a
-//! separate task. `fetcher` decides about fetches.
+//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a separate
+//! task. `fetcher` decides when to fetch.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::shared_fetch::{FetchTurn, SharedFetch};
 
 /// Time for which a failed fetch is not repeated. It is short, so that a recovery is noticed soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
-/// Time for which a model that the backend does not know is not fetched again.
+/// Time for which a model that is unknown to the backend is not fetched again.
 // A wrong id is often repeated. A detected refresh removes the entry earlier.
 const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
 /// The reason why a fetch returned no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FetchError {
-    /// The backend does not know the model.
+    /// The model is unknown to the backend.
     NoSuchModel,
     /// The model is not listed, and it is another caller's turn to request an unlisted model.
     Unlisted,

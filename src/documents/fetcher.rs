@@ -1,4 +1,5 @@
-//! Decides about fetches: at most one per document, however many requests wait, and none whose result is already known.
+//! Decides when to fetch: at most once at a time per document, however many requests wait, and not if the result is already
+//! known.
 //!
 //! Fetches run in tasks that belong to no client; see `fetch_task`.
 
@@ -38,7 +39,7 @@ struct JoinedFetch {
     outcome: CacheOutcome,
 }
 
-/// The knowledge about a fetch before it begins.
+/// The outcome of a fetch, as far as it is known before it begins.
 #[derive(Clone, Debug)]
 pub(crate) enum FetchForesight {
     /// Its result: it is not made.
@@ -233,7 +234,7 @@ impl Fetcher {
         }
     }
 
-    /// The knowledge about a fetch of a document before it begins.
+    /// The outcome of a fetch of a document, as far as it is known before it begins.
     fn foreknown(
         &self,
         key: &DocumentKey,

@@ -249,8 +249,8 @@ impl Refresher {
         self.documents
             .schedule()
             .step(|interval| interval.refreshed(expected, at));
-        // The document was fetched and dated before the refresh was detected. Its record on disk tells the next process
-        // about the refresh.
+        // The document was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to
+        // the next process.
         let mut current = stored.current(at.max(stored.confirmed), expected);
         if let Some(FollowedRefresh { agreed, .. }) = agreed
             && let Some(version) = stored.published

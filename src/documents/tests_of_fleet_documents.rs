@@ -1,4 +1,4 @@
-//! While the store of shared documents is away, no fetch waits for it.
+//! While the store of shared documents is unreachable, no fetch waits for it.
 
 use std::sync::atomic::AtomicU32;
 

@@ -146,7 +146,7 @@ impl RefusalTraits {
 }
 
 impl Refusal {
-    /// The table of refusals: the only place that decides about a new reason.
+    /// The table of refusals: the only place to change for a new reason.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
         // code                    responsible      guard  closes

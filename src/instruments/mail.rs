@@ -21,7 +21,7 @@ metric_label! {
         Refused = "refused",
         /// It is sent again later.
         Retried = "retried",
-        /// It was removed because it was of no use any more.
+        /// It was removed because it was no longer useful.
         Expired = "expired",
     }
 }
@@ -35,12 +35,12 @@ metric_handles! {
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
-    /// The queue of mails is in the store.
+    /// The mail queue is in the store.
     pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 
 impl MailInstruments {
-    /// Sets the number of mails in the queue and the age of the oldest one.
+    /// Sets the number of emails in the queue and the age of the oldest one.
     pub(crate) fn queue(&self, mails: u64, oldest_age: Duration) {
         self.queued.set(number_value(mails));
         self.oldest_age.set(oldest_age.as_secs_f64());

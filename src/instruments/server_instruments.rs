@@ -24,7 +24,7 @@ pub struct ServerInstruments {
     pub ledger: Arc<LedgerInstruments>,
     /// For the store and its keys.
     pub store: Arc<StoreInstruments>,
-    /// For mails and webhooks.
+    /// For emails and webhooks.
     pub mail: Arc<MailInstruments>,
 }
 

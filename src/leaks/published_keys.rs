@@ -1,4 +1,4 @@
-//! The public keys that sign reports: a list in the form in which GitHub publishes its own.
+//! The public keys that sign reports: a list in the format of GitHub's list.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub enum BadPublishedKeys {
     )]
     Invalid(String),
     /// A key has another form.
-    #[error("key `{0}` is not a public key of P-256 in PEM")]
+    #[error("key `{0}` is not a P-256 public key in PEM")]
     Key(String),
     /// It is empty.
     #[error("the list has no keys")]

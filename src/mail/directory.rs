@@ -1,4 +1,4 @@
-//! Writes each mail to a file, for testing without a mail server.
+//! Writes each email to a file, for testing without a mail server.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};

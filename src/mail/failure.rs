@@ -71,7 +71,7 @@ pub(super) enum FailureScope {
     Connection,
     /// The server has ended the connection at the beginning of an email. If another connection fails too, so would all mail.
     Ended,
-    /// Other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
+    /// Other emails would fail in the same way: the server, the login, the sender or the directory is the cause.
     AllMail,
 }
 
@@ -141,7 +141,7 @@ impl MailFailure {
         Self::new(step.scope_without_reply(), reason)
     }
 
-    /// Whether other mails would fail in the same way.
+    /// Whether other emails would fail in the same way.
     pub(super) fn is_about_all_mail(&self) -> bool {
         match self.scope {
             FailureScope::AllMail | FailureScope::Ended => true,
@@ -149,7 +149,7 @@ impl MailFailure {
         }
     }
 
-    /// Whether the server has replied, so that the connection can be used for other mails.
+    /// Whether the server has replied, so that the connection can be used for other emails.
     pub(super) fn keeps_the_connection(&self) -> bool {
         match self.scope {
             FailureScope::Final | FailureScope::Mail => true,
@@ -185,13 +185,13 @@ impl ReplyCode {
         }
     }
 
-    /// 503 asks for a different order of commands, and 53x for authentication.
+    /// 503 requires a different order of commands, and 53x authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }
 
     /// Whether the cause can be the configuration of the server or of this program, instead of the recipient or the message.
-    /// The server may accept the mail later, and other mails now.
+    /// The server may accept the message later, and other messages now.
     fn is_about_the_configuration(self, step: SmtpStep) -> bool {
         match self.enhanced {
             // 5.7 is policy, authentication and relaying. 5.1.7 and 5.1.8 are the sender: many servers reply to `RCPT TO`
@@ -272,7 +272,7 @@ fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
 mod tests {
     use super::*;
 
-    /// The scope of each of these replies, whose texts are those of servers.
+    /// The scope of each of these replies, whose texts are from real servers.
     fn assert_scope(scope: FailureScope, replies: &[(SmtpStep, u16, &str)]) {
         for (step, code, text) in replies {
             let failure = MailFailure::from_reply(*step, &ReplyCode::new(*code, text));

@@ -10,7 +10,7 @@ use lettre::transport::smtp::client::AsyncTokioStream;
 use memchr::memchr_iter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that a server may send on a connection: its certificates, and the replies to one batch of mails.
+/// Bytes that a server may send on a connection: its certificates, and the replies to one batch of emails.
 const MAX_RECEIVED: usize = 32 << 10;
 /// Lines in them, because the library parses a reply again after each of its lines. The same number of encrypted bytes
 /// contains half as many line ends.

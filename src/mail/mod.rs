@@ -1,7 +1,7 @@
 //! Sends the mail of the queue: claims it, sends it over SMTP or writes it to a directory, and records the result.
 //!
-//! Every mail is sent at least once, and repeated with the same message id. The queue is in `store::mail_queue`; the
-//! code that queues an email writes its text.
+//! Every email is sent at least once, and repeated with the same message id. The queue is in `store::mail_queue`; the code
+//! that queues an email writes its text.
 
 mod directory;
 mod failure;

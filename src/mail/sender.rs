@@ -19,7 +19,7 @@ use super::transport::{MailSession, MailTransport};
 
 /// Interval between readings of an empty queue.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// Maximum number of mails in a claim.
+/// Maximum number of emails in a claim.
 const BATCH: usize = 10;
 /// Time to record the result of an attempt before the claim expires.
 const RECORDING: Duration = Duration::from_secs(30);
@@ -81,13 +81,13 @@ impl MailSender {
         self.record().await;
     }
 
-    /// Sends mails that are due, at most one batch. Returns whether there may be more that can be sent now.
+    /// Sends emails that are due, at most one batch. Returns whether there may be more that can be sent now.
     pub async fn send_due(&mut self, stop: &CancellationToken) -> bool {
         if !self.record().await {
             return false;
         }
         let now = self.clock.now();
-        // This is enough time for several mails to a slow server. Mails that do not fit are released.
+        // This is enough time for several emails to a slow server. Emails that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
@@ -216,7 +216,7 @@ impl MailSender {
                 .unwrap_or_else(|_| {
                     Err(StoreError::Unavailable {
                         doing: WORK,
-                        reason: "no answer in time".into(),
+                        reason: "no response in time".into(),
                     })
                 })
         };

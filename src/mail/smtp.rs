@@ -1,5 +1,5 @@
-//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one mail, a refused login
-//! all mail.
+//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one message, a refused login all
+//! messages.
 
 use std::fmt::Display;
 use std::io;
@@ -33,7 +33,7 @@ pub(super) struct SmtpClient {
     clock: Clock,
 }
 
-/// One connection for several mails, opened with the first.
+/// One connection for several emails, opened with the first.
 pub(super) struct SmtpSession<'c> {
     client: &'c SmtpClient,
     connection: Option<Box<AsyncSmtpConnection>>,
@@ -82,7 +82,7 @@ impl SmtpClient {
                 .is_none()
             {
                 return Err(all_mail(
-                    "the server does not support authentication by PLAIN or LOGIN",
+                    "the server does not support PLAIN or LOGIN authentication",
                 ));
             }
             *step = SmtpStep::Login;
@@ -140,7 +140,7 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends an email. Servers limit the mails on a connection, so a connection that ends before the mail is replaced.
+    /// Sends an email. Servers limit the emails on a connection, so a connection that ends before the mail is replaced.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
@@ -184,7 +184,7 @@ impl SmtpSession<'_> {
     /// Ends the session in order.
     pub(super) async fn close(self) {
         if let Some(mut connection) = self.connection {
-            // All mails have their replies; this reply is not needed.
+            // All emails have their replies; this reply is not needed.
             drop(
                 self.client
                     .clock
@@ -209,7 +209,7 @@ async fn transact(
     if !mail.is_ascii() {
         let supports = |what| connection.server_info().supports_feature(what);
         if !supports(Extension::SmtpUtfEight) || !supports(Extension::EightBitMime) {
-            let reason = "the server accepts no addresses outside ASCII";
+            let reason = "the server accepts only ASCII addresses";
             return Err(MailFailure::new(FailureScope::Final, reason));
         }
         parameters = vec![

@@ -16,7 +16,7 @@ enum TransportKind {
     Directory(MailDirectory),
 }
 
-/// One connection for several mails.
+/// One connection for several emails.
 pub(super) enum MailSession<'t> {
     Smtp(SmtpSession<'t>),
     Directory(&'t MailDirectory),

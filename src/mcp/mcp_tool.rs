@@ -74,7 +74,7 @@ impl McpTool {
                 .get()
                 .starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
             {
-                return Err(format!("Send `{}` as a text or a number.", &**name));
+                return Err(format!("Send `{}` as a string or a number.", &**name));
             }
             if self.params().all(|param| *param.name() != **name) {
                 let names: Vec<&str> = self.params().map(Param::name).collect();

@@ -163,7 +163,7 @@ impl<'m, P> RpcEnvelope<'m, P> {
 }
 
 fn invalid(id: Option<&str>) -> BadMessage<'_> {
-    let message = "Send one JSON-RPC 2.0 request, with a text or a number as id.";
+    let message = "Send one JSON-RPC 2.0 request, with a string or a number as id.";
     BadMessage {
         id,
         error: RpcError::new(RpcError::INVALID_REQUEST, message),

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn only_the_contents_of_the_page_are_allowed() {
-        // The digests of the empty text and of "abc" are those of FIPS 180-4.
+        // The digests of the empty text and of "abc" are from FIPS 180-4.
         let empty = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
         let abc = "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
         let fixed = "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

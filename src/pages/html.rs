@@ -5,8 +5,7 @@ pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
 
-/// The search form. It leads to the docs page, whose script shows the results. Without scripts the style sheet hides
-/// it.
+/// The search form. It opens the docs page, whose script shows the results. Without scripts the style sheet hides it.
 const SEARCH: &str = "<form class=\"search\" role=\"search\" action=\"/docs\"><label class=\"unseen\" for=\"search\">Search the documentation</label>\
     <input type=\"search\" id=\"search\" name=\"search\" placeholder=\"Search docs\" autocomplete=\"off\"></form>\n";
 

@@ -8,7 +8,7 @@ pub(super) const TERMS: &str = "/docs#terms";
 pub struct SiteLinks {
     /// Name of the contact.
     pub contact_name: Option<String>,
-    /// E-mail address of the contact.
+    /// Email address of the contact.
     pub contact_email: Option<String>,
     /// URL of the contact.
     pub contact_url: Option<String>,

@@ -48,7 +48,7 @@ impl Registrar {
         Ok(self.changes.store.owners(query).await?.pop())
     }
 
-    /// The attachment of an application to an address, with all mails that it may cause.
+    /// The attachment of an application to an address, with all emails that it may cause.
     pub(crate) fn attachment(
         &self,
         id: ApplicationId,
@@ -75,7 +75,7 @@ impl Registrar {
         }))
     }
 
-    /// The texts of mail to owners. Without pages of accounts nobody could accept an invitation, or stop mail.
+    /// The texts of mail to owners. Without account pages, invitations could not be accepted and mail could not be stopped.
     fn texts(&self) -> RegistrarResult<&NoticeTexts> {
         let texts = self.changes.notices.as_ref();
         texts.ok_or(RegistrarError::NoInvitations)
@@ -88,8 +88,9 @@ impl NoticeTexts {
         let link = format!("{root}/account/confirm?token={}", token.expose());
         let text = format!(
             "The operator of {service} named you as the owner of the application {id}. Open this link to accept an account, \
-             where you see its use and manage its keys:\n\n{link}\n\nThe link works once and expires in 7 days. Until you \
-             accept, mail about the application goes to this address. The page of the link also stops this mail."
+             where you can see its use and manage its keys:\n\n{link}\n\nThe link works once and expires in 7 days. Until \
+             you accept, mail about the application goes to this address. You can also stop this mail on the page of the \
+             link."
         );
         self.to_owner(format!("{service}: your application {id}"), text, at)
     }
@@ -106,8 +107,8 @@ impl NoticeTexts {
         let service = &self.service;
         let subject = format!("{service}: you no longer own the application {id}");
         let text = format!(
-            "The operator of {service} took the application {id} from your account. Its keys still work, but you no longer \
-             manage them, and get no mail about it."
+            "The operator of {service} removed the application {id} from your account. Its keys still work, but you can no \
+             longer manage them, and you get no more mail about it."
         );
         self.to_owner(subject, text, at)
     }

@@ -22,7 +22,8 @@ pub(crate) fn letter(
         message
     } else {
         format!(
-            "{message}\n\nChoose your notices at {root}/account. If you have no account, a link from there also stops all mail."
+            "{message}\n\nChoose your notices at {root}/account. If you have no account, you can request a link there to \
+             stop all mail."
         )
     };
     NewMail {

@@ -19,7 +19,7 @@ use crate::registry::letter::letter;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The facts about the service that are in the mails.
+/// The facts about the service that are in the emails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeTexts {
     /// The name of the service.
@@ -98,7 +98,8 @@ impl NoticeTexts {
             about: format!("{id}.{}.{}{key}", at.millis(), what.word()),
             subject: subject.into(),
             happened: format!("{happened} This was done {by} at {}.", at.rfc3339()),
-            advice: "If you did not expect this, sign in, revoke the keys that you do not know, and sign out everywhere.",
+            advice: "If you did not expect this, sign in, revoke the keys that you do not recognize, and sign out \
+            everywhere.",
             application: Some(id),
             data: json!({"change": what.word()}),
         };
@@ -112,7 +113,7 @@ impl NoticeTexts {
             about: short(session),
             subject: "somebody signed in to your account".into(),
             happened: format!(
-                "Somebody signed in to your account with a link from your mail at {}.",
+                "Somebody signed in to your account with a link from your email at {}.",
                 at.rfc3339()
             ),
             advice: "If that was not you, somebody else can read your mail: secure your mailbox, then sign in and sign out everywhere.",
@@ -165,8 +166,8 @@ fn used_quota(
         about: format!("{scope}.{name}.{start}"),
         subject: format!("{part} {adjective} quota is used"),
         happened: format!(
-            "{used} of {quota} requests are used since {start} 00:00 UTC, the {adjective} quota of {whose}. After the last one, \
-             requests get 429 with the limit `{name}` until {reset}."
+            "{used} of {quota} requests have been used since {start} 00:00 UTC, the {adjective} quota of {whose}. After the \
+             last one, requests get 429 with the limit `{name}` until {reset}."
         ),
         advice: "A request with If-None-Match costs nothing while a document is unchanged. The page shows the requests:",
         application,

@@ -77,7 +77,7 @@ impl OwnerAdministration {
     }
 
     /// Sets the tier of an owner's present and future applications. Without a tier, future applications get the default
-    /// tier, and present applications keep their tier. After a failure it can be repeated.
+    /// tier, and existing applications keep their tier. After a failure it can be repeated.
     pub async fn set_tier(
         &self,
         who: &str,

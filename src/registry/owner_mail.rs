@@ -14,7 +14,7 @@ use crate::registry::owner_administration::OwnerAdministration;
 use crate::registry::registrar::Registrar;
 use crate::registry::registrar_error::RegistrarResult;
 
-/// Maximum number of owners read, and of mails stored, in one step, so that leases do not wait long.
+/// Maximum number of owners read, and of emails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
 /// Maximum number of listed applications and accounts that get no mail.
 const MOST_UNREACHED: usize = 1_000;
@@ -61,15 +61,15 @@ pub struct ContactRequest {
 pub struct ContactOutcome {
     /// Number of selected accounts.
     pub accounts: usize,
-    /// Number of queued mails.
+    /// Number of queued emails.
     pub queued: usize,
-    /// Those who get no mail, at most 1,000.
+    /// The selected owners who get no mail, at most 1,000.
     pub unreached: Vec<UnreachedOwner>,
     /// Whether queued mail is sent.
     pub mail_is_sent: bool,
 }
 
-/// Someone who was selected and gets no mail.
+/// A selected owner who gets no mail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreachedOwner {
     /// The application or the account.
@@ -110,7 +110,7 @@ impl OwnerMail {
         }
     }
 
-    /// Queues one mail for each selected owner. If the store fails, some mails may have been queued.
+    /// Queues one email for each selected owner. If the store fails, some emails may have been queued.
     pub async fn send(
         &self,
         who: &str,

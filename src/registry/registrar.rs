@@ -431,7 +431,7 @@ impl Registrar {
             .collect()
     }
 
-    /// Units that an application used today. `None` on a stopped system, which knows only granted units.
+    /// Units that an application used today. `None` on a stopped system, which has only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
         let used = || {

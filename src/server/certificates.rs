@@ -166,7 +166,7 @@ fn load(
     })
 }
 
-/// The first certificate of a chain, or what is wrong with it.
+/// The first certificate of a chain, or its problem.
 fn parsed(chain: &[CertificateDer<'_>]) -> Result<Certificate, String> {
     let leaf = chain.first().ok_or("the file contains no certificate")?;
     Certificate::from_der(leaf)

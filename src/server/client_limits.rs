@@ -32,8 +32,8 @@ pub(super) struct ClientLimits {
     /// Number of pending responses of the process from which this client must read within the short timeout of
     /// `deadlines`.
     pub(super) hurried_from: usize,
-    /// HTTP/2: number of refused requests, while no pending response is read, above which no further request is passed
-    /// to the codec, and the connection ends in order. The codec keeps a record of each refused request, which has 328
+    /// HTTP/2: number of refused requests, while no pending response is read, above which no further request is passed to
+    /// the codec, and the connection is closed gracefully. The codec keeps a record of each refused request, which has 328
     /// bytes in a table that doubles. With the pending requests there are at most 32.
     pub(super) refused: usize,
 }

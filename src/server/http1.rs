@@ -202,7 +202,7 @@ pub(super) async fn drain(
     tracing::trace!(?drained, "input of a refused client was discarded");
 }
 
-/// Reads and discards this many bytes. Its buffer is on the stack, because thousands of clients may be drained at once.
+/// Reads and discards this many bytes. Its buffer is on the stack, because thousands of clients may be drained concurrently.
 fn discard(
     mut stream: Pin<&mut impl AsyncRead>,
     left: &mut usize,

@@ -1,12 +1,11 @@
 //! Passes HTTP/2 frames on, with few requests at a time until a request of a paid tier was admitted: one request
 //! without a valid key, several with a key.
 //!
-//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives. A
-//! few at a time, a request is answered or refused before further ones are read, so such a connection needs little
-//! memory however many requests it sends. After too many refusals the codec gets no further request: later requests
-//! have greater numbers than the last stream of its GOAWAY, so the client may repeat them. A head must be complete in
-//! time, and a large one needs a permit. The limits are in `client_limits`; `connection_activity` decides about
-//! refusals.
+//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives. A few at
+//! a time, a request is answered or refused before further ones are read, so such a connection needs little memory however
+//! many requests it sends. After too many refusals the codec gets no further request: later requests have greater numbers
+//! than the last stream of its GOAWAY, so the client may repeat them. A head must be complete in time, and a large one needs
+//! a permit. The limits are in `client_limits`; `connection_activity` decides which requests are refused.
 
 use std::io;
 use std::pin::Pin;

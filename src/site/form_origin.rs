@@ -31,8 +31,8 @@ pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
         .is_some_and(|site| site != "same-origin")
 }
 
-/// Whether the browser says that another site sent the form. Programs that are no browsers send neither header; for them
-/// the token decides alone.
+/// Whether the browser says that another site sent the form. Programs other than browsers send neither header; for them only
+/// the token decides.
 pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
     let is_own = |origin: &HeaderValue| {
         let origin = origin.to_str();

@@ -37,7 +37,7 @@ impl LinkMail<'_> {
         let text = format!(
             "Open this link to sign in to {service}:\n\n{link}\n\n\
              Press the button on that page to sign in. The link works once and expires in 15 minutes.\n\n\
-             If you did not request this e-mail, you can ignore it. Nobody can sign in without the link.\n"
+             If you did not request this email, you can ignore it. Nobody can sign in without the link.\n"
         );
         let subject = format!("Sign in to {service}");
         NewMail {

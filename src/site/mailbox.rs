@@ -1,4 +1,4 @@
-//! E-mail addresses of people who sign up.
+//! Email addresses of people who sign up.
 
 /// Maximum lengths of an address and of its local part (RFC 5321).
 const MAX_ADDRESS: usize = 254;
@@ -24,10 +24,10 @@ pub struct EmailAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressProblem {
     /// It has no valid form.
-    #[error("Enter an e-mail address, such as name@example.org.")]
+    #[error("Enter an email address, such as name@example.org.")]
     Malformed,
     /// It has characters that are not ASCII.
-    #[error("Enter an address in ASCII. Write an international domain name in its form with xn--.")]
+    #[error("Enter an address in ASCII. Write an internationalized domain name in its xn-- form.")]
     NotAscii,
     /// The operator does not accept its domain.
     #[error("Addresses of this domain are not accepted. Enter another address.")]
@@ -80,8 +80,8 @@ impl EmailAddress {
     }
 }
 
-/// Whether a text is a local part: atoms between dots (RFC 5322), without what the programs behind a mail server may take for
-/// an option, a command, a file or a route.
+/// Whether a text is a local part: atoms between dots (RFC 5322), without text that programs behind a mail server may
+/// interpret as an option, a command, a file or a route.
 fn is_local_part(text: &str) -> bool {
     let is_plain = |byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte);
     let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_plain);

@@ -1,4 +1,4 @@
-//! The pages of accounts: people sign up with an e-mail address, and manage their applications and keys.
+//! The pages of accounts: people sign up with an email address, and manage their applications and keys.
 //!
 //! Separate from the request path of the API, with separate limits. [`Site::handle`] is the shell, `answer` lists the
 //! steps. The HTML is in `pages::account`, mail is sent by `mail`. Visitors are not trusted: forms need the token of

@@ -1,4 +1,4 @@
-//! Signing up, in and out: one form, a link by e-mail, and a button that uses the link.
+//! Signing up, in and out: one form, an email link, and a button that uses the link.
 //!
 //! The answer to the form is the same for known and unknown addresses, after the same work.
 

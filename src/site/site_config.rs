@@ -10,18 +10,18 @@ use super::mailbox::MailDomains;
 /// Settings of the site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// The public address, without a trailing slash. Links by e-mail begin with it. If it is empty, it is the address
+    /// The public address, without a trailing slash. Email links begin with it. If it is empty, it is the address
     /// of the port.
     pub root: String,
     /// The tier of new applications.
     pub tier: String,
     /// Maximum number of applications of an account.
     pub applications_per_account: u32,
-    /// Maximum number of links by e-mail that one network can request in an hour.
+    /// Maximum number of email links that one network can request in an hour.
     pub links_per_hour: u32,
     /// Maximum number of new accounts with one mail domain that one network can create in a day.
     pub accounts_per_day: u32,
-    /// Maximum number of links by e-mail in a minute from all networks.
+    /// Maximum number of email links in a minute from all networks.
     pub links_per_minute: u32,
     /// The accepted mail domains.
     pub domains: MailDomains,

@@ -106,7 +106,7 @@ impl SiteRefusal {
             // Matched without `_`, so a new refusal does not compile until it has a row.
             Self::SignedOut => row(StatusCode::SEE_OTHER, "signed_out", "Signed out", &["Sign in to see your account."], SIGN_IN),
             Self::ClearText => row(StatusCode::FORBIDDEN, "clear_text", "HTTPS is required",
-                &["This page is available over HTTPS only, because it handles keys and e-mail addresses. Open it with https://."], None),
+                &["This page is available over HTTPS only, because it handles keys and email addresses. Open it with https://."], None),
             Self::TooManyRequests => after(60, row(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests",
                 &["Your network has sent too many requests. Try again in a minute."], None)),
             Self::TooManyLinks => after(600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_links", "Too many links",
@@ -139,7 +139,7 @@ impl SiteRefusal {
             Self::TooManyApplications => row(StatusCode::CONFLICT, "too_many_applications", "Too many applications",
                 &["The account has reached its application limit. Nothing was created."], ACCOUNT),
             Self::QuotaUsedToday => row(StatusCode::CONFLICT, "quota_used_today", "Try again tomorrow",
-                &["An application under your e-mail address was closed today after it had used part of its quota. Nothing was created.",
+                &["An application under your email address was closed today after it had used part of its quota. Nothing was created.",
                   "You can create another application tomorrow, from 00:00 UTC."], ACCOUNT),
             Self::Busy => after(5, row(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy",
                 &["The service is handling too many requests right now. Try again in a few seconds."], None)),

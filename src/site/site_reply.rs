@@ -180,7 +180,7 @@ pub(super) fn response(
     response
 }
 
-/// Replaces the headers of a page by those of a file.
+/// Replaces the headers of a page with the headers of a file.
 fn add_file(headers: &mut HeaderMap, disposition: Option<HeaderValue>) {
     if let Some(disposition) = disposition {
         headers.insert(CONTENT_DISPOSITION, disposition);

@@ -138,7 +138,7 @@ impl NodeReporter {
         let mut progress = self.progress.lock().await;
         // The flag is set under the lock, after a report in progress. A later report would list this gateway again.
         progress.is_removed = true;
-        // The store is not asked again if it does not answer, so that a shutdown waits for it once.
+        // The store is not queried again if it does not respond, so that a shutdown waits for it once.
         if self
             .record(&mut progress, self.calls.clock.now(), true)
             .await

@@ -150,7 +150,7 @@ impl StatusPublisher {
         let late = |_| {
             Err(StoreError::Unavailable {
                 doing: WORK,
-                reason: "no answer in time".into(),
+                reason: "no response in time".into(),
             })
         };
         let working = async {

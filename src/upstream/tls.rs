@@ -90,7 +90,7 @@ pub struct BackendTls {
     pub client_expires_at: Option<Wall>,
 }
 
-/// The program's clock, which may follow a shared store, decides about the validity of certificates.
+/// The program's clock, which may follow a shared store, decides whether certificates are valid.
 #[derive(Debug)]
 struct CertificateTime(Clock);
 

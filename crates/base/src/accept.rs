@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Length of the kernel's queue of connections, for load peaks and for the handover between two processes. If it is full, a
-/// client tries again after a second.
+/// Length of the kernel's accept queue, for load peaks and for the handover between two processes. If it is full, a client
+/// retries after a second.
 pub const BACKLOG: u32 = 4_096;
 
 /// Pause after a failure to accept, since descriptors are released only over time.

@@ -5,7 +5,7 @@
 //! path of an error ([`json`]), the `Accept` header ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here
 //! waits for a network or a disk, except that [`clock`] sleeps, and [`secret`] and [`watched_file`] read files.
 //!
-//! This crate knows no store, no HTTP server and no metric.
+//! This crate does not depend on a store, an HTTP server or metrics.
 
 pub mod accept;
 pub mod address;

@@ -1,5 +1,5 @@
-//! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never replace those
-//! in use. Which files are read, and how often, is decided in `app`.
+//! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never replace
+//! the contents in use. Which files are read, and how often, is decided in `app`.
 
 use std::fmt;
 use std::sync::Arc;

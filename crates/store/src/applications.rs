@@ -169,7 +169,7 @@ pub enum ChangeKind {
     },
     /// Revokes a key that was found in public, or lets it expire. Refused if all its places were reported before.
     ReportLeak(LeakReport),
-    /// Gives it to the owner of a mailbox. Refused if another one has it, unless it is moved.
+    /// Gives it to the owner of a mailbox. Refused if another owner has it, unless it is moved.
     Attach(Box<Attachment>),
     /// Takes it from its owner, who gets this mail. An owner who was only invited, and has no other one, is deleted.
     Detach(Box<NewMail>),
@@ -210,7 +210,7 @@ pub enum Ownership {
     Attached(Box<Attachment>),
 }
 
-/// A mailbox that gets an application. Recipients of the mails are set by the store.
+/// A mailbox that gets an application. Recipients of the emails are set by the store.
 #[derive(Clone, Debug)]
 pub struct Attachment {
     /// The id of the owner if the mailbox is unknown.

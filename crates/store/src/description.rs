@@ -1,7 +1,6 @@
 //! The description of an application: optional texts. No limit, price or right depends on them.
 //!
-//! Tables, exports, lists and the audit trail take its columns from here. A further column also needs a step of the
-//! schema.
+//! Tables, exports, lists and the audit trail take its columns from here. A new column also needs a schema step.
 
 use std::convert::Infallible;
 

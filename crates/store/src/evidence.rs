@@ -1,8 +1,8 @@
 //! Evidence of how applications use the service: hours of each gateway, merged into days.
 //!
-//! A gateway records an hour once it has ended, or when it stops, under the number of its process. An hour may be recorded again,
-//! for example if the outcome was unknown, until it is merged: from then on it would be counted twice. So hours are merged
-//! some time after they ended. An hour of another gateway that comes later still is added to its day.
+//! A gateway records an hour once it has ended, or when it stops, under the number of its process. An hour may be recorded
+//! again, for example if the outcome was unknown, until it is merged: from then on it would be counted twice. So hours are
+//! merged some time after they ended. An hour that another gateway delivers even later is added to its day.
 //!
 //! Records have no addresses. Their hashes have a key for each day, which is deleted after two days, so they cannot be compared
 //! with known addresses any more. Days are kept for [`EVIDENCE_DAYS_KEPT`] days before the current one, hours that were not

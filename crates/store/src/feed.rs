@@ -8,9 +8,9 @@ use scoregate_base::keys::ApplicationId;
 /// A position in the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// The data set and its history, separated by `/`. Another source has numbers of its own.
+    /// The data set and its history, separated by `/`. Numbers of another source are not comparable.
     pub source: String,
-    /// The number of the last change, which is that of its audit record.
+    /// The number of the last change, which is the number of its audit record.
     pub number: u64,
 }
 
@@ -36,13 +36,13 @@ pub struct ChangedApplications {
     pub reached: FeedPosition,
     /// The number of the newest change.
     pub newest: u64,
-    /// The clock of the engine when it answered. `None` if it has none of its own.
+    /// The clock of the engine when it answered. `None` if it has no clock.
     pub clock: Option<Wall>,
 }
 
 impl ChangedApplications {
-    /// Whether a reader that was at `before` must read all applications again: the source is another one, or has lost
-    /// changes.
+    /// Whether a reader that was at `before` must read all applications again, because the source is a different one or has
+    /// lost changes.
     pub fn requires_reload(&self, before: &FeedPosition) -> bool {
         self.reached.source != before.source || self.newest < before.number
     }

@@ -2,7 +2,7 @@
 
 use scoregate_base::clock::Wall;
 
-/// A request with an idempotency key, and what is kept about it for four days.
+/// A request with an idempotency key, as stored for four days.
 #[derive(Clone, Debug)]
 pub struct KeyedRequest {
     /// SHA-256 of the key.

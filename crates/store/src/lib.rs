@@ -1,8 +1,7 @@
 //! Durable state: applications, keys, and the ledger of granted units, in a file or in a database.
 //!
-//! Calls carry one decision each, are asynchronous, and name units and node, so that a file on this machine and a
-//! server for many machines can both answer them. `Ok` means durable. Nothing is decided here (see `limits`), and
-//! no request of the hot path comes here.
+//! Each call is one decision, is asynchronous, and names units and node, so that a local file and a shared database can both
+//! implement it. `Ok` means durable. Limits are decided in `limits`, and the hot path makes no calls here.
 
 #[cfg(test)]
 #[macro_use]

@@ -1,7 +1,7 @@
 //! Mail to be sent.
 //!
-//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another one sends the mail
-//! again, with the same message id, after the claim has expired.
+//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another gateway sends the
+//! email again, with the same message id, after the claim has expired.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ pub struct NewNotice {
     pub who: String,
     /// Number of all recipients.
     pub recipients: usize,
-    /// The mails to the first of them.
+    /// The emails to the first of them.
     pub mails: Vec<NewMail>,
 }
 
@@ -112,24 +112,24 @@ pub struct ClaimedMail {
     pub attempt: u32,
 }
 
-/// A claim of mails that are due.
+/// A claim of emails that are due.
 #[derive(Clone, Debug)]
 pub struct MailClaim {
-    /// The mails that are claimed.
+    /// The emails that are claimed.
     pub lane: MailLane,
     /// The current time.
     pub now: Wall,
     /// When the claim expires.
     pub until: Wall,
-    /// Maximum number of mails.
+    /// Maximum number of emails.
     pub limit: usize,
-    /// Maximum number of mails to one recipient.
+    /// Maximum number of emails to one recipient.
     pub each: usize,
-    /// Recipients whose mails are not claimed.
+    /// Recipients whose emails are not claimed.
     pub except: Vec<String>,
 }
 
-/// Mails that are claimed together.
+/// Emails that are claimed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailLane {
     /// Mail.
@@ -141,7 +141,7 @@ pub enum MailLane {
 }
 
 impl MailClaim {
-    /// A claim of at most this number of mails.
+    /// A claim of at most this number of emails.
     pub fn new(lane: MailLane, now: Wall, until: Wall, limit: usize) -> Self {
         Self {
             lane,
@@ -182,7 +182,7 @@ pub enum MailOutcome {
 /// The state of the queue, without messages to webhooks: their receivers belong to owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailBacklog {
-    /// Mails in the queue.
+    /// Emails in the queue.
     pub mails: u64,
     /// When the oldest of them was queued.
     pub oldest: Option<Wall>,

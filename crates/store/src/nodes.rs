@@ -23,7 +23,7 @@ pub struct NodeStatus {
     pub started_at: Wall,
     /// When it reported last.
     pub last_seen_at: Wall,
-    /// Units of the day leased and not delivered, those of requests in flight included.
+    /// Units of the day leased and not delivered, including units of requests in flight.
     pub units_held: u64,
     /// All units that it delivered before this time are recorded as usage.
     pub usage_recorded_at: Wall,
@@ -34,7 +34,7 @@ pub struct NodeStatus {
 pub struct NodeList {
     /// The nodes, oldest first. One that stopped in order is not among them.
     pub nodes: Vec<NodeStatus>,
-    /// The clock of the engine when it answered. `None` if it has none of its own.
+    /// The clock of the engine when it answered. `None` if it has no clock.
     pub clock: Option<Wall>,
 }
 

@@ -1,7 +1,7 @@
-//! Notices to owners: mails about their applications and sign-ins, of the kinds that they chose.
+//! Notices to owners: emails about their applications and sign-ins, of the kinds that they chose.
 //!
-//! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so each
-//! notice is queued once, by whichever gateway finds it due, although the queue forgets an email once it was sent.
+//! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so each notice
+//! is queued only once, by any of the gateways, even after its email was sent and removed from the queue.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! that only grow, so one that is repeated, late or out of order changes nothing. A day is open for reports for two days
 //! after it ended; then the totals of its nodes are merged. Only requests with a valid key are counted.
 //!
-//! Usage of units follows from them: each response with content of an endpoint other than `/me` is charged with one.
+//! Used units follow from them: each response with content from an endpoint other than `/me` costs one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ pub fn key(text: &str) -> StoredKey {
     }
 }
 
-/// An application in a tier, with these keys. It has no limits of its own and no granted units.
+/// An application in a tier, with these keys. It has no individual limits and no granted units.
 pub fn application(tier: &str, keys: &[&str]) -> StoredApplication {
     StoredApplication {
         id: "app_00000000001".parse().expect("an id"),

@@ -1,7 +1,7 @@
 //! Documents that gateways share: one gateway fetches a document, the others take it from the store.
 //!
-//! Data and trait only. The rules are in `documents::shared_fetch`. Times are those of the engine's clock, so that the
-//! clocks of gateways need not agree; the date of the next refresh is the backend's statement.
+//! Data and trait only. The rules are in `documents::shared_fetch`. Times are from the engine's clock, so that the clocks of
+//! gateways need not agree; the date of the next refresh is the backend's statement.
 
 use std::time::Duration;
 

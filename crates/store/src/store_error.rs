@@ -35,7 +35,7 @@ pub enum StoreError {
     /// An application or key with this identity exists.
     #[error("{0} already exists")]
     Exists(&'static str),
-    /// The store cannot be reached or written. Nothing counts as done; after a disk failure in the last moment a
+    /// The store cannot be reached or written. The change counts as not made; after a disk failure at the last moment, a
     /// crash may still bring it back.
     #[error("the store cannot {doing}: {reason}")]
     Unavailable {
@@ -57,7 +57,7 @@ pub enum StoreError {
     /// The store was written by a newer version of the program.
     #[error(
         "the store at {path} has format {found}; this program supports formats up to {known}. \
-         Run the newer version again, or restore the backup that it made beside the file before the upgrade"
+         Run the newer version again, or restore the backup that it made next to the file before the upgrade"
     )]
     Newer {
         /// Its location.

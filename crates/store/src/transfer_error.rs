@@ -20,7 +20,7 @@ pub enum TransferError {
          with `scoregate store init`, or use another store.schema"
     )]
     InUse(u64),
-    /// The tables may have columns that this program does not know.
+    /// The tables may have columns that are unknown to this program.
     #[error(
         "the tables have format {0}, which is newer than this release; export with the newer release"
     )]

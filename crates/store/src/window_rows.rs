@@ -1,8 +1,8 @@
 //! Rows of calendar windows other than the day, as an engine read them for the reports of one transaction. Reports are
 //! applied to them one after another, since reports about several days may change the same row.
 //!
-//! Every report changes all rows that contain its day, so a row stays true while no limit needs it. Only windows that a
-//! report names limit its grant. The rule is that of `limits::day_ledger`.
+//! Every report changes all rows that contain its day, so a row stays correct while no limit needs it. Only windows that a
+//! report names limit its grant. The rule is in `limits::day_ledger`.
 
 use std::collections::BTreeMap;
 

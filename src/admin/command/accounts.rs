@@ -24,7 +24,7 @@ pub enum AccountsCommand {
         scoregate accounts list --email ann@example.org --data-dir DIR\n  \
         scoregate accounts list --application app_3kTMd9Qw0aB --data-dir DIR")]
     List {
-        /// Only accounts whose e-mail address, with or without its `+tag`, contains this text, ignoring case.
+        /// Only accounts whose email address, with or without its `+tag`, contains this text, ignoring case.
         #[arg(long, value_name = "TEXT", value_parser = searchable)]
         email: Option<String>,
         /// Only the account of this application.
@@ -64,7 +64,7 @@ pub enum AccountsCommand {
         after_help = "Examples:\n  \
         scoregate accounts set-tier own_3kTMd9Qw0aB pro --data-dir DIR\n  \
         scoregate accounts set-tier own_3kTMd9Qw0aB --default --data-dir DIR\n\n\
-        With --default present applications keep their tier."
+        With --default, existing applications keep their tier."
     )]
     SetTier {
         /// The account.
@@ -77,15 +77,15 @@ pub enum AccountsCommand {
         #[serde(default)]
         default: bool,
     },
-    /// Set or remove limits of an account: quotas that its applications share, present and future ones.
+    /// Set or remove limits of an account: quotas that all its applications share, present and future.
     #[command(after_help = "Examples:\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day 50000 --owner-month 1000000 --data-dir DIR\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day none --data-dir DIR\n\n\
-        They are in force beside the limits of each application. Usage of the present day and month counts.")]
+        They apply in addition to the limits of each application. Usage of the current day and month counts.")]
     SetLimits {
         /// The account.
         id: OwnerId,
-        /// The limits. Those that are left out stay unchanged.
+        /// The limits. Omitted limits are unchanged.
         #[command(flatten)]
         #[serde(default)]
         limits: LimitOptions<true>,
@@ -103,7 +103,7 @@ pub enum AccountsCommand {
     #[command(after_help = "Examples:\n  \
         scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
         scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
-        Each account gets one mail, no matter how many of its applications match. An email that could not be sent within three days\n\
+        Each account gets one email, no matter how many of its applications match. An email that could not be sent within three days\n\
         is dropped. The audit trail has the number of accounts, without text and addresses.")]
     Contact(OwnerLetter),
     /// Print an account with its applications, their requests and their audit records, as JSON.
@@ -232,6 +232,6 @@ fn searchable(text: &str) -> Result<String, String> {
     if is_address_fragment(text) {
         Ok(text.to_owned())
     } else {
-        Err("write a part of an e-mail address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~".into())
+        Err("write a part of an email address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~".into())
     }
 }

@@ -21,13 +21,13 @@ pub struct OwnerAttachment {
     /// Application id.
     #[arg(group = "applications", requires = "email")]
     id: Option<ApplicationId>,
-    /// E-mail address of the owner.
+    /// Email address of the owner.
     email: Option<String>,
     /// Take the application from another owner. Both are notified by email.
     #[arg(long = "move", requires = "id")]
     #[serde(default, rename = "move")]
     moves: bool,
-    /// All applications without an owner whose contact is an e-mail address.
+    /// All applications without an owner whose contact is an email address.
     #[arg(long, group = "applications")]
     #[serde(default)]
     from_contact: bool,

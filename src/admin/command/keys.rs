@@ -63,8 +63,8 @@ pub enum KeysCommand {
         #[serde(skip)]
         usage: bool,
     },
-    /// Create a new key for an application. The older keys expire after the overlap, and are revoked without one; the quota is
-    /// shared.
+    /// Create a new key for an application. Older keys expire after the overlap, or are revoked if there is none; all keys
+    /// share the quota.
     #[command(
         after_help = "Example:\n  scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR"
     )]
@@ -111,14 +111,14 @@ pub enum KeysCommand {
         scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
         An empty string removes a website, a contact or a note. Omitted fields stay unchanged.")]
     Update(ApplicationUpdate),
-    /// Attach an application to an account. An address without one gets an invitation.
+    /// Attach an application to an account. An address without an account gets an invitation.
     #[command(after_help = "Examples:\n  \
         scoregate keys attach app_0123456789a ann@example.org --data-dir DIR\n  \
         scoregate keys attach app_0123456789a bob@example.com --move --data-dir DIR\n  \
         scoregate keys attach --from-contact --dry-run --data-dir DIR\n\n\
         The link of an invitation works once, for 7 days. Until it is accepted, mail about the application goes to the address.")]
     Attach(OwnerAttachment),
-    /// Take an application from its account, which is notified by email. Its keys still work.
+    /// Detach an application from its account, which is notified by email. Its keys still work.
     #[command(after_help = "Example:\n  scoregate keys detach app_0123456789a --data-dir DIR")]
     Detach {
         /// Application id.
@@ -193,7 +193,7 @@ pub struct NewKey {
     /// Contact of the owner.
     #[arg(long)]
     contact: Option<String>,
-    /// E-mail address of the owner, which gets an invitation if it has no account.
+    /// Email address of the owner. An address without an account gets an invitation.
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
     /// Free text.

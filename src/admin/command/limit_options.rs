@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::command_problem::{CommandProblem, CommandResult};
 use scoregate_base::limits::{LimitChanges, LimitSetting, Scope};
 
-/// New limits of an application, or `OF_OWNER`s. Limits that are left out stay unchanged.
+/// New limits of an application, or `OF_OWNER`s. Omitted limits are unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LimitOptions<const OF_OWNER: bool>(LimitChanges);

@@ -94,7 +94,7 @@ impl FleetReports {
     ) -> CommandResult<ApplicationRequestsView> {
         if !(1..=REQUEST_DAYS_KEPT).contains(&days) {
             return Err(CommandProblem::bad(format!(
-                "days: write a number from 1 to {REQUEST_DAYS_KEPT}, for which requests are kept"
+                "days: write a number from 1 to {REQUEST_DAYS_KEPT}; requests are kept for that many days"
             )));
         }
         let last = last.unwrap_or_else(|| self.clock.now().wall.day());

@@ -20,8 +20,8 @@ pub struct ApplicationRequestsView {
     pub from: String,
     /// The last day.
     pub to: String,
-    /// The requests contain what the live gateways answered before this time; null without a live gateway, when they contain
-    /// everything that was recorded.
+    /// Requests that live gateways answered before this time are included; null without a live gateway, when everything that
+    /// was recorded is included.
     pub recorded_at: Option<String>,
     /// Number of requests.
     pub requests: u64,

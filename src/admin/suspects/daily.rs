@@ -51,7 +51,7 @@ impl DailySuspects {
         }
     }
 
-    /// Evaluates the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On other gateways
+    /// Evaluates the most recent complete days, once a day, on the gateway of a fleet that `is_chosen`. On other gateways
     /// the metric is 0. Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();

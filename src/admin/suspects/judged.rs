@@ -129,7 +129,7 @@ impl FleetReports {
         let days = days.unwrap_or(SUSPECT_DAYS);
         if !(1..=EVIDENCE_DAYS_KEPT).contains(&days) {
             return Err(CommandProblem::bad(format!(
-                "the number of days must be from 1 to {EVIDENCE_DAYS_KEPT}, for which evidence is kept"
+                "the number of days must be from 1 to {EVIDENCE_DAYS_KEPT}; evidence is kept for that many days"
             )));
         }
         let (first, last) = self.last_days(days);

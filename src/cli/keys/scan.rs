@@ -36,7 +36,7 @@ struct SeenKey {
     shown: String,
 }
 
-/// Adds each key of a text, of which it holds a line at a time: a key has no line end.
+/// Adds each key of a text. Holds one line at a time, since a key contains no line break.
 fn scan(form: &KeyForm, text: impl Read, found: &mut Vec<SeenKey>) -> io::Result<()> {
     let mut text = BufReader::new(text);
     let mut line = Vec::new();

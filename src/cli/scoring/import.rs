@@ -157,8 +157,8 @@ impl<'a> Importer<'a> {
         self.store()?;
         if !self.begun()?.take_suites(&table)? {
             return Err(nothing_imported(format!(
-                "{place} has another suite table than the archive; import it into a new archive, or set the table of the \
-                 archive with `scoregate scoring suites set` first"
+                "{place} has a different suite table than the archive; import it into a new archive, or set the table of \
+                 the archive with `scoregate scoring suites set` first"
             )));
         }
         self.suites = Arc::new(table);

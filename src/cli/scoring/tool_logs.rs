@@ -1,6 +1,6 @@
 //! `scoregate scoring import --from`: logs of evaluation tools, converted to lines of the ordinary import.
 //!
-//! A log is converted when its turn comes, so the memory holds the runs of one log.
+//! Logs are converted one by one, so memory holds the runs of one log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

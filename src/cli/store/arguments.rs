@@ -119,7 +119,7 @@ pub(super) enum StoreCommand {
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
         again. To restore a file, use `scoregate store restore BACKUP`.\n\
         Tables that exist are kept. Run it as the user that will own the tables. Servers can connect as\n\
-        another one: name it with --runtime-role.")]
+        another user: name it with --runtime-role.")]
     Init {
         #[command(flatten)]
         grant: RuntimeRole,
@@ -128,7 +128,7 @@ pub(super) enum StoreCommand {
     #[command(
         after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
         A server of this release does not start on older tables. Servers of the previous release run and restart on\n\
-        the upgraded ones. A store file is upgraded when a server opens it."
+        upgraded tables. A store file is upgraded when a server opens it."
     )]
     Upgrade {
         #[command(flatten)]

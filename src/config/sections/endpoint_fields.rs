@@ -76,7 +76,7 @@ fn field(table: &mut TableReader<'_, '_>, level: usize) -> FieldDefinition {
     let optional = table.flag("optional", "whether an item may lack the field");
     let paid_only = table.flag("paid", "whether only paid callers see the field");
     if paid_only {
-        meaning.push_str(" Paid plans only, except as the table of tiers says.");
+        meaning.push_str(" Paid plans only, unless the table of tiers states otherwise.");
     }
     let kind = kind(table);
     let words = if kind == "words" {

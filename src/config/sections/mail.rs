@@ -70,7 +70,7 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
     timeout
 }
 
-/// Mail as files, for testing on one machine: nobody else gets it.
+/// Mail as files, for testing on one machine: it is never sent.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     let path = reading.optional(DIRECTORY)?;
     let timeout = mail_timeout(reading);

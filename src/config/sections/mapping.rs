@@ -30,7 +30,7 @@ const FIELDS: [&str; 10] = [
     "timestamp",
     "complete",
 ];
-/// Those by which the items of an endpoint have the shape of the backend.
+/// Settings that give the items of an endpoint the shape of the backend.
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
@@ -221,7 +221,7 @@ impl<'r, 'w> MappingTable<'r, 'w> {
         Some(fields)
     }
 
-    /// Parts of the paid field's value are not data of their own.
+    /// Parts of the paid field's value cannot be mapped separately.
     fn reject_paid_pointers(&mut self, mapped: &EndpointMapping) {
         let source = mapped.fields.as_ref().and_then(ItemMapping::paid_source);
         if source.is_some() && matches!(mapped.shape, DataShape::Map { .. }) {

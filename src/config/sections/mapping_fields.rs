@@ -179,7 +179,7 @@ fn mapped(
         };
         if let Some(wrong) = words.values().find(|word| !is_valid(word)) {
             return Err(format!(
-                "replace the word {wrong:?} by a value that this field of the API may have"
+                "replace the word {wrong:?} with a value that this field of the API may have"
             ));
         }
     }
@@ -213,7 +213,7 @@ fn kind(
     }
 }
 
-const NOT_ITS_TYPE: &str = "remove `type`: this field of the API has another one";
+const NOT_ITS_TYPE: &str = "remove `type`: this field of the API has another type";
 
 fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<MappedField, String> {
     let json = match value {

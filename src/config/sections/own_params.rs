@@ -110,7 +110,7 @@ fn is_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Reports what is wrong with the own parameters of an endpoint together.
+/// Reports the problems of all own parameters of an endpoint.
 pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) {
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.name == one.name) {

@@ -14,7 +14,7 @@ use crate::config::config_reader::ConfigReader;
 const PLANS: &str = "site.plans";
 const SECURITY_CONTACT: &str = "site.security_contact";
 const SECURITY_POLICY: &str = "site.security_policy_url";
-const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
+const MAIL: &str = "write an email address, such as \"api@example.org\"";
 
 /// The hosts for which a URL with the scheme `http` is accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ fn is_odd(byte: u8) -> bool {
     !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte)
 }
 
-/// Whether a text is an e-mail address without quoted parts, which needs no escaping in a `mailto:` URL.
+/// Whether a text is an email address without quoted parts, which needs no escaping in a `mailto:` URL.
 fn is_mailbox(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else {
         return false;

@@ -1,5 +1,5 @@
-//! Explains the present answer to a request, by the pure parts of the stages, in the order of `request_path`, on copies
-//! of the state.
+//! Explains how a request would be answered now. Runs the pure parts of the stages, in the order of `request_path`, on
+//! copies of the state.
 //!
 //! Nothing is taken, fetched, counted or recorded.
 

@@ -49,7 +49,7 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger knows the tokens that other gateways leave; here, all of them.
+                    // Only the ledger has the tokens that other gateways leave; here, all of them.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {

@@ -22,7 +22,7 @@ use scoregate_base::routes::DocumentKey;
 const PLACES: usize = 128;
 /// Longer targets are resolved each time. Few targets without unknown parameters are longer.
 const MAX_LENGTH: usize = 128;
-/// The cache is asked again after this many uses or this time, because it evicts unused documents.
+/// The cache is queried again after this many uses or this time, because it evicts unused documents.
 const USES_PER_LOOKUP: u32 = 16;
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -45,7 +45,7 @@ struct ResolvedEntry {
     key: DocumentKey,
     mark: DocumentMark,
     document: Weak<StoredDocument>,
-    /// When the cache was asked, and the uses since.
+    /// When the cache was queried, and the uses since.
     looked_up: Mono,
     uses: u32,
 }
@@ -55,7 +55,7 @@ struct ResolvedEntry {
 pub(crate) struct MemoEntry {
     pub(crate) key: DocumentKey,
     pub(crate) mark: DocumentMark,
-    /// Its document, unless the cache has to be asked.
+    /// Its document, unless the cache has to be queried.
     pub(crate) document: Option<Arc<StoredDocument>>,
 }
 

@@ -1,7 +1,7 @@
 //! CORS: which origins may read responses in a browser, as prepared header values.
 //!
-//! CORS concerns browsers only; API keys decide about access. The browser's own credentials are never allowed.
-//! Origins are validated in `config`.
+//! CORS concerns browsers only; API keys control access. The browser's own credentials are never allowed. Origins are
+//! validated in `config`.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub(crate) struct ResolvedTarget {
     pub(crate) encoding: ContentCoding,
     /// Whether the request is conditional.
     pub(crate) conditional: bool,
-    /// Whether the model's name contains a key, for example by mistake. Such a name is never sent to the backend nor
+    /// Whether the model's name contains a key, for example by mistake. Such a name is neither sent to the backend nor
     /// logged.
     pub(crate) names_a_key: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Lookup<'m> {
 }
 
 impl ResolvedTarget {
-    /// A document that the caller may request, as this request asks for it.
+    /// A document that the caller may request, in the form that this request selects.
     #[inline]
     fn new(
         request: &ParsedRequest<'_>,
@@ -144,7 +144,7 @@ pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Resu
     }
 }
 
-/// The stored document, which the memo remembers.
+/// The stored document, which is kept in the memo.
 fn find(
     gateway: &Gateway,
     request: &ParsedRequest<'_>,

@@ -1,6 +1,6 @@
 //! Stage 7: builds the response. It chooses the status and the headers of the API; `cors` and `deprecation` add theirs.
 //! Constant parts were prepared when the document was stored; only numbers that change are written here. One code path
-//! writes the limit headers of every response. Earlier stages decide about the answer.
+//! writes the limit headers of every response. Earlier stages decide the answer.
 
 use bytes::Bytes;
 use http::header::{LINK, LOCATION, VARY};

@@ -13,13 +13,13 @@ pub(super) enum WebhookFailure {
     Connection(std::io::ErrorKind),
     #[error("TLS failed")]
     Tls,
-    #[error("the answer is not HTTP, or the connection was closed before it")]
+    #[error("the response is not HTTP, or the connection was closed before it")]
     NoAnswer,
-    #[error("no answer within 10 s")]
+    #[error("no response within 10 s")]
     Timeout,
-    #[error("answer with status {0}")]
+    #[error("response with status {0}")]
     Status(u16),
-    #[error("the challenge is not in the answer")]
+    #[error("the challenge is not in the response")]
     Challenge,
 }
 

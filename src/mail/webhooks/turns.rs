@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::mail::retry::delay;
 use scoregate_base::clock::Mono;
 
-/// Receivers served at once. A connection with TLS takes about 50 KB.
+/// Receivers served concurrently. A connection with TLS takes about 50 KB.
 pub(super) const AT_ONCE: usize = 256;
-/// Receivers of one owner served at once, which are as many as the owner may have. Webhooks that are removed and added
+/// Receivers of one owner served concurrently, which are as many as the owner may have. Webhooks that are removed and added
 /// again count too.
 const OF_OWNER: usize = 2;
-/// Receivers served at once on one host, and among the receivers that were slow or failed before. The other half is for
+/// Receivers served concurrently on one host, and among the receivers that were slow or failed before. The other half is for
 /// all other receivers.
 const HALF: usize = AT_ONCE / 2;
 /// If failures of more receivers are remembered, receivers whose pause has ended are forgotten.

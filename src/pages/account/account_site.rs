@@ -26,7 +26,7 @@ pub struct AccountSite {
     pub upgrade_url: Option<String>,
     /// Tiers, each with the URL where it is bought.
     pub plans: Vec<(String, String)>,
-    /// E-mail address of the operator.
+    /// Email address of the operator.
     pub contact_email: Option<String>,
     /// Whether the service has a status page.
     pub has_status_page: bool,

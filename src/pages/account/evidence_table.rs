@@ -11,7 +11,7 @@ pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
     let content = match days {
         None => "<p>This is temporarily unavailable. Reload the page in a minute.</p>\n".into(),
         Some([]) => {
-            "<p>No requests yet. An hour appears here some minutes after it has ended.</p>\n".into()
+            "<p>No requests yet. An hour appears here a few minutes after it ends.</p>\n".into()
         }
         Some(days) => content(days),
     };

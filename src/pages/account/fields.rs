@@ -171,7 +171,7 @@ pub(super) fn application_fields(
         TextField {
             name: "contact",
             label: "Contact (optional)",
-            hint: "How we can reach the people who run the application, such as an e-mail address.",
+            hint: "How we can reach the people who run the application, such as an email address.",
             kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
             value: text(entered.description.contact.as_ref()),
         },

@@ -136,8 +136,8 @@ fn usage() -> String {
     section(
         "usage",
         "Usage by month",
-        "<p>The responses with data to each application on each day, in CSV. A day is listed two days after its end, and for 92 \
-         days.</p>\n<form action=\"/account/usage\">\n<label for=\"month\">Month (UTC)</label>\n\
+        "<p>The number of responses with data for each application and day, as CSV. A day is listed two days after it ends, \
+         and for 92 days.</p>\n<form action=\"/account/usage\">\n<label for=\"month\">Month (UTC)</label>\n\
          <input id=\"month\" name=\"month\" placeholder=\"2026-11\" pattern=\"[0-9]{4}-[0-9]{2}\" required>\n\
          <p><button class=\"button\">Download</button></p>\n</form>\n",
     )
@@ -159,12 +159,12 @@ fn notices(view: &AccountView<'_>) -> String {
         }
     };
     let form = format!(
-        "<p>We send these to your e-mail address.</p>\n{}{}{default}\
+        "<p>We send these to your email address.</p>\n{}{}{default}\
          <p><button class=\"button\">Save the choice</button></p>\n</form>\n",
         open_form("/account/notices", view.signed_in.csrf),
         NOTICES.iter().map(checkbox).collect::<String>()
     );
-    section("notices", "Notices by e-mail", &form)
+    section("notices", "Notices by email", &form)
 }
 
 fn account(view: &AccountView<'_>) -> String {
@@ -174,7 +174,7 @@ fn account(view: &AccountView<'_>) -> String {
         .as_deref()
         .map(|name| format!("<dt>Tier of new applications</dt><dd>{}</dd>\n", tier(name)));
     let content = format!(
-        "<dl class=\"facts\">\n<dt>E-mail address</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n{}\
+        "<dl class=\"facts\">\n<dt>Email address</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n{}\
          <dt>Terms of use</dt><dd>version {}, accepted {}</dd>\n</dl>\n{}\
          <p class=\"actions\"><button class=\"button quiet\">Sign out</button>\n\
          <button class=\"button quiet\" name=\"everywhere\" value=\"yes\">Sign out everywhere</button></p>\n</form>\n",
@@ -195,7 +195,7 @@ fn deletion(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String 
         name: "Delete the account",
         consequences: &[
             "All keys of your applications stop working immediately.",
-            "Your e-mail address and the names, websites and contacts of your applications are removed.",
+            "Your email address and the names, websites and contacts of your applications are removed.",
             "The audit trail is kept, without this personal data.",
             "If an application has used part of today's quota, a new account with your address can create one tomorrow, from 00:00 UTC.",
             "To enforce this, a SHA-256 hash of your address is kept until then.",

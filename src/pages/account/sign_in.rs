@@ -1,4 +1,4 @@
-//! Signing in and signing up by a link that is sent by e-mail.
+//! Signing in and signing up by a link that is sent by email.
 
 use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
 use super::frame::{Frame, bdi, notice};
@@ -11,17 +11,17 @@ const CONFIRM: &str = "/account/confirm";
 const HOW_LINKS_WORK: &str = "The link works once and expires in 15 minutes. There is no password.";
 
 impl AccountSite {
-    /// The form for an e-mail address, for signing up and signing in.
+    /// The form for an email address, for signing up and signing in.
     pub fn sign_in(&self, form: &SignInForm<'_>) -> String {
         let email = TextField {
             name: "email",
-            label: "E-mail address",
+            label: "Email address",
             hint: "",
             kind: "type=\"email\" maxlength=\"254\" autocomplete=\"email\" required",
             value: form.email,
         };
         let body = format!(
-            "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. We will send you a link \
+            "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your email address. We will send you a link \
              to sign in. If you do not have an account, the link creates one. Accounts and keys are free.</p>\n\
              {}{}{}<p><button class=\"button\">Send the link</button></p>\n</form>\n\
              <p class=\"note\">{HOW_LINKS_WORK}</p>\n",
@@ -41,7 +41,7 @@ impl AccountSite {
     /// The page after that form.
     pub fn link_sent(&self, email: &str) -> String {
         let body = format!(
-            "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
+            "<h1>Check your email</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
              <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Check your spam folder. \
              We limit how many links we send to one address.</li>\n\
              <li>Wrong address? {}.</li>\n</ul>\n",
@@ -49,7 +49,7 @@ impl AccountSite {
             anchor(SIGN_IN, "Enter it again")
         );
         Frame {
-            title: "Check your e-mail",
+            title: "Check your email",
             current: SIGN_IN,
             body: &body,
         }

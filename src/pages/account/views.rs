@@ -16,7 +16,7 @@ pub struct FormProblem<'a> {
     pub message: &'a str,
 }
 
-/// The form for an e-mail address.
+/// The form for an email address.
 #[derive(Clone, Copy, Debug)]
 pub struct SignInForm<'a> {
     /// The value of the hidden field `csrf`.
@@ -29,7 +29,7 @@ pub struct SignInForm<'a> {
     pub notice: Option<&'a str>,
 }
 
-/// The page that a link by e-mail leads to: its button uses the link.
+/// The page that an email link leads to: its button uses the link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkForm<'a> {
     /// The value of the hidden field `csrf`.

@@ -95,8 +95,9 @@ impl AccountSite {
     /// The page with a new secret, which is shown once.
     pub fn webhook_secret(&self, url: &str, secret: &str, is_new: bool) -> String {
         let then = if is_new {
-            "A signed message with a challenge is sent now. The webhook is active once the answer has status 200 and the text of \
-             <code>data.challenge</code>. The message is repeated for 15 minutes, so you can store the secret first."
+            "A signed message with a challenge is sent now. The webhook is active once the response has status 200 and \
+             contains the text of <code>data.challenge</code>. The message is repeated for 15 minutes, so you can store \
+             the secret first."
         } else {
             "For 24 hours messages are also signed with the previous secret."
         };

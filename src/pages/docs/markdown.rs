@@ -1,4 +1,4 @@
-//! The docs page as Markdown, for programs. It is converted from the page, so both have the same content. It knows only
+//! The docs page as Markdown, for programs. It is converted from the page, so both have the same content. It supports only
 //! the elements that the template and `html` write. A test finds unconverted elements.
 
 use crate::pages::escape::push;

@@ -72,7 +72,7 @@ fn success(endpoint: &Endpoint) -> Value {
 
 fn not_modified() -> Value {
     json!({
-        "description": "The document named by `If-None-Match` is still current. Costs nothing of the daily quota.",
+        "description": "The document named by `If-None-Match` is still current. Does not count against the daily quota.",
         "headers": headers_of(304, true),
     })
 }

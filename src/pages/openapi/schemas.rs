@@ -54,8 +54,8 @@ fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
     insert(
         &mut schema,
         "description",
-        "Fields may be missing or added, depending on the data source. The built-in one leaves out a field \
-         without a value; another may send null."
+        "Fields may be missing or added, depending on the data source. The built-in source omits a field without a value; \
+         others may send null."
             .into(),
     );
     schema

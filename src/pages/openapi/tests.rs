@@ -352,7 +352,7 @@ fn every_code_has_an_example_unless_no_endpoint_has_it() {
     let about = document["info"]["description"].as_str().unwrap();
     let named =
         |row: &CodeRow| words.contains(row.word) || about.contains(&format!("`{}`", row.word));
-    // Only endpoints of settings have parameters of their own.
+    // Only configured endpoints have their own parameters.
     let mut others = CODES
         .iter()
         .filter(|row| row.code != ErrorCode::InvalidParameter);

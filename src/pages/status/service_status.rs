@@ -28,7 +28,7 @@ pub struct DataState {
     pub stale_since: Option<Wall>,
 }
 
-/// The state of the service, as one gateway knows it.
+/// The state of the service, as seen by one gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceStatus {
     /// Whether this gateway serves requests.

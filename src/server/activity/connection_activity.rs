@@ -1,4 +1,4 @@
-//! Records what happens on a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
+//! Records the events of a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
 //!
 //! Timeouts are in `deadlines`; nothing here waits or closes.
 

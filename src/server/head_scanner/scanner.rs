@@ -30,7 +30,7 @@ const MAX_FIELDS: usize = 100;
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Bytes of a head that are compared together.
 const BLOCK: usize = 32;
-/// Bytes of a body that are read at once. They must not fill the first buffer of the codec, which would then grow.
+/// Bytes of a body that are read in one call. They must not fill the first buffer of the codec, which would then grow.
 const BODY_READ: u64 = 8_191;
 /// The end of a head.
 pub(super) const END: &[u8] = b"\r\n\r\n";

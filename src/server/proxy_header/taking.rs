@@ -23,7 +23,7 @@ pub(in crate::server) enum NoHeader {
     Broken(#[source] io::Error),
 }
 
-/// Parses the beginning of a connection. The first byte decides about the version.
+/// Parses the beginning of a connection. The first byte decides the version.
 pub fn read(bytes: &[u8]) -> Reading {
     match bytes.first() {
         None => Reading::Incomplete,

@@ -265,7 +265,7 @@ fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
     assert!(
         refused
             .err
-            .contains("has another suite table than the archive"),
+            .contains("has a different suite table than the archive"),
         "{}",
         refused.err
     );

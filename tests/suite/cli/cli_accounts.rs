@@ -91,7 +91,7 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
     assert_eq!(
         client.identity(&new).await.unwrap().0,
         "pro",
-        "present applications keep their tier"
+        "existing applications keep their tier"
     );
 
     assert_eq!(accounts.ids(&["--email", "o'brien%"]), Vec::<String>::new());
@@ -250,7 +250,7 @@ fn a_wrong_account_command_is_a_usage_error() {
             &["set-tier", ANN, "pro", "--default"],
             "cannot be used with",
         ),
-        (&["list", "--email", "a b"], "a part of an e-mail address"),
+        (&["list", "--email", "a b"], "a part of an email address"),
     ] {
         let refused = accounts.run(arguments).with(1);
         assert!(

@@ -146,7 +146,7 @@ async fn mail_about_an_application_goes_to_the_invited_address_until_it_stops_it
     let kinds = mails.iter().map(|mail| mail.split(' ').next().unwrap());
     assert_eq!(kinds.collect::<Vec<_>>(), ["key_changed", "notice"]);
     for mail in &mails {
-        let stop = "at http://127.0.0.1:8080/account. If you have no account, a link from there also stops all mail.";
+        let stop = "at http://127.0.0.1:8080/account. If you have no account, you can request a link there to stop all mail.";
         assert!(mail.contains(stop), "{mail}");
     }
 

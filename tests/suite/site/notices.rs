@@ -169,7 +169,7 @@ async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_requ
     let mail = newest(&world, "quota_80");
     assert!(
         mail.contains("80 % of the daily quota is used")
-            && mail.contains(" of 10000 requests are used since 2026-11-21 "),
+            && mail.contains(" of 10000 requests have been used since 2026-11-21 "),
         "{mail}"
     );
 }
@@ -200,7 +200,9 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
         let mail = newest(&world, "quota_100");
         assert!(
             mail.contains("all of the daily quota is used")
-                && mail.contains(&format!("10 of 10 requests are used since {day} 00:00 UTC")),
+                && mail.contains(&format!(
+                    "10 of 10 requests have been used since {day} 00:00 UTC"
+                )),
             "{mail}"
         );
         world.pass(24 * HOUR);
@@ -229,7 +231,7 @@ async fn a_month_and_the_pool_of_an_account_have_notices_with_their_reset() {
     let mail = newest(&world, "quota_100");
     for words in [
         "all of the monthly quota is used",
-        "10 of 10 requests are used since 2026-11-01 00:00 UTC",
+        "10 of 10 requests have been used since 2026-11-01 00:00 UTC",
         "with the limit `month` until 2026-12-01T00:00:00Z",
     ] {
         assert!(mail.contains(words), "{mail}");

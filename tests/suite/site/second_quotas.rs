@@ -7,7 +7,8 @@ use scoregate_base::keys::Digest;
 use super::browser::Browser;
 use crate::world::World;
 
-const REFUSED: &str = "An application under your e-mail address was closed today after it had used part of its quota.";
+const REFUSED: &str =
+    "An application under your email address was closed today after it had used part of its quota.";
 const WHEN: &str = "tomorrow, from 00:00 UTC";
 /// From noon to the next day.
 const TO_MIDNIGHT: Duration = Duration::from_hours(12);

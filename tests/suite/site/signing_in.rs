@@ -1,4 +1,4 @@
-//! Links by e-mail: who gets one, what it says, and how it is used.
+//! Email links: who gets one, what it says, and how it is used.
 
 use std::time::Duration;
 
@@ -179,8 +179,8 @@ async fn unusable_addresses_and_domains_are_refused_with_the_reason() {
     let mut ann = Browser::of(&world);
     ann.visit("/account/sign-in").await;
     for (email, words) in [
-        ("", "Enter an e-mail address"),
-        ("ann", "Enter an e-mail address"),
+        ("", "Enter an email address"),
+        ("ann", "Enter an email address"),
         ("änn@example.org", "Enter an address in ASCII"),
         (
             "ann@mail.spam.example",

@@ -1,5 +1,5 @@
-//! Tests whether a host or the origin of a page belongs to this service. Clients choose `Host`, and DNS rebinding leads
-//! browsers here under foreign names.
+//! Tests whether a host or the origin of a page belongs to this service. Clients choose `Host`, and with DNS rebinding
+//! browsers send foreign names.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ pub fn is_loopback(host: &str) -> bool {
 }
 
 /// Whether a page of this origin is a page of this service. It must have the origin of the base URL; if that is unknown
-/// (empty), it must have the origin of the host, which is trusted only if no DNS server decides where it leads.
+/// (empty), it must have the origin of the host, which is trusted only if it does not depend on DNS.
 pub fn is_own_origin(origin: &str, base_url: &str, host: Option<&str>) -> bool {
     let Some(sent) = PageOrigin::parse(origin) else {
         return false;

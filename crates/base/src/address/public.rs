@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Networks that are not public. IPv4: private, shared, loopback, link-local, protocol assignments, documentation, the
-/// relays of 6to4, benchmarks, multicast and reserved networks. Parts of `2000::/3`: protocol assignments with Teredo,
+/// Networks that are not public. IPv4: private, shared, loopback, link-local, protocol assignments, documentation, 6to4
+/// relays, benchmarking, multicast and reserved networks. Parts of `2000::/3`: protocol assignments with Teredo,
 /// documentation, and 6to4, which contains IPv4 addresses.
 const NOT_PUBLIC: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 \
                           192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 \

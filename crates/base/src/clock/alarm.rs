@@ -111,7 +111,7 @@ mod tests {
             assert!(!fires().await);
             sender.advance(Duration::from_nanos(1));
             assert!(fires().await);
-            assert!(!fires().await, "it is not set any more");
+            assert!(!fires().await, "it is no longer set");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Instants and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
+//! Times and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,12 +51,12 @@ pub struct Now {
 }
 
 impl Wall {
-    /// The instant that many seconds after 1970-01-01 UTC.
+    /// The time that many seconds after 1970-01-01 UTC.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds.saturating_mul(NANOS))
     }
 
-    /// The instant that many milliseconds after 1970-01-01 UTC.
+    /// The time that many milliseconds after 1970-01-01 UTC.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
@@ -76,7 +76,7 @@ impl Wall {
         self.0
     }
 
-    /// The UTC day of this instant.
+    /// The UTC day of this time.
     pub fn day(self) -> Day {
         // A u64 of nanoseconds ends in the year 2554, well within a u32 of days.
         Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
@@ -126,7 +126,7 @@ impl Wall {
         at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
     }
 
-    /// Parses an RFC 3339 instant; `None` for anything else and for times before 1970.
+    /// Parses an RFC 3339 time; `None` for anything else and for times before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let text = text.trim();
         if has_offset_of_days(text) {
@@ -153,7 +153,7 @@ impl Mono {
         self.0
     }
 
-    /// The instant that many nanoseconds after the clock was created.
+    /// The time that many nanoseconds after the clock was created.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -274,12 +274,12 @@ impl Day {
         Self(u32::try_from(days).unwrap_or(0))
     }
 
-    /// The instant at which this day begins.
+    /// The time at which this day begins.
     pub const fn start(self) -> Wall {
         Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
     }
 
-    /// The instant at which this day ends.
+    /// The time at which this day ends.
     pub const fn end(self) -> Wall {
         Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
     }

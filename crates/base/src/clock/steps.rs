@@ -218,7 +218,7 @@ impl SharedTimeline {
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
-    /// Decides about a reading, which is taken under the lock so that readings are decided in their order.
+    /// Decides the time of a reading, which is taken under the lock so that readings are decided in order.
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = self.timeline.lock();
         let shown = read();
@@ -409,8 +409,8 @@ mod tests {
             }
         }
 
-        /// Wherever the clock is set: a time more than a minute ahead of what applied before has been shown for a
-        /// whole minute, and the clock is followed after a minute at the latest.
+        /// Wherever the clock is set: before a time more than a minute ahead applies, it has been shown for a whole minute,
+        /// and the clock is followed after a minute at the latest.
         #[test]
         fn applied_time_was_stable_for_a_minute_or_is_extrapolated(
             stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),

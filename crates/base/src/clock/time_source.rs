@@ -55,8 +55,8 @@ pub struct ManualClock(Arc<watch::Sender<ClockReading>>);
 /// Within this time the wall clock is not read again: no step that short matters to a request.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The clocks are read one after another. If that took longer, as in a suspended process, their difference is
-/// meaningless and they are read again.
+/// The clocks are read one after another. If the process was suspended in between, their difference is meaningless, so they
+/// are read again.
 const TOGETHER: Duration = Duration::from_millis(100);
 // Bounds the loop on a machine where every reading is slow.
 const READINGS: usize = 5;
@@ -78,7 +78,7 @@ impl ClockSource {
         }
     }
 
-    /// All clocks at one instant.
+    /// All clocks at one time.
     fn reading(&self) -> ClockReading {
         let started = match self {
             Self::System { started } => *started,
@@ -219,8 +219,8 @@ impl Clock {
 
     /// Waits until `deadline`.
     ///
-    /// The time is read whenever the task is polled: other work of the task that is always ready uses up the task's
-    /// budget of the runtime, and then no timer is ready in this task.
+    /// The time is read whenever the task is polled: other work of the task that is always ready uses up the task's runtime
+    /// budget, and then no timer of the task is ever ready.
     pub async fn sleep_until(&self, deadline: Mono) {
         let mut timer = pin!(self.timer(deadline));
         poll_fn(|cx| {

@@ -106,8 +106,8 @@ impl Default for DayEvidence {
 }
 
 impl DayEvidence {
-    /// Adds an hour, merged from all gateways, with the size of the catalogue as positions. An hour that is added in parts is
-    /// underestimated.
+    /// Adds an hour, merged from all gateways. `catalogue` is the size of the catalogue in positions. An hour that is added
+    /// in parts is underestimated.
     pub fn add(&mut self, hour: &HourEvidence, catalogue: u16) {
         let counts = &mut self.counts;
         let more = hour.counts();

@@ -177,8 +177,7 @@ impl HourEvidence {
         self.first_minute = self.first_minute.min(other.first_minute);
     }
 
-    /// Delivered documents that were delivered before in this hour, as an estimate; documents with changed content are
-    /// not counted.
+    /// Estimated number of documents delivered again within this hour; documents with changed content are not counted.
     pub fn repeated(&self) -> u32 {
         let all = self.counts.delivered.saturating_sub(self.counts.changed);
         self.documents

@@ -1,8 +1,8 @@
-//! Evidence of the use of the service by an application: the observations of each gateway in an hour, and the record of
-//! a day that is merged from them.
+//! Evidence of how an application uses the service: the observations of each gateway in an hour, and the record of a day
+//! that is merged from them.
 //!
-//! Pure, and bounded in memory. No address is kept: networks and user agents are positions of a keyed hash in small bit sets,
-//! whose key changes every day. Merging is idempotent for sets, so the order in which gateways report does not matter.
+//! Pure, and bounded in memory. No address is kept: networks and user agents are positions in small bit sets, by a keyed
+//! hash whose key changes every day. Merging is idempotent for sets, so the order in which gateways report does not matter.
 
 mod bit_set;
 mod codec;

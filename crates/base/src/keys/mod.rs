@@ -1,4 +1,4 @@
-//! API keys: the format of a key and its digest. Texts about applications.
+//! API keys: the format of a key and its digest; and the texts that describe an application.
 //!
 //! Pure. Keys are stored in `store` and looked up in `gateway::stages::authenticate`.
 

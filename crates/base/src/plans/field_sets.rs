@@ -15,7 +15,7 @@ pub struct FieldSetIndex(pub(super) u8);
 /// Reserved fields by their paths, such as `model.latestScore`.
 pub type FieldPaths = BTreeSet<String>;
 
-/// The sets after that of all reserved fields.
+/// The sets after the set of all reserved fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldSets(Vec<FieldPaths>);
 

@@ -24,7 +24,7 @@ impl Endpoint {
             | ErrorCode::HeadersTooLarge
             | ErrorCode::InternalError
             | ErrorCode::Overloaded => true,
-            // An empty or dot segment in the place of an id makes a different path, hence `not_found`.
+            // An empty or dot segment in the place of an id makes a different path, so the error is `not_found`.
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }

@@ -110,7 +110,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         SIGN_UP,
         Text,
-        "On 401, if people can sign up and `service.base_url` is set: the address of the page.",
+        "On 401, if people can sign up and `service.base_url` is set: the address of the sign-up page.",
     ),
     field(
         UPGRADE,

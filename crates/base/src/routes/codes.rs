@@ -137,7 +137,7 @@ impl ErrorCode {
     pub fn row(self) -> &'static CodeRow {
         CODES
             .get(self as usize)
-            .expect("every code has a row, in their order: a test walks them")
+            .expect("every code has a row, in order: a test checks this")
     }
 }
 

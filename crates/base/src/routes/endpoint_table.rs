@@ -77,7 +77,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether one path can be that of both endpoints.
+    /// Whether one path can match both endpoints.
     pub fn overlaps(&self, segments: &[&str]) -> bool {
         let is_open = |segment: &str| segment == ":id";
         self.segments.len() == segments.len()

@@ -101,7 +101,7 @@ pub static HEADERS: [Header; 25] = [
         example: "private, max-age=1840, stale-if-error=86400",
         meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change; for `stale-if-error` after it, a client may use the response if the service fails. `/me` and errors are `no-store`." },
     Header { name: "ETag", on: HeaderScope::Document, always: true, value: Pattern("^\"[!#-~]+\"$"), example: "\"5d41402abc4b2a76-br\"",
-        meaning: "Identifies these exact bytes. Send it back in `If-None-Match`: while nothing has changed the response is a 304, which costs nothing of the daily quota." },
+        meaning: "Identifies these exact bytes. Send it back in `If-None-Match`: if nothing has changed, the response is a 304, which does not count against the daily quota." },
     Header { name: "Last-Modified", on: HeaderScope::Document, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:00:00 GMT",
         meaning: "Time when the data last changed." },
     Header { name: "Cache-Status", on: HeaderScope::Document, always: true, value: Pattern("^[^;]+(; ?[a-z-]+(=[^;]+)?)+$"), example: "scoregate; hit; ttl=1840",
@@ -127,7 +127,7 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "Sunset", on: HeaderScope::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
         meaning: "Time when this API will be removed (RFC 8594)." },
     Header { name: "Link", on: HeaderScope::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"(deprecation|help|payment)\"(, <https?://[^<>\" ]+>; rel=\"deprecation\")?$"), example: "<https://example.org/end>; rel=\"deprecation\"",
-        meaning: "Address of a description of the deprecation, of the page where people sign up, or of larger plans; the latter two on refusals." },
+        meaning: "Address of a description of the deprecation, of the sign-up page, or of larger plans; the last two on refusals." },
 ];
 
 /// Headers that scripts may always read, and headers for browsers and caches only.

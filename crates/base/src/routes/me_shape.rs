@@ -14,7 +14,7 @@ const ALLOWANCE: &[ItemField] = &[
     field(
         "name",
         Words(LimitRule::WORDS.split_at(LimitRule::WORDS.len() - 1).0),
-        "Name of the limit. Of the others than `minute` and `day`, tiers have some or none.",
+        "Name of the limit. All tiers have `minute` and `day`; the others are optional.",
     ),
     field("limit", Integer, "Allowed requests per window."),
     field("window_seconds", Integer, "Window in seconds."),
@@ -63,6 +63,6 @@ pub const ME: &[ItemField] = &[
     maybe(
         "advice",
         Texts,
-        "How to get the same data with fewer requests, judged by the current hour. Absent without advice.",
+        "How to get the same data with fewer requests, based on the current hour. Absent if there is no advice.",
     ),
 ];

@@ -16,7 +16,7 @@ pub struct OwnParam {
     pub words: &'static [&'static str],
     /// The value if it is left out.
     pub default: &'static str,
-    /// Its position among those of its endpoint.
+    /// Its position among the parameters of its endpoint.
     pub position: usize,
 }
 

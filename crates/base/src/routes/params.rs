@@ -19,7 +19,7 @@ pub enum Param {
     Period,
     SortBy,
     Limit,
-    /// One that settings give to an endpoint of theirs.
+    /// A parameter of a configured endpoint.
     Own(&'static OwnParam),
 }
 

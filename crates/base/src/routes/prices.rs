@@ -1,4 +1,4 @@
-//! The table of the costs of a request, by its end. A request for data costs a token of the minute, delivered data a
+//! The table of the costs of a request, by its outcome. A request for data costs a token of the minute, delivered data a
 //! unit of the day, and a refused request neither. The arithmetic is in `limits`.
 
 use super::codes::ErrorCode;
@@ -63,7 +63,7 @@ impl PricedEnding {
     /// The cost of an ending.
     pub fn price(self) -> &'static Price {
         let row = PRICES.iter().find(|row| row.endings.contains(&self));
-        row.expect("every ending has a price: a test walks them")
+        row.expect("every outcome has a price: a test checks this")
     }
 }
 

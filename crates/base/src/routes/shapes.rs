@@ -116,7 +116,7 @@ const COMPARISON: &[ItemField] = &[
     field(
         "difference",
         Number,
-        "Score of this model minus that of the other.",
+        "Score of this model minus the score of the other.",
     ),
     maybe(
         "differenceLower",
@@ -365,7 +365,7 @@ pub const PROVIDER: &[ItemField] = &[
     field(
         "lastUpdated",
         Instant,
-        "Time of the newest run with a score of any of its models; without one, the time one was first seen.",
+        "Time of the newest run with a score of any of its models; without one, the time when a model was first seen.",
     ),
 ];
 
@@ -465,7 +465,7 @@ const SUITE_WEIGHTS: &[ItemField] = &[
     field(
         "feeds",
         Texts,
-        "The `sortBy` values that the suite is part of. A value is the mean over its suites, by their weights.",
+        "The `sortBy` values that include the suite. A value is the weighted mean of its suites.",
     ),
 ];
 
@@ -520,7 +520,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field(
         "suites",
         Objects(SUITE_WEIGHTS),
-        "The suites, their axes, and what they are part of.",
+        "The suites, their axes, and the `sortBy` values that include them.",
     ),
     field(
         "samples",
@@ -535,7 +535,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field(
         "methodVersion",
         Text,
-        "Version of the method; it changes with every constant. With other suites than the default ones, `+` and the first \
+        "Version of the method; it changes with every constant. With suites other than the default, `+` and the first \
          digits of the SHA-256 of the suite table follow.",
     ),
     field("synthetic", Flag, "Whether the runs were simulated."),
@@ -601,7 +601,7 @@ const PAGE_HINKLEY: &[ItemField] = &[
     maybe(
         "noise",
         Number,
-        "Standard deviation of a round about its level in the long run, in points. The unit of the statistic.",
+        "Long-run standard deviation of a round about its level, in points. The unit of the statistic.",
     ),
 ];
 

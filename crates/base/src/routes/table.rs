@@ -122,7 +122,7 @@ impl Route {
         }
         ENDPOINTS
             .get(self.index())
-            .expect("every route has a row: a test walks them")
+            .expect("every route has a row: a test checks this")
     }
 
     /// Its position in an `EndpointTable` and in the metrics.
@@ -230,7 +230,7 @@ impl ConfiguredRoute {
         self.0
             .row
             .get()
-            .expect("a route exists only beside its row")
+            .expect("a route exists only together with its row")
     }
 
     /// Its position in the table.

@@ -108,8 +108,8 @@ fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     }
 }
 
-/// Whether somebody else can use a file of the user that runs this program, or can write any file: those who have a right
-/// to the file and can enter its directory.
+/// Whether another user can read or write a file of the user that runs this program, or can write any other file. This takes
+/// a right to the file and the right to enter its directory.
 fn is_too_open(location: &Path, found: &Metadata) -> io::Result<bool> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     let rights = found.mode()

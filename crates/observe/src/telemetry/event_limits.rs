@@ -1,5 +1,5 @@
-//! Limits how many events of one place in the code are logged: the first [`BURST`] in ten seconds are. The rest are counted, and
-//! their number is logged at the end of that time.
+//! Limits how many events of one call site are logged: only the first [`BURST`] in ten seconds. Further events are counted,
+//! and their number is logged at the end of that time.
 //!
 //! `debug` and `trace` events are not limited.
 
@@ -29,7 +29,7 @@ struct CountedEvents {
 }
 
 /// The limits, as a layer before the one that writes. Clones share their counts.
-// Each count is complete by itself, so a panic leaves nothing half changed. There are as many counts as places in the code.
+// Each count is updated in one step, so a panic leaves nothing half changed. There is at most one count for each call site.
 #[derive(Clone, Default)]
 pub(super) struct EventLimits(Arc<Mutex<HashMap<Identifier, CountedEvents>>>);
 
@@ -59,7 +59,7 @@ impl EventLimits {
                     dropped,
                     place = place.target(),
                     line = place.line(),
-                    "more events of one kind than are logged"
+                    "too many events of one kind; the rest were not logged"
                 );
             }
         }

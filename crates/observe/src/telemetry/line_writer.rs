@@ -96,7 +96,7 @@ impl LineWriter {
     /// Waits until every queued line is written, for at most `timeout`. Returns whether it was.
     pub(super) fn finish(&self, timeout: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
-        // A full queue means that nobody reads: waiting would be pointless.
+        // A full queue means that the reader is stalled: waiting would be pointless.
         if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {
             return false;
         }

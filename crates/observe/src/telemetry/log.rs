@@ -20,8 +20,8 @@ use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, metric_label};
 
-/// Maximum number of queued events. Events are limited by kind, so this is far more than a burst; and small enough
-/// that a reader that stopped is soon visible in the count of lost lines.
+/// Maximum number of queued events. Events are limited by kind, so this is far more than a burst, and few enough that a
+/// stalled reader soon shows in the count of lost lines.
 const QUEUE: usize = 256;
 
 /// Format and level of the log.
@@ -174,8 +174,8 @@ pub fn level() -> Option<String> {
     STARTED.get().map(|_| LEVEL.lock().clone())
 }
 
-/// Below its warnings the HTTP codec quotes text from clients, such as a malformed head with a key in it: never
-/// logged, at any level.
+/// Events of the HTTP codec below warnings quote text from clients, such as a malformed head with a key in it. They are
+/// never logged, at any level.
 fn may_be_logged(event: &Metadata<'_>) -> bool {
     let is_codec = event.target() == "h2" || event.target().starts_with("h2::");
     !is_codec || *event.level() <= Level::WARN

@@ -1,7 +1,6 @@
 //! Observability: the table of metrics, the logs, and trace context.
 //!
-//! The lowest layer: it knows names and numbers, not requests. `instruments` and background tasks decide what they
-//! count.
+//! The lowest layer: it handles names and numbers, not requests. `instruments` and background tasks decide what they count.
 
 pub mod access_log_writer;
 mod event_limits;

@@ -14,7 +14,7 @@ pub struct PerThread<T> {
     parts: [CachePadded<T>; PARTS],
 }
 
-/// On cache lines of its own; processors fetch them in pairs.
+/// On separate cache lines; processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct CachePadded<T>(T);

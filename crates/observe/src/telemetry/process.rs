@@ -1,6 +1,6 @@
 //! Process metrics: CPU time, memory, files, threads, read when metrics are scraped.
 //!
-//! They are from `/proc`, so they exist only on Linux.
+//! They are read from `/proc`, so they exist only on Linux.
 
 use std::fs;
 

@@ -34,7 +34,7 @@ pub struct SketchEntry<K, T> {
     pub value: T,
 }
 
-/// On cache lines of its own.
+/// On separate cache lines.
 #[repr(align(64))]
 struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
 

@@ -121,7 +121,7 @@ impl Collector {
         };
         let sending = with_few_interim(request, |request| self.client.request(request));
         let sent = clock.until(deadline, sending).await;
-        let sent = sent.map_err(|_| temporary("it did not answer in time".into()))?;
+        let sent = sent.map_err(|_| temporary("it did not respond in time".into()))?;
         let sent = sent.ok_or_else(|| temporary("too many interim responses".into()))?;
         let response = sent.map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -1,8 +1,8 @@
 //! Decides which requests are sampled: requests that their caller sampled, up to a number per second, and one in N of
 //! the requests without a trace.
 //!
-//! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry: programs with the
-//! same ratio decide equally.
+//! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry: programs with the same
+//! ratio make the same decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

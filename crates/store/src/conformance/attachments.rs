@@ -7,7 +7,7 @@ use super::*;
 
 const WEEK: std::time::Duration = std::time::Duration::from_hours(7 * 24);
 
-/// Gives an application to a mailbox. The token of the link and the ids of the mails begin with `name`.
+/// Gives an application to a mailbox. The token of the link and the ids of the emails begin with `name`.
 fn attaching(id: ApplicationId, email: &str, name: &str, moves: bool) -> StoreChange {
     let mail = |what: &str| a_mail(&format!("{name} {what}"), "");
     let attachment = Attachment {
@@ -44,7 +44,7 @@ async fn owner_of(store: &Store, id: ApplicationId) -> Option<StoredOwner> {
     store.owners(query).await.unwrap().pop()
 }
 
-/// The mails that were queued since the last call: recipients and ids.
+/// The emails that were queued since the last call: recipients and ids.
 async fn mails(store: &Store) -> Vec<String> {
     let queued = sent(store, MailLane::Mail).await.into_iter();
     queued

@@ -85,7 +85,7 @@ pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
     close(store, id).await;
-    // Another gateway does not know yet that the keys are revoked.
+    // Another gateway has not read yet that the keys are revoked.
     assert_eq!(units(store, asking(id, NOON.day(), 3, 10)).await, 3);
     assert_used_today(store, owner, 1).await;
 }

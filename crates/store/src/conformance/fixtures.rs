@@ -118,7 +118,7 @@ pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, b
     }
 }
 
-/// The number of queued mails, without messages to webhooks.
+/// The number of queued emails, without messages to webhooks.
 pub(super) async fn queued(store: &Store) -> u64 {
     store.mail_backlog().await.unwrap().mails
 }

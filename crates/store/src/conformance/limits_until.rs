@@ -110,7 +110,7 @@ pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &Sto
     assert_eq!(words(&trail), ["restore_limits", "set_limits", "create"]);
 }
 
-/// Changes the limits of an account, and sets those of its applications.
+/// Changes the limits of an account, and sets the limits of its applications.
 async fn set_account(store: &Store, owner: OwnerId, changes: LimitChanges) -> OwnLimits {
     let account = changed(store, owner, OwnerChangeKind::SetLimits(changes)).await;
     for id in account.applications {

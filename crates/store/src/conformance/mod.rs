@@ -1,7 +1,7 @@
 //! The conformance suite: checks that both engines must pass.
 //!
-//! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what
-//! keeps it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested beside it.
+//! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what keeps
+//! it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested with the engine.
 
 mod attachments;
 mod changes;

@@ -51,7 +51,7 @@ pub(crate) async fn application_in(
     (owner, id)
 }
 
-/// The recipients and message ids of the queued mails, which are removed as if they were sent.
+/// The recipients and message ids of the queued emails, which are removed as if they were sent.
 async fn mails(store: &Store) -> Vec<[String; 2]> {
     let sent = sent(store, MailLane::Mail).await.into_iter();
     sent.map(|mail| [mail.recipient, mail.message_id]).collect()
@@ -339,7 +339,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     };
     let owner_day = window(LimitRule::OwnerDay, 1, 200);
     let month = window(LimitRule::Month, 1, 100);
-    // That of an earlier anchor counts on, and there are no notices about it.
+    // The window of an earlier anchor still counts, without notices about it.
     let before = window(LimitRule::Month, 2, 90);
     lease_in(store, id, 1, &[before]).await;
     lease_in(store, id, 1, &[month, owner_day]).await;

@@ -15,7 +15,7 @@ struct MonthRequest {
     month: Option<u32>,
 }
 
-/// The units that a request brought, and those granted in the month.
+/// The units granted to a request, and the units granted in the month.
 type Brought = (u32, Option<u64>);
 
 /// A day of the month in which the checks begin.

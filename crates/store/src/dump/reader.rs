@@ -93,7 +93,9 @@ impl DumpReader {
         let Some((table, columns)) = known.into_iter().find(|(table, _)| table.name == name) else {
             return Err(self.wrong(&format!("the table {name} is unknown")));
         };
-        let row = row.as_object().ok_or_else(|| self.wrong(&"it is no row"))?;
+        let row = row
+            .as_object()
+            .ok_or_else(|| self.wrong(&"it is not a row"))?;
         let checked = table.check(columns, row);
         checked.map_err(|reason| self.wrong(&reason))?;
         Ok(table.name)

@@ -1,4 +1,4 @@
-//! The exported tables. Their columns are those of the schema.
+//! The exported tables, with the columns of the schema.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! The copy of applications and key digests of a shared store. It contains neither keys nor quotas.
 //!
-//! A whole copy is written beside the one before it, in several transactions, so that units can be reserved meanwhile. The row of
-//! the copy says which one is complete, and up to where.
+//! A new copy is written next to the previous one, in several transactions, so that units can be reserved meanwhile. The row
+//! of the copy states which one is complete, and up to which change.
 
 use std::io;
 

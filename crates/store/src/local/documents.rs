@@ -1,7 +1,8 @@
-//! The disk mirror: the last valid documents in a file, so that a restart during an outage of the backend still serves.
+//! The disk mirror: the last valid documents in a file, so that a gateway can serve after a restart during an outage of the
+//! backend.
 //!
 //! Everything in it can be fetched again. So a power failure may lose the last commits, and a damaged file is replaced by an
-//! empty one. Checksums find what the structure of the file does not show. All calls block on the disk.
+//! empty one. Checksums detect damage that leaves the structure of the file intact. All calls block on the disk.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,10 @@ use crate::durable_file::{if_found, new_private_file, remove_database};
 const MAX_RECORDS: i64 = 4_096;
 /// Identifies the file, so that it is not taken for a store.
 const APPLICATION_ID: i32 = 0x5347_444f;
-/// The format of the file. A file in another one is replaced.
+/// The format of the file. A file in another format is replaced.
 const FORMAT: i32 = 1;
 
-/// Contents have a table of their own, because a confirmed document changes only its label.
+/// Contents have a separate table, because a confirmed document changes only its label.
 const TABLES: &str = "
 CREATE TABLE documents (
     name  TEXT    NOT NULL PRIMARY KEY,
@@ -117,8 +118,8 @@ impl Mirror {
         self.run(|connection| read_all(connection))
     }
 
-    /// Writes records, each replacing the one with its name, and removes those with these names, in one transaction. If the
-    /// mirror is full, the oldest records are removed. Returns what failed.
+    /// Writes records, each replacing the record with its name, and removes the records with these names, in one
+    /// transaction. If the mirror is full, the oldest records are removed. Returns what failed.
     pub fn write(&self, records: &[MirrorRecord], removed: &[String]) -> Vec<MirrorError> {
         // A quarter of the capacity, so that no record evicts all others.
         let most = self.max_bytes / 4;

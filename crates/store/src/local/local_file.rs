@@ -4,11 +4,11 @@
 //! Every change is durable when its call returns. Each row has a checksum. A damaged file is refused: an unknown number of units
 //! was spent, and an older database would not be recognized.
 //!
-//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack units
-//! that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of the
-//! machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in place. So
-//! after each change its time of modification is set back by an hour: it no longer fits the time of the last change, which
-//! nobody can set. Therefore changes are in the file itself after a commit, and not in a write-ahead log.
+//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack
+//! units that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of
+//! the machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in
+//! place. So after each commit its modification time is set back by an hour; if it no longer fits the change time, which
+//! cannot be set, the file was overwritten. For this, commits write to the file itself and not to a write-ahead log.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -81,7 +81,7 @@ impl LocalFile {
     pub const NAME: &str = "local.db";
 
     /// Opens the file in this directory, and creates it if it is missing, accessible to its owner only. Shares are removed
-    /// unless it is the original. An error of the kind `InvalidData` says what to do.
+    /// unless it is the original. An error of the kind `InvalidData` states the remedy.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join(Self::NAME);
         if if_found(fs::symlink_metadata(&path))?.is_none() {
@@ -164,7 +164,7 @@ impl LocalFile {
         }
     }
 
-    /// Makes this file the one whose shares are continued.
+    /// Makes this file the original, whose shares are continued.
     fn become_original(&self, own: Option<&str>) -> io::Result<()> {
         self.change(|change| {
             change.clear("share")?;
@@ -265,7 +265,7 @@ pub(crate) struct LocalRow<T> {
 pub(crate) struct LocalChange<'c>(Transaction<'c>);
 
 impl LocalChange<'_> {
-    /// Writes a row, replacing the one with its key.
+    /// Writes a row, replacing the row with its key.
     pub(crate) fn put(
         &self,
         table: &str,

@@ -1,4 +1,4 @@
-//! Time and size of the last backup, in a file beside the store, so that a running server can report them.
+//! Time and size of the last backup, in a file next to the store, so that a running server can report them.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};

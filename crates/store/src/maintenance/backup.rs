@@ -91,7 +91,7 @@ pub fn dated(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     Ok(directory.join(format!("{prefix}{instant}{suffix}")))
 }
 
-/// Removes all dated backups beside a complete one except the newest, so that `keep` remain with it.
+/// Removes all dated backups next to a complete one except the newest, so that `keep` remain with it.
 pub fn prune(complete: &Path, keep: NonZeroUsize) -> MaintenanceResult<()> {
     let directory = complete.parent().unwrap_or(Path::new("."));
     let removed = own_files(directory, DATED[1]).and_then(|mut found| {

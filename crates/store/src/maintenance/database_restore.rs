@@ -28,7 +28,8 @@ SELECT n.at AS clock, c.day::text AS day, (SELECT max(at) FROM {schema}.audit) A
        (SELECT count(*) FROM {schema}.nodes WHERE last_seen_at > n.at - 30000) AS live
 FROM {schema}.calendar c, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) n";
 
-/// Gateways claim their shares of grace for today and tomorrow. The lost claims are unknown, so nobody gets these shares.
+/// Gateways claim their shares of grace for today and tomorrow. The lost claims are unknown, so no gateway gets these
+/// shares.
 const WITHHOLD: &str = "
 DELETE FROM {schema}.grace_shares;
 INSERT INTO {schema}.grace_shares (day, share, shares, token, life, node)
@@ -98,7 +99,7 @@ async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Do
     let Some((last_change, clock, found, live)) = state.await? else {
         return Err(Fault::Record("the current day is missing".into()));
     };
-    // The gateways listed in a restored database are those of the time of the backup.
+    // A restored database lists the gateways at the time of the backup.
     if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
         return Err(TransferError::LiveGateways(live).into());
     }

@@ -69,9 +69,8 @@ pub(crate) async fn export(
 
 const COUNT: &str = "SELECT count(*) AS applications FROM {schema}.applications";
 
-/// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
-/// another identity read all keys again.
-/// Gateways of the exported store may still hold shares of today and tomorrow.
+/// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that last read
+/// another identity read all keys again. Gateways of the exported store may still hold shares of today and tomorrow.
 const FINISH: &str = "
 SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
 UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));

@@ -79,7 +79,7 @@ fn close(file: &FileConnection, who: &str, today: Day, now: Wall) -> Done<Closed
     )?;
     if !closed.days.is_empty() {
         let detail = format!(
-            "{}; {} units granted of them are counted for {today}",
+            "{}; {} units granted for them are counted for {today}",
             closed.list(),
             closed.granted
         );

@@ -1,7 +1,7 @@
-//! `scoregate store restore` and `store import`: replaces a data directory's store by a backup or an export.
+//! `scoregate store restore` and `store import`: replaces a data directory's store with a backup or an export.
 //!
-//! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
-//! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
+//! All or nothing: the new store is built and checked next to the old one, and the old one is renamed, never removed. The
+//! caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct ImportOptions {
     /// Whether a used store is replaced. Otherwise an export is imported where there is none: its store was closed, so
     /// that no later grant or change is unknown.
     pub restores: bool,
-    /// The data directory of the previous server, if it is another one. No server may use it.
+    /// The data directory of the previous server, if it is a different directory. No server may use it.
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,
@@ -132,8 +132,8 @@ fn put_in_place(
     Ok(imported)
 }
 
-/// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
-/// previous server. Refuses a loss that was not requested.
+/// The stores that may contain later changes: the store to be replaced, if it was used (readable or not), and the previous
+/// server's store. Refuses a loss that was not accepted.
 fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<PathBuf>> {
     let path = file_in(directory);
     let is_used = match inspect::check(directory, Wall::default()) {
@@ -191,14 +191,14 @@ fn make(
     }
 }
 
-/// Gives the grace of these days and of the newest day to nobody: it may have been used with a store that this one replaces.
+/// Withholds the grace of these days and of the newest day: it may have been used with a store that this one replaces.
 const WITHHOLD: &str = "
 INSERT INTO grace_shares
 SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
 WHERE day IS NOT NULL";
 
-/// Updates the new store with everything known. Closes the current day if later grants are unknown. The result has no report
-/// yet.
+/// Updates the new store from the previous stores. Closes the current day if later grants are unknown. The result has no
+/// report yet.
 fn settle(
     previous: &[PathBuf],
     file: &FileConnection,
@@ -260,7 +260,7 @@ fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<Import
     Ok(ImportedDay::Reopened(day, units))
 }
 
-/// Adds an audit record: the records before it are those of the imported file.
+/// Adds an audit record: the records before it are from the imported file.
 fn record(
     store: &FileConnection,
     from: &Path,

@@ -1,5 +1,4 @@
-//! `scoregate store check` and `verify-backup`: the contents of a file, and everything that is wrong with it. Never
-//! changes it.
+//! `scoregate store check` and `verify-backup`: the contents of a file, and all its errors. Never changes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ const ORPHANS: &str =
     "SELECT application FROM keys WHERE application NOT IN (SELECT id FROM applications)";
 const LEDGER: &str = "SELECT day, application, granted FROM ledger_days";
 
-/// The contents of a store, and what is wrong with it.
+/// The contents of a store, and its errors.
 #[derive(Clone, Debug, Default)]
 pub struct InspectionReport {
     /// Its path.
@@ -92,7 +91,7 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
             .and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
-            // It has no file of its own.
+            // It has no separate file.
             let found = contents(&store, Path::new(""), Wall::default())?;
             Ok(InspectionReport {
                 path: path.to_owned(),
@@ -109,7 +108,7 @@ fn backup(path: &Path) -> Done<InspectionReport> {
     let fault = match seal::is_intact(path)? {
         Some(true) => return Ok(report),
         Some(false) => "it does not match its checksum",
-        None => "it has no checksum, so changes of its content are not found",
+        None => "it has no checksum, so changes of its content cannot be detected",
     };
     report.faults.push(fault.into());
     Ok(report)

@@ -1,4 +1,4 @@
-//! Builds a new store from a backup or an export, beside its final path. Whether it may replace a store is decided in
+//! Builds a new store from a backup or an export, next to its final path. Whether it may replace a store is decided in
 //! `import`.
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::sql::END_SIGN_INS;
 use crate::statements::schema::STEPS;
 use crate::statements::{Done, Fault, FileConnection, Tables, done};
 
-/// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
+/// Builds a store at `to` from `from`, in this program's format. Fails with the problem of `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {

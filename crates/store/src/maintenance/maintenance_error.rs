@@ -55,7 +55,7 @@ pub enum MaintenanceError {
         /// Why they are unknown.
         gaps: Vec<String>,
     },
-    /// The given date is not that of the machine's clock.
+    /// The given date differs from the machine's clock.
     #[error(
         "today is {} by this machine's clock ({}) and not {given}; correct the clock or pass today's date",
         clock.day(), clock.rfc3339()

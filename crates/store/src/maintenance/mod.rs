@@ -1,4 +1,4 @@
-//! Operations on a store as a whole: check, backup, restore, export, import. Those without a type are for a store file.
+//! Operations on a store as a whole: check, backup, restore, export, import. Functions without a type are for a store file.
 //!
 //! None needs an open store; all except [`import()`] and [`close_future_days`] work while a server runs, and none
 //! except [`close_future_days`] writes to the file it reads. Single keys are changed with `scoregate keys`.

@@ -13,9 +13,9 @@ use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::file::connect;
 use crate::statements::{Done, Fault, FileConnection};
 
-/// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
-/// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
-/// result is discarded.
+/// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as immutable,
+/// so that not even an empty log appears next to it; and if another process opened the file meanwhile, that result is
+/// discarded.
 pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
     if fs::metadata(path)?.len() == 0 {
         return Err(Fault::Record("it is empty".into()));
@@ -30,7 +30,7 @@ pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T
     work(&open(path)?)
 }
 
-/// Adds a file that nobody writes to a connection, as the schema `old`.
+/// Adds a file without writers to a connection, as the schema `old`.
 pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
     connection.execute("ATTACH ?1 AS old", [address(path)])?;
     Ok(())

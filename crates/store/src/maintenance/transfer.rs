@@ -1,6 +1,6 @@
-//! Merges what a replaced store knows into its successor: grants, requests, closed days, revoked and expired keys, limits,
-//! suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota
-//! must not be granted twice.
+//! Merges the records of a replaced store into its successor: grants, requests, closed days, revoked and expired keys,
+//! limits, suspended owners, and the content of the status page. A backup lacks later changes, and a day's quota must not be
+//! granted twice.
 //!
 //! Applications and keys created after the backup are not merged; they stay in the replaced store.
 
@@ -58,7 +58,7 @@ UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), 
     notices = o.notices
 FROM old.owners o WHERE o.id = n.id";
 
-/// The larger total of all processes, which includes that of the backup.
+/// The larger total of all processes, which includes the total of the backup.
 const REQUESTS: &str = "
 CREATE TEMP TABLE totals AS SELECT day, application, endpoint, outcome, max(requests) FROM (
     SELECT day, application, endpoint, outcome, sum(requests) AS requests FROM (
@@ -130,8 +130,8 @@ pub(super) fn from_old(
     Ok(is_successor)
 }
 
-/// Merges table by table. One that cannot be read is a gap. There is no transaction, which could not be committed after such
-/// an error.
+/// Merges table by table. A table that cannot be read is a gap. There is no transaction, because it could not be committed
+/// after such an error.
 fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Done<bool> {
     let new = file.lock();
     let tables = Tables::File(file);

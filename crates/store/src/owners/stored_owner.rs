@@ -1,7 +1,7 @@
-//! Owners of applications who signed up, their links by e-mail and their sessions.
+//! Owners of applications who signed up, their email links and their sessions.
 //!
-//! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
-//! the caller determines it.
+//! Links and sessions are stored as digests. An owner has one mailbox: the address without the parts that mail servers
+//! ignore, which the caller determines.
 
 use serde::Serialize;
 
@@ -28,12 +28,12 @@ pub struct StoredOwner {
     pub terms_accepted_at: Option<Wall>,
     /// The tier of new applications, if an operator set one.
     pub tier: Option<String>,
-    /// The limits of all its applications together, which override those of their tiers.
+    /// The limits of all its applications together, which override the limits of their tiers.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
     /// When an operator suspended the account, if so.
     pub suspended_at: Option<Wall>,
-    /// The kinds of notices that the owner chose; `None` for those of the tiers.
+    /// The kinds of notices that the owner chose; `None` for the defaults of the tiers.
     pub notices: Option<Vec<MailKind>>,
     /// The applications, ordered by id.
     pub applications: Vec<ApplicationId>,
@@ -45,7 +45,7 @@ impl StoredOwner {
         self.terms_version.is_none()
     }
 
-    /// Whether an invited address wants no mail.
+    /// Whether an invited address has stopped mail.
     pub fn refuses_mail(&self) -> bool {
         self.is_invited() && self.notices.as_ref().is_some_and(Vec::is_empty)
     }
@@ -73,7 +73,7 @@ impl StoredOwner {
 
     /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
     /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
-    /// signing up again, would give another quota of the day.
+    /// signing up again, would give another daily quota.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
         let open = self.applications.len();
         let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);

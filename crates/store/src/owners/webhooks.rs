@@ -1,8 +1,8 @@
 //! Webhooks of owners: URLs that get the notices that the owner chose, as signed messages.
 //!
-//! A message is queued with the mail of its notice, as an email of the kind `webhook` whose recipient is the id of the webhook.
-//! Its message id is that of the notice, and the webhook instead of the domain. A challenge has its token as the subject.
-//! Secrets are stored readable: without them nothing can be signed.
+//! A message is queued with the mail of its notice, as an email of the kind `webhook` whose recipient is the id of the
+//! webhook. Its message id is the notice's, with the webhook in place of the domain. A challenge has its token as the
+//! subject. Secrets are stored readable: without them nothing can be signed.
 
 use std::time::Duration;
 

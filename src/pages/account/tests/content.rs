@@ -354,7 +354,7 @@ fn the_use_is_shown_by_day_with_advice() {
     shown.evidence.clear();
     shows(
         &shown.application(),
-        &["An hour appears here some minutes after it has ended."],
+        &["An hour appears here a few minutes after it ends."],
     );
 }
 

@@ -62,8 +62,8 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
     station.queue_notice().await;
     let mut late = Vec::new();
     for expected in [
-        "no answer within 10 s",
-        "answer with status 302",
+        "no response within 10 s",
+        "response with status 302",
         "closed before it",
         "",
     ] {
@@ -77,11 +77,11 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
             message.signature(b"first")
         );
         match expected {
-            "no answer within 10 s" => {
+            "no response within 10 s" => {
                 station.mail.pass(Duration::from_secs(10));
                 late.push(message);
             }
-            "answer with status 302" => {
+            "response with status 302" => {
                 message
                     .answer("HTTP/1.1 302 Found\r\nLocation: https://hooks.example.org/\r\n\r\n");
             }

@@ -160,7 +160,7 @@ async fn an_answer_that_arrives_byte_by_byte_ends_at_the_deadline() {
         station.mail.pass(Duration::from_secs(1));
     }
     station.finished().await;
-    assert_eq!(station.last_failure().await, "no answer within 10 s");
+    assert_eq!(station.last_failure().await, "no response within 10 s");
 }
 
 #[tokio::test]

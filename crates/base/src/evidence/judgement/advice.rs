@@ -35,7 +35,8 @@ impl Advice {
                 "Requests were refused by a limit {times} times on {days} days. Wait as long as Retry-After states."
             ),
             Self::SpreadRequests(share) => format!(
-                "In {} of the hours your requests began in the same minute. Spread them over some minutes after the refresh.",
+                "In {} of the hours your requests began in the same minute. Spread them over a few minutes after the \
+                 refresh.",
                 percent(share)
             ),
         }

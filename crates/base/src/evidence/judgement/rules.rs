@@ -13,8 +13,7 @@ pub struct SuspectRules {
     pub hours: usize,
     /// Share of the models that a slow mirror requests in a day.
     pub day_share: f64,
-    /// Requests for models that random requests would need to reach as many of them, as a multiple of the requests of a
-    /// slow mirror.
+    /// Number of random requests needed to reach as many models, as a multiple of the requests of a slow mirror.
     pub economy: f64,
     /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
@@ -70,7 +69,7 @@ words! {
         /// By all requests of the day.
         DayShare = "share of the models that it requested in a day",
         /// 1 or less for most clients.
-        Economy = "number of random requests that reach as many models, as a multiple of its own,",
+        Economy = "number of random requests needed to reach as many models, as a multiple of its requests,",
         /// In the hour that is nearest to both thresholds.
         Networks = "number of networks in an hour",
         /// In the same hour.

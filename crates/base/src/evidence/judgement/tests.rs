@@ -46,7 +46,7 @@ fn day_of(traffic: &[Traffic], catalogue: u16) -> DayEvidence {
             .entry(number)
             .or_insert_with(|| HourEvidence::of(number));
         for model in traffic.models.clone() {
-            // Positions 5 apart, modulo 512, are those of different documents.
+            // Positions 5 apart, modulo 512, belong to different documents.
             let mark = DocumentMark {
                 model: Some(model),
                 document: model * 5,
@@ -250,7 +250,7 @@ fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
     assert_no_suspicion(&each_five_minutes);
 }
 
-/// The hours of one of four parts of the catalogue, whose documents have a size of their own.
+/// The hours of one of four parts of the catalogue, whose documents differ in size from the other parts.
 fn part(number: u16, size: u16) -> Vec<Traffic> {
     let models = number * size..(number + 1) * size;
     let bytes = 3_000 + 100 * u32::from(number);

@@ -75,8 +75,8 @@ impl<'d> DayTrace<'d> {
                 && self.has_other_documents_than(other)
     }
 
-    /// Copies of a program for the same models are not parts of a whole. Parts change from hour to hour, so that they
-    /// cover more models in a day, or their documents have a different mean size.
+    /// Copies of one program that request the same models are not parts of a whole. Parts change from hour to hour, so that
+    /// they cover more models in a day, or their documents have a different mean size.
     fn has_other_documents_than(&self, other: &Self) -> bool {
         let changes = |trace: &Self| trace.day.share() > 1.5 * trace.share;
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
@@ -152,7 +152,7 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         .collect()
 }
 
-/// The pairs with coordinated requests among those of one origin.
+/// The pairs with coordinated requests among the pairs of one origin.
 fn pairs_of_origin(
     origin: &SameOrigin,
     mut traces: Vec<&DayTrace<'_>>,

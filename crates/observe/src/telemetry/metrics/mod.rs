@@ -1,4 +1,4 @@
-//! Metrics: handles created from THE table of metrics, and the text for Prometheus.
+//! Metrics: handles created from the table of metrics, and the text for Prometheus.
 //!
 //! Handles are created once; counting is a step in the counting thread's own memory.
 

@@ -210,7 +210,7 @@ impl MetricsRegistry {
     fn histogram_of(&self, key: Key) -> Histogram {
         let row = METRICS.iter().find(|row| row.name == key.name());
         let Some(MetricKind::Histogram(bounds)) = row.map(|row| row.kind) else {
-            panic!("{} is declared as no histogram", key.name())
+            panic!("{} is not declared as a histogram", key.name())
         };
         let make = || HistogramBuckets::new(&self.cells, bounds);
         let buckets = self

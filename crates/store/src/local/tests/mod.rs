@@ -17,7 +17,7 @@ fn place() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// A test of these files in a process of its own, after these shell commands.
+/// A test of these files in a separate process, after these shell commands.
 fn other_process(words: &str, test: &str, directory: &Path) -> Child {
     let script = format!("{words} exec \"$0\" --exact --nocapture local::tests::{test}");
     let mut command = Command::new("sh");
