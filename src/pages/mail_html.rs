@@ -25,8 +25,8 @@ fn word_html(word: &str) -> String {
     if !word.starts_with("https://") && !word.starts_with("http://") {
         return escape(word);
     }
-    let address = word.trim_end().trim_end_matches(['.', ',']);
-    let end = &word[address.len()..];
+    let length = word.trim_end().trim_end_matches(['.', ',']).len();
+    let (address, end) = word.split_at(length);
     let address = escape(address);
     format!("<a href=\"{address}\">{address}</a>{}", escape(end))
 }
