@@ -206,7 +206,7 @@ impl AccountState {
         self.windows().is_some_and(WindowState::is_known)
     }
 
-    /// Units that the ledger may still grant in all windows, as far as known.
+    /// Units that the ledger may still grant in all windows, as far as is known.
     pub(crate) fn unleased_in_windows(&self, limits: &Limits) -> u32 {
         let windows = self.windows();
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))

@@ -30,7 +30,7 @@ pub enum Unreadiness {
     /// The database was unreachable at the start.
     #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
-    /// The database is unreachable, and other gateways hold shares of the grace.
+    /// The database is unreachable, and other gateways hold shares of the grace quota.
     #[error("database unreachable; other gateways hold shares of the grace")]
     WithoutGrace,
     /// The database answers, and refuses the connections of this gateway.

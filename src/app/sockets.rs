@@ -1,7 +1,7 @@
 //! Sockets inherited from a service manager by systemd's socket activation protocol.
 //!
-//! The first socket is the public port, the second, if any, the side port. The socket stays open during a handover,
-//! and new connections wait in its queue.
+//! The first socket is the public port. The second, if any, is the side port. The sockets stay open during a handover,
+//! and new connections wait in their queues.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,4 +1,4 @@
-//! Background tasks of the server: tables of those that are repeated, and those that wait for events.
+//! Background tasks of the server: tables of the periodic tasks, and the tasks that wait for events.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -96,7 +96,7 @@ impl SmtpClient {
         Ok(connection)
     }
 
-    /// Connects to one of the server's addresses. Each gets an equal part of the time.
+    /// Connects to one of the server's addresses. Each address gets an equal share of the time limit.
     async fn greet(&self) -> Result<AsyncSmtpConnection, MailFailure> {
         let found = tokio::net::lookup_host((self.server.host.as_str(), self.server.port)).await;
         let unknown = all_mail("the host name of the server cannot be resolved");

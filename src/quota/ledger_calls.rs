@@ -141,8 +141,8 @@ impl LedgerCalls {
         self.health.is_unreachable() || self.key_freshness.is_copied()
     }
 
-    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable, and until the keys were
-    /// read again after a start from the local copy.
+    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and,
+    /// after a start from the local copy, until the keys have been read again.
     pub(crate) fn current(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
         (!self.is_unreachable()).then(|| self.attempt(account))
     }

@@ -32,7 +32,7 @@ pub struct NoticeTexts {
     pub webhooks: bool,
 }
 
-/// A notice before it is an email: the event, and the recommended action.
+/// A notice before it is rendered as an email: the event and the recommended action.
 struct NoticeText {
     kind: MailKind,
     /// The rest of its id.

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 /// Length of a frame header.
 // RFC 9113, section 4.1.
 const FRAME_HEAD: usize = 9;
-/// Types of frames, and the flag of the last one of a head.
+/// Frame types, and the flag that marks the last frame of a head.
 // RFC 9113, section 6.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -231,8 +231,8 @@ impl Site {
         self.completed(handler, visit).await
     }
 
-    /// Answers in a task that does not end with the connection: a change that is stored must take effect here too, and a
-    /// connection to the store is used to the end.
+    /// Answers in a task that continues after the client disconnects: a stored change must take effect here too, and
+    /// a store operation must be completed.
     async fn completed(self: &Arc<Self>, handler: PageHandler, visit: Visit) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
@@ -315,7 +315,7 @@ fn request_id(now: Wall) -> String {
     format!("{:016x}", getrandom::u64().unwrap_or_else(|_| now.millis()))
 }
 
-/// Logs a refusal. The path has no secrets; the query may have.
+/// Logs a refusal. The path contains no secrets; the query may contain some.
 fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
     let row = refusal.row();
     if row.status.is_server_error() {

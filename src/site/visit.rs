@@ -55,7 +55,8 @@ impl Visit {
         }
     }
 
-    /// The step named in the redirect after a form. Empty if the navigation started elsewhere: a prepared link could name any
+    /// The step named in the redirect after a form. Empty if the navigation started elsewhere: a prepared
+    /// link could name any
     /// step.
     pub(super) fn finished_step(&self) -> &str {
         if is_followed_from_outside(&self.headers) {
@@ -144,7 +145,7 @@ pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
     SiteRefusal::Internal
 }
 
-/// Maps a failed change. Unknown objects were removed elsewhere since the page was read.
+/// Maps a failed change. An unknown object has been removed elsewhere since the page was loaded.
 pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {

@@ -96,7 +96,7 @@ impl HttpConfig {
         .into()
     }
 
-    /// The name that validators of this address carry, unless it is the only one.
+    /// The name that is added to the validators of this address, unless it is the only address.
     pub(super) fn origin(&self) -> Option<Arc<str>> {
         (!self.more.is_empty()).then(|| self.name())
     }

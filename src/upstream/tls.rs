@@ -17,7 +17,8 @@ use x509_cert::der::Decode as _;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::words;
 
-/// The settings that authenticate the backend, and this program to the backend, before files are read.
+/// The settings that authenticate the backend to this program and this program to the backend. Their files have
+/// not been read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendTlsSettings {
     /// Authorities that may issue its certificate, in PEM; `None` for the public authorities.

@@ -103,8 +103,8 @@ pub trait Upstream: Send + Sync + 'static {
         true
     }
 
-    /// The request that it would get, with a line for each part, without its credential and the headers that all
-    /// requests have.
+    /// The request that the backend would get, with a line for each part, without the credential or the headers that
+    /// all requests have.
     fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
         vec![format!("{} of {}", request.key, self.address())]
     }

@@ -39,7 +39,8 @@ pub(super) struct ScoreLevels {
 /// A change of level that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelChange {
-    /// The places of the first round of the level before, of its first round, and of the round with which it was found.
+    /// The places of three rounds: the first of the previous level, the first of this level, and the one in
+    /// which this level was detected.
     before: usize,
     at: usize,
     found: usize,

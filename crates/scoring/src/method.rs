@@ -38,7 +38,8 @@ pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] = [
     (Suite::TOOLING, 0.25),
 ];
 
-/// Weights of the axes in a trial, renormalised over those that its suite declares: correctness counts as much as any two others.
+/// Weights of the axes in a trial, renormalised over those that its suite declares: correctness counts as much as
+/// any two others.
 pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
     (Axis::Correctness, 0.30),
     (Axis::Spec, 0.15),
@@ -59,7 +60,7 @@ pub(super) const RESOLUTION: f64 = 0.5;
 pub(super) const PUBLISHED_STEPS: [f64; 2] = [100.0, 10_000.0];
 /// Digits of a published p-value after its first.
 pub(super) const CHANCE_DIGITS: usize = 2;
-/// The smallest published p-value: nothing is impossible, and doubles end a little below.
+/// The smallest published p-value. A p-value is never zero, and the smallest double is only slightly smaller than this.
 pub(super) const CHANCE_LEAST: f64 = 1e-300;
 
 /// Lengths of a round in hours: the divisors of a day, so that rounds begin at the same times every day.
@@ -199,7 +200,8 @@ pub(super) const UNSTEADY_POINTS: f64 = 10.0;
 pub(super) const DRIFT_DELTA: f64 = 0.5;
 /// Threshold of the Page-Hinkley test (lambda), in the same unit, above which it restarts.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
-/// Minimum number of rounds before it restarts, and of a model that can be called stable: two days, so that the running mean is meaningful.
+/// Minimum number of rounds before it restarts, and of a model that can be called stable: two days, so that the
+/// running mean is meaningful.
 pub(super) const DRIFT_LEAST: RoundCount = RoundCount {
     hourly: 48,
     least: 12,

@@ -99,7 +99,7 @@ pub(crate) struct EdgeReach {
 }
 
 impl EdgeReach {
-    /// The bounds of an interval that extends this far about its mean without this part.
+    /// The bounds of an interval about its mean, given its half-width without this part.
     pub(crate) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
         let distance = |edge: f64| (reach * reach + edge).sqrt();
         (mean - distance(self.below), mean + distance(self.above))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The end of the name of an unfinished file.
 pub(super) const HALF: &str = ".half";
-/// The write-ahead log of a database: committed and not yet in the file.
+/// The write-ahead log of a database: changes that are committed but not yet in the database file.
 pub(super) const LOG: &str = "-wal";
 /// The index of the log in shared memory.
 pub(super) const INDEX: &str = "-shm";
@@ -24,7 +24,8 @@ pub struct FileReplacement {
 }
 
 impl FileReplacement {
-    /// Begins to replace the file at `path`, which need not exist. Until it is finished, its name ends with `suffix`. Only its
+    /// Begins to replace the file at `path`, which need not exist. Until it is finished, its name ends with
+    /// `suffix`. Only its
     /// owner can read it. A file that was left under this name is removed: a link must not be followed.
     pub fn begin(path: &Path, suffix: &str) -> io::Result<Self> {
         let half = with_suffix(path, suffix);
@@ -99,7 +100,7 @@ pub(super) fn remove_database(path: &Path) -> io::Result<()> {
         .try_for_each(|suffix| remove(&with_suffix(path, suffix)))
 }
 
-/// The result of an operation on a file; `None` without the file.
+/// The result of an operation on a file; `None` if the file does not exist.
 pub(super) fn if_found<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -60,7 +60,7 @@ pub struct NewMail {
 
 /// The recipient of messages to the webhook of the operator, which is in the settings. Webhooks of owners have longer ids.
 pub const OPERATOR: &str = "operator";
-/// Time for which a message to it is repeated.
+/// Time for which delivery of a message to the operator is retried.
 const REPEATED_TO_OPERATOR: Duration = Duration::from_hours(72);
 
 impl NewMail {

@@ -96,7 +96,7 @@ pub struct UsageList {
     pub matching: u64,
     /// The sum of their units.
     pub units: u64,
-    /// Whether the day is closed: then it is always read with the same totals.
+    /// Whether the day is closed. The totals of a closed day no longer change.
     pub is_closed: bool,
 }
 

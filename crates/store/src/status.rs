@@ -1,6 +1,7 @@
 //! The availability of the service by minute, and messages about its incidents, for the status page.
 //!
-//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a minute that
+//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready;
+//! a minute that
 //! no gateway stored counts as down.
 
 use serde::Serialize;
@@ -13,7 +14,7 @@ const STATUS_DAYS_KEPT: u32 = 91;
 /// Minutes of a day.
 pub const DAY_MINUTES: u64 = 1_440;
 
-/// The state of the service in a minute, as seen by one gateway.
+/// The state of the service during one minute, as seen by one gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusMinute {
     /// Minutes since 1970-01-01 UTC.

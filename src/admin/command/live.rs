@@ -101,9 +101,9 @@ pub enum UpstreamCommand {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SettingsCommand {
-    /// List those in force.
+    /// List the settings in force.
     List {},
-    /// Read them again.
+    /// Reload the settings.
     Reload {},
 }
 

@@ -34,7 +34,7 @@ pub(super) enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Back up the store to a file, also while the server runs.
+    /// Back up the store to a file, even while the server is running.
     #[command(
         after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
         scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n\n\

@@ -23,7 +23,7 @@ const RESERVED: &str = "the ledger does not answer, and units of grace are reser
 const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
-    /// All outcomes, the outcome with an answer of the ledger first. Takes nothing.
+    /// All outcomes, starting with the one in which the ledger answers. Takes nothing.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
         let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];

@@ -41,7 +41,7 @@ pub(crate) struct Exchange<'g> {
     pub(crate) peer: Peer,
     /// Endpoint or kind of page, once it is found.
     pub(crate) subject: RequestSubject,
-    /// Set when the request is answered, refused or waits, if its key is valid.
+    /// Set when a request with a valid key is answered, is refused or has to wait.
     pub(crate) caller: Option<Caller>,
     /// Set with `caller` if a document is requested.
     pub(crate) target: Option<ResolvedTarget>,

@@ -258,7 +258,7 @@ fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> Str
     format!("<h3>Incidents: {recent}</h3>\n<p>{words}</p>\n")
 }
 
-/// The bars of a chart: for each day the minutes that were good, and all that count.
+/// The bars of a chart: for each day, the number of good minutes and the number of all minutes that count.
 fn bars(
     status: &ServiceStatus,
     good: &str,

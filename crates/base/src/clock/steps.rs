@@ -390,8 +390,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often and however far the clock is set forward: if it is back within a minute, no other time ever
-        /// applied.
+        /// If the clock is set forward and then back within a minute, the wrong time never applies, however often and
+        /// however far the clock is set forward.
         #[test]
         fn an_excursion_shorter_than_a_minute_never_applies(
             excursions in prop::collection::vec((1u64..300, 1u64..60, 61i64..40 * DAY), 1..20),
@@ -409,8 +409,8 @@ mod tests {
             }
         }
 
-        /// Wherever the clock is set: before a time more than a minute ahead applies, it has been shown for a whole minute,
-        /// and the clock is followed after a minute at the latest.
+        /// A time more than a minute ahead applies only after the clock has shown it for a whole minute.
+        /// Any time that the clock keeps showing applies after a minute at the latest.
         #[test]
         fn applied_time_was_stable_for_a_minute_or_is_extrapolated(
             stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),

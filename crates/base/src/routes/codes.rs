@@ -70,7 +70,7 @@ pub static CODES: [CodeRow; 23] = [
         condition: "The limit is not a plain decimal from 1 to 100, or is given twice.",
         remedy: "Use an integer from 1 to 100 without sign or leading zero, once. Pagination is not available." },
     CodeRow { code: ErrorCode::InvalidParameter, status: StatusCode::BAD_REQUEST, word: "invalid_parameter", title: "Invalid parameter",
-        condition: "A parameter of the endpoint does not have one of its allowed values, or is given twice. The four parameters of several endpoints have separate codes.",
+        condition: "A parameter of the endpoint does not have one of its allowed values, or is given twice. The four parameters that are common to several endpoints have separate codes.",
         remedy: "Use a value in `allowed`, once." },
     CodeRow { code: ErrorCode::ApiKeyRequired, status: StatusCode::UNAUTHORIZED, word: "api_key_required", title: "API key required",
         condition: "No key was sent.",

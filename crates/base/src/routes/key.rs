@@ -176,7 +176,7 @@ impl DocumentKey {
         takes.filter_map(|param| Some((*param, self.value(*param)?)))
     }
 
-    /// The key of a path and query of this table.
+    /// The key for an address: a path in `endpoints` and its query.
     pub fn at(address: &str, endpoints: &EndpointTable) -> Option<Self> {
         let (path, query) = address
             .split_once('?')

@@ -14,7 +14,7 @@ use super::shapes::{self, ItemField};
 
 /// Prefix of all data paths.
 pub const API_BASE: &str = "/api/v1";
-/// The public address of `/`, without the slash, for the address of the service with or without [`API_BASE`].
+/// The public address of `/`, without the slash. The given service address may end in [`API_BASE`].
 pub fn root_of(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix(API_BASE).unwrap_or(url)

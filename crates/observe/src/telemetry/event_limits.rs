@@ -17,8 +17,8 @@ use tracing_subscriber::layer::Context;
 const BURST: u64 = 10;
 /// Interval between reports.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// The target of reports. They are not limited, and `log` enables them at every level: a report follows events that
-/// were enabled.
+/// The target of reports. They are not limited, and `log` enables them at every level, because a report is written only
+/// after events that were enabled.
 pub(super) const REPORTS: &str = "scoregate::event_limits";
 
 /// The events of a place since the last report.

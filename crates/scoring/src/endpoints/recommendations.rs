@@ -38,7 +38,7 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
     let summary = first.over(period);
     let others: Vec<&ModelState> = best.collect();
     let alternatives = others.iter().take(method::ALTERNATIVES);
-    // They may be as good, however few their rounds are.
+    // These models may be as good as the first, however few rounds they have.
     let tied = task.measure().map(|measure| {
         let tied = others
             .iter()

@@ -109,7 +109,7 @@ impl SuiteEntry {
         self.name.name()
     }
 
-    /// Its weight among the suites of the table, which add up to 1.
+    /// Its weight. The weights of all suites in the table add up to 1.
     pub fn weight(&self) -> f64 {
         self.weight
     }
@@ -129,7 +129,7 @@ impl SuiteEntry {
         &self.feeds
     }
 
-    /// Shares the weight of the axes that the suite does not declare among the others.
+    /// Distributes the weight of undeclared axes among the axes that the suite declares.
     fn weigh_axes(&mut self) {
         self.axis_weights = method::AXIS_WEIGHTS.map(|(_, weight)| weight);
         for (weight, is_declared) in self.axis_weights.iter_mut().zip(self.axes.flags()) {

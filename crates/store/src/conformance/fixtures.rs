@@ -100,7 +100,7 @@ pub(super) async fn attempted(
     store.change_owner(change).await
 }
 
-/// The reason for which an owner was refused something.
+/// Returns the owner refusal of a failed operation.
 pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRefusal {
     match outcome {
         Err(StoreError::Owner(refusal)) => refusal,

@@ -1,7 +1,8 @@
 //! The conformance suite: checks that both engines must pass.
 //!
 //! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what keeps
-//! it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested with the engine.
+//! it alive, and the literals name the Debian packages that the engine needs. A guarantee that only one engine
+//! makes is tested with that engine.
 
 mod attachments;
 mod changes;

@@ -88,7 +88,7 @@ impl StoredOwner {
         }
     }
 
-    /// Whether an application may be changed in the name of the owner.
+    /// Whether an application may be changed on behalf of the owner.
     pub(crate) fn check_change_of(&self, application: ApplicationId) -> StoreResult<()> {
         if self.suspended_at.is_some() {
             return Err(OwnerRefusal::Suspended(self.id).into());

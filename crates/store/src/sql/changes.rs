@@ -85,7 +85,8 @@ impl RunningChange<'_> {
             .ok_or_else(|| self.unknown())
     }
 
-    /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an application is closed
+    /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an
+    /// application is closed
     /// is billed too.
     async fn keep_terms(&self) -> Done<()> {
         let is_closed = matches!(self.change.what, ChangeKind::Close);
@@ -162,7 +163,7 @@ impl RunningChange<'_> {
             .check_change_of(self.change.application)?)
     }
 
-    /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
+    /// Checks the conditions for a new key. Other changes are excluded, so no other key can be added in the meantime.
     async fn check_key_allowance(&self) -> Done<()> {
         let Some((_, Some(allowance))) = self.change.what.added_key() else {
             return Ok(());

@@ -37,7 +37,7 @@ const ADD_DAYS: &str =
 const DAYS: &str = "
 SELECT day AS number, application, record FROM {schema}.evidence_days WHERE day BETWEEN $1 AND $2
 ORDER BY day, application";
-/// Days one by one, so that the table is searched by day and application.
+/// Searches one day after another, so that each search uses the index on day and application.
 const DAYS_OF_APPLICATION: &str = "
 SELECT day AS number, application, record FROM {schema}.evidence_days
 WHERE application = $1 AND day IN ({days}) ORDER BY day";
@@ -45,7 +45,8 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 /// Hours of a day, by application.
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
-/// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is not changed
+/// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is
+/// not changed
 /// between its deletion and its return. An hour that is recorded meanwhile is deleted as it was committed, or stays.
 async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> Done<bool> {
     tables.lock().await?;
@@ -170,7 +171,8 @@ impl Store {
         .await
     }
 
-    /// Merges stored hours before `until`, in hours since the epoch, into their days, which get this number of positions in the
+    /// Merges stored hours before `until`, in hours since the epoch, into their days, which get this number
+    /// of positions in the
     /// catalogue, and compacts days that ended before it: at most `most` hours of applications and as many days, the oldest
     /// first. Returns whether there were any, so that more may remain.
     pub async fn merge_evidence(

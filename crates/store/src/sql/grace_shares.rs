@@ -67,7 +67,7 @@ pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option
     Ok(applied.map(|applied| applied.share))
 }
 
-/// The holder by a claim, and whether it differs from what is stored.
+/// The holder according to a claim, and whether it differs from the stored holder.
 async fn applied(tables: Tables<'_>, claim: &GraceClaim) -> Done<(Option<GraceHolder>, bool)> {
     let holder = |row: &SqlRow<'_>| {
         let share = GraceShare {

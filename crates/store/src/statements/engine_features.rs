@@ -1,4 +1,5 @@
-//! Features of the server of a connection: required ones, and its history. A server may hide its history: then a former primary is
+//! Features of the server of a connection: required ones, and its history. A server may hide its history: then a
+//! former primary is
 //! not recognized, and each start of the server counts as a failover. Only this file has the control functions.
 //!
 //! There are no advisory locks: the row of `site` is locked instead, and in one of three modes it excludes what they would.
@@ -64,7 +65,8 @@ impl EngineFeatures {
         }))
     }
 
-    /// A statement in the form for this server. `{history}` is the history of the server, to be compared for equality only, and
+    /// A statement in the form that this server accepts. `{history}` is the history of the server, to be
+    /// compared for equality only, and
     /// `{cluster}` its system identifier, if it is disclosed.
     pub(crate) fn statement(self, text: String) -> String {
         if !text.contains('{') {

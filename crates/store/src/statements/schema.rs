@@ -1,13 +1,17 @@
 //! The tables of both engines, as a list of steps in the dialect of PostgreSQL. A format is the number of applied steps.
 //!
-//! A released step is never changed: tables in that format exist. A step only adds: the previous release runs and restarts on
+//! A released step is never changed: tables in that format exist. A step only adds: the previous release runs and
+//! restarts on
 //! the tables of this one. A step that breaks that raises `compatible_from` in `site`, and releases that know fewer steps
 //! refuse to start.
 //!
 //! The comments behind columns and tables are for operators: a database has them as comments, and a file in its statements.
-//! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program: all have one length, and
-//! their digits are in ASCII order. Keys are sorted by application, and so is a day's ledger, so that all three tables can be
-//! read in parallel. In a file there are no CHECK constraints: one record edited by hand must not make the check at the start
+//! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program: all have
+//! one length, and
+//! their digits are in ASCII order. Keys are sorted by application, and so is a day's ledger, so that all three
+//! tables can be
+//! read in parallel. In a file there are no CHECK constraints: one record edited by hand must not make the check
+//! at the start
 //! reject the file; it is reported instead.
 
 /// The steps.
@@ -21,7 +25,8 @@ pub(crate) const ONLY_DATABASE: &str = "-- Only in a database:";
 
 /// Records of the ledger have no reference to an application: one that is missing in a backup may be restored later, and its
 /// grants of today must remain. Links and sessions are stored as digests of their tokens. There is no address in
-/// `closed_applications`: the owner may have deleted the account. An email is queued once although its record in the queue is gone
+/// `closed_applications`: the owner may have deleted the account. An email is queued once although its record in
+/// the queue is gone
 /// once it was sent, by `notices`. Keys of evidence are deleted after two days.
 const TABLES: &str = r#"
 CREATE TABLE {schema}.applications (
@@ -234,7 +239,7 @@ CREATE TABLE {schema}.evidence_keys ( -- keys of the hashes in the records of a 
     hash_key bytea  NOT NULL     -- of the hashes in the records of the day
 );
 
-CREATE TABLE {schema}.limits_until ( -- limits that applications get back at a time
+CREATE TABLE {schema}.limits_until ( -- limits that applications get back at a set time
     application text COLLATE "C" PRIMARY KEY,
     until       bigint NOT NULL, -- milliseconds since 1970; then these become the limits of the application:
     own_limits  text             -- NULL: as the tier

@@ -25,13 +25,13 @@ pub(crate) struct UnreachableHosts {
 /// Kind of connection failure. With several hosts the highest is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionFault {
-    /// No host answered, or none that did serves any gateway: it starts, stops or is read-only. All gateways are affected. One
+    /// No host answered, or each host that answered is starting, stopping or read-only. All gateways are affected. One
     /// may answer later.
     Unreachable,
-    /// A writable host answered that this gateway may not or must not use: no connection is left for its role, the
-    /// password is wrong, or it holds another data set. It may accept a connection later.
+    /// A writable host answered, but this gateway cannot use it: no connection is left for its role, the
+    /// password is wrong, or the host holds another data set. It may accept a connection later.
     Refused,
-    /// A host answered, and this program cannot use its tables, or it lacks a feature.
+    /// A host answered, but this program cannot use its tables, or the host lacks a feature.
     Unusable,
 }
 

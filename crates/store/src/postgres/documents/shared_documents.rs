@@ -53,7 +53,7 @@ ON CONFLICT (scope, name) DO UPDATE
     WHERE d.claim <= $3 AND (d.held_until IS NULL OR d.held_until <= excluded.held_until - $5)
 RETURNING d.claim, d.held_until - $5 AS at";
 
-/// A content without its document is not valid: the document was withdrawn.
+/// Content without its document is not valid: the document was withdrawn.
 const CONTENT: &str = "
 SELECT c.content FROM {schema}.documents d JOIN {schema}.document_contents c USING (scope, name)
 WHERE d.scope = $1 AND d.name = $2 AND d.published = $3 AND c.number = $3";

@@ -29,7 +29,7 @@ const EXCHANGE: &str = "exchange ledger reports";
 
 /// The sending side.
 pub(crate) struct LedgerQueue {
-    /// Dropped first: what it is doing is given up.
+    /// Dropped first, which aborts the worker's current operation.
     _worker: AbortOnDropHandle<()>,
     queue: mpsc::Sender<QueuedExchange>,
     connection: Arc<DatabaseLink>,
@@ -47,7 +47,7 @@ struct LedgerWorker {
     /// Exchanges that could not be part of the previous transaction.
     waiting: VecDeque<QueuedExchange>,
     queue: mpsc::Receiver<QueuedExchange>,
-    /// Uses the day of each exchange alone.
+    /// Uses only the day of each exchange, not the clock.
     ignores_clock: bool,
     committed: Arc<Mutex<ExchangeCounts>>,
 }
@@ -74,12 +74,12 @@ impl LedgerQueue {
         }
     }
 
-    /// Connects, unless it is connected.
+    /// Connects, unless already connected.
     pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), OpenFailure> {
         self.connection.connect(doing).await
     }
 
-    /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
+    /// Sends an exchange and waits for its reply. The exchange is carried out even if the caller stops waiting.
     pub(crate) async fn exchange(
         &self,
         exchange: LedgerExchange,
@@ -178,7 +178,8 @@ impl LedgerWorker {
     }
 }
 
-/// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in another order than
+/// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in
+/// another order than
 /// exchanges.
 fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
     let codes = [
