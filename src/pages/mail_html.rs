@@ -2,8 +2,9 @@
 
 use super::escape::escape;
 
-/// The message as HTML, with its paragraphs and links.
-pub(crate) fn mail_html(subject: &str, message: &str) -> String {
+/// The message as HTML, with its paragraphs. Addresses of the site at `root` become links: in HTML, mail programs do not make
+/// links of addresses. Other addresses may come from strangers.
+pub(crate) fn mail_html(subject: &str, message: &str, root: &str) -> String {
     let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n",
@@ -11,7 +12,7 @@ pub(crate) fn mail_html(subject: &str, message: &str) -> String {
     );
     for text in paragraphs {
         let words = text.trim_matches('\n').split_inclusive([' ', '\n']);
-        let text: String = words.map(word_html).collect();
+        let text: String = words.map(|word| word_html(word, root)).collect();
         html.push_str("<p>");
         html.push_str(&text.replace('\n', "<br>\n"));
         html.push_str("</p>\n");
@@ -20,9 +21,9 @@ pub(crate) fn mail_html(subject: &str, message: &str) -> String {
     html
 }
 
-/// An address becomes a link: in HTML, mail programs do not make links of addresses.
-fn word_html(word: &str) -> String {
-    if !word.starts_with("https://") && !word.starts_with("http://") {
+fn word_html(word: &str, root: &str) -> String {
+    let path = word.strip_prefix(root).filter(|_| !root.is_empty());
+    if !path.is_some_and(|path| path.starts_with('/')) {
         return escape(word);
     }
     let length = word.trim_end().trim_end_matches(['.', ',']).len();
@@ -36,12 +37,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_becomes_escaped_paragraphs_with_links() {
-        let message = "Hello <you>,\nand \"all\".\n\n\n\nSee https://api.example/?a=1&b=2.\nBye";
-        let page = mail_html("A & B", message);
+    fn a_message_becomes_escaped_paragraphs_with_links_to_the_site() {
+        let root = "https://api.example";
+        let message = "Hello <you>,\nand \"all\".\n\n\n\nSee https://api.example/?a=1&b=2.\nhttps://api.example.org/";
+        let page = mail_html("A & B", message, root);
         assert!(page.contains("<title>A &amp; B</title>"), "{page}");
         let body = "<p>Hello &lt;you&gt;,<br>\nand &quot;all&quot;.</p>\n\
-                    <p>See <a href=\"https://api.example/?a=1&amp;b=2\">https://api.example/?a=1&amp;b=2</a>.<br>\nBye</p>\n</body>";
+                    <p>See <a href=\"https://api.example/?a=1&amp;b=2\">https://api.example/?a=1&amp;b=2</a>.<br>\n\
+                    https://api.example.org/</p>\n</body>";
         assert!(page.contains(body), "{page}");
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn letter(
     NewMail {
         kind,
         recipient: String::new(),
-        html: mail_html(&subject, &message),
+        html: mail_html(&subject, &message, root),
         text: message + "\n",
         subject,
         webhook: String::new(),

@@ -43,7 +43,7 @@ impl LinkMail<'_> {
         NewMail {
             kind: MailKind::SignIn,
             recipient: (*recipient).to_owned(),
-            html: mail_html(&subject, &text),
+            html: mail_html(&subject, &text, root),
             subject,
             text,
             webhook: String::new(),

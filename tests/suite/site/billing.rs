@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use data_encoding::BASE64;
+use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use scoregate_base::clock::Clock;
 use serde_json::{Value, json};
@@ -79,6 +80,21 @@ async fn a_repeated_creation_returns_the_first_key_and_creates_nothing() {
     assert!(word(&refused.json()["error"]).contains("use a new key"));
     let another = done(&world, "keys/create", &new, "c0ffee00-40d5-43dd-bc93").await;
     assert!(another["key"] != first["key"] && &another["application"]["id"] != id);
+}
+
+#[tokio::test]
+async fn concurrent_creations_with_one_key_create_one_application() {
+    let world = World::with_sign_up(SETTINGS).await;
+    let new = json!({"name": "Station", "tier": "pro"});
+    let creations = (0..8).map(|_| done(&world, "keys/create", &new, KEY));
+    let replies = join_all(creations).await;
+    let first = &replies[0];
+    for reply in &replies {
+        assert_eq!(reply["key"], first["key"]);
+        assert_eq!(reply["application"]["id"], first["application"]["id"]);
+    }
+    assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
+    assert_eq!(world.rows("SELECT count(*) FROM audit"), ["1"]);
 }
 
 #[tokio::test]

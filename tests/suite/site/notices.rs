@@ -120,12 +120,10 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
         "{mail}"
     );
     assert!(mail.contains(&key[..12]) && !mail.contains(&key), "{mail}");
-    assert_eq!(
-        mail.matches(&format!("http://127.0.0.1:8080{path}"))
-            .count(),
-        2,
-        "{mail}"
-    );
+    // As text, and as a link in HTML.
+    let page = format!("http://127.0.0.1:8080{path}");
+    assert_eq!(mail.matches(&page).count(), 3, "{mail}");
+    assert!(mail.contains(&format!("<a href=\"{page}\">")), "{mail}");
 
     let mut other = Browser::signed_in(&world, "ann@example.org").await;
     assert!(newest(&world, "new_sign_in").starts_with("ann@example.org new_sign_in."));
