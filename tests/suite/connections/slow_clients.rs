@@ -342,24 +342,24 @@ pub fn record(part: Part, row: String) {
     let cores = cores();
     let mut page = format!(
         "`{CARGO_TEST} --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \
-         {BUILD} build of the program with its default deadlines, {cores} cores shared with its clients.\n"
+         {BUILD} build of the program with its default deadlines, on {cores} cores shared with its clients.\n"
     );
     for (part, head) in [
         (
             Part::Ends,
-            "Clients of HTTP/1.1: the first three kinds concurrently, then the readers\n\n| Transport | Connections | Kind | Longest lasted |\n|---|---:|---|---:|",
+            "HTTP/1.1 clients: the first three kinds concurrently, then the readers\n\n| Transport | Connections | Kind | Longest duration |\n|---|---:|---|---:|",
         ),
         (
             Part::Others,
-            "Another caller meanwhile\n\n| Transport | Slow connections | Its requests | Longest answer | Memory before | At most |\n|---|---:|---:|---:|---:|---:|",
+            "Another caller at the same time\n\n| Transport | Slow connections | Requests | Slowest response | Memory before | Peak |\n|---|---:|---:|---:|---:|---:|",
         ),
         (
             Part::Memory,
-            "HTTP/2 clients without a key and without a window\n\n| Transport | Requests | Memory before | During | At most | After | Each during | Each at most | Longest lasted |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+            "HTTP/2 clients without a key, with a window of zero\n\n| Transport | Requests | Memory before | During | Peak | After | Per connection during | Per connection, peak | Longest duration |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
         ),
         (
             Part::Keys,
-            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Shown | Connections tried | Closed by the gateway | Memory taken | At most | Requests of a paid caller | Its slowest |\n|---|---:|---:|---:|---:|---:|---:|",
+            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Transport | Key | Connections tried | Closed by the gateway | Memory used | Peak | Requests of a paid caller | Slowest |\n|---|---|---:|---:|---:|---:|---:|---:|",
         ),
     ] {
         writeln!(page, "\n## {head}").unwrap();
@@ -367,5 +367,5 @@ pub fn record(part: Part, row: String) {
             writeln!(page, "{row}").unwrap();
         }
     }
-    write_page("slow-clients", "Clients that are slow on purpose", &page);
+    write_page("slow-clients", "Deliberately slow clients", &page);
 }

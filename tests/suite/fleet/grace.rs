@@ -108,8 +108,8 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             of_one(&paced) + of_one(&until_used)
         });
         let rows = format!(
-            "200s of {} requests at each gateway, by application: {paced:?}; then until the shares were used: {until_used:?}; \
-             in total {totals:?}, grace {}; units on grace by gateway: {decisions:?}",
+            "200s for {} requests at each gateway, by application: {paced:?}; then until the shares were used up: {until_used:?}; \
+             in total {totals:?}; grace {}; grace units by gateway: {decisions:?}",
             outage.requests,
             outage.quota / 100
         );
@@ -449,9 +449,9 @@ fn write(rows: &str) {
     let cores = cores();
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::grace`: three gateways, two paid applications with 600,000 requests a \
-         day, and a database that is stopped. Each application sends {} requests to each gateway in ten minutes, then as many as \
-         are served. A {BUILD} build on {cores} cores shared with the clients. Required: at least 99 % of the paced requests are served \
-         at each gateway, and each application gets exactly one hundredth of its day on grace.\n\n{rows}\n",
+         day, and a stopped database. Each application sends {} requests to each gateway in ten minutes, then requests until they \
+         are refused. The {BUILD} build on {cores} cores shared with the clients. Required: each gateway serves at least 99 % of the \
+         paced requests, and each application gets exactly one hundredth of its daily quota as grace.\n\n{rows}\n",
         FULL.requests
     );
     write_page("fleet-grace", "Grace without the database", &page);

@@ -383,12 +383,12 @@ fn write(size: &MidnightSize, rows: &[String]) {
     } = size;
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::midnight`: the {BUILD} build of {GATEWAYS} gateways, a primary \
-         and its synchronous standby on {cores} cores shared with all clients. {callers} callers, one in {FREE_EVERY} on the Free \
-         tier; {connections} connections to each gateway, each of which sends without a pause; `store.timeout` is \
+         and its synchronous standby, on {cores} cores shared with all clients. There are {callers} callers, one in {FREE_EVERY} \
+         on the Free tier, and {connections} connections to each gateway, which send requests without pauses. `store.timeout` is \
          {store_timeout}.\n\n\
-         Units of the new day were leased before midnight for all callers. At the other gateway each caller waits for a token \
-         of the minute. All units were charged to the day of their request.\n\n\
-         | Requests | Number | No 200 | Waited for the ledger | All within | Median | p99 | Longest |\n\
+         The new day's units were leased before midnight for all callers. At the other gateway, each caller waits for a token of \
+         the minute limit. All units were charged to the day of their request.\n\n\
+         | Requests | Number | Not 200 | Waited for the ledger | Total time | Median | p99 | Longest |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n{}\n",
         rows.join("\n")
     );

@@ -288,8 +288,8 @@ fn lose_the_database() {
     let longer = |time: Duration| all.iter().filter(|took| **took > time).count();
     let excess = excess(&admitted, before, start);
     let rows = format!(
-        "{} paid requests in {seconds} s: {} took more than 250 ms, {waited} waited for a lease. Of a minute of {EXCEEDED}, used \
-         up before, {} were served, {excess} above one bucket.",
+        "Of {} paid requests in {seconds} s, {} took more than 250 ms and {waited} waited for a lease. With a minute limit of \
+         {EXCEEDED} that was used up before the outage, {} requests were served, {excess} above a single bucket.",
         all.len(),
         longer(PROMPT),
         admitted.len(),
@@ -313,8 +313,8 @@ fn write(rows: &str) {
     let day = Clock::system().now().wall.day();
     let page = format!(
         "# The first minutes without the database, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: a database whose connections forward \
-         nothing, 3 gateways, 6 paid applications. Debug build on 2 cores shared with the clients. Required: at most 0.2 % of the \
+         `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: 3 gateways, 6 paid applications, and a \
+         database whose connections are open but forward nothing. Debug build on 2 cores shared with the clients. Required: at most 0.2 % of the \
          requests take more than 250 ms.\n\n{rows}\n"
     );
     let name = format!("tests/results/{day}-ledger-outage.md");

@@ -297,10 +297,10 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
 fn record(scenario: &Scenario, duration: Duration) {
     let cores = cores();
     let mut page = format!(
-        "`{CARGO_TEST} --test suite combined_failures::`: the {BUILD} build of the program for {} s, {cores} cores \
-         shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
-         process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
-         | Caller | Answers | Slowest |\n|---|---|---:|\n",
+        "`{CARGO_TEST} --test suite combined_failures::`: the {BUILD} build of the program for {} s, on {cores} cores \
+         shared with its callers. Standard output and standard error are full pipes without a reader, the disk is full, another \
+         process holds the ledger's lock, and the backend answers 500. Documents become stale after 2 s.\n\n\
+         | Caller | Responses | Slowest |\n|---|---|---:|\n",
         duration.as_secs(),
     );
     let mut row = |callers: &str, tally: &Tally| {
@@ -332,8 +332,8 @@ fn record(scenario: &Scenario, duration: Duration) {
     row("probes and metrics", &scenario.probes.tally);
     writeln!(
         page,
-        "\nLines lost: {} of the access log, {} of the event log. Oldest heartbeat at a look: {:.0} ms. From SIGTERM to the end of the \
-         process: {} ms.",
+        "\nLines lost: {} of the access log, {} of the event log. Maximum observed age of the heartbeat: {:.0} ms. Time from \
+         SIGTERM until the process ended: {} ms.",
         scenario.lost_lines("access"),
         scenario.lost_lines("events"),
         scenario.probes.oldest_heartbeat * 1_000.0,

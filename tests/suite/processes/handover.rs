@@ -216,10 +216,10 @@ fn run(scale: &Scale) -> String {
         "all callers reconnected to another process"
     );
     format!(
-        "`{CARGO_TEST} --test suite handover::` on {} cores shared with the callers, {BUILD} build: {CALLERS} callers ask {} times a second in all; \
-         meanwhile the settings are read again and a new process takes over by the socket, by turns, {} times.\n\n\
-         {answered} requests answered, {failed} refused, cut off or answered with anything but 200, over {connections} \
-         connections.\n",
+        "`{CARGO_TEST} --test suite handover::` with the {BUILD} build, on {} cores shared with the callers: {CALLERS} callers \
+         send {} requests a second in total. Meanwhile there are {} changes: alternately, the settings are reloaded and a new \
+         process takes over the socket.\n\n\
+         All {answered} requests, on {connections} connections, got a 200. None was refused or cut off.\n",
         cores(),
         scale.rate,
         scale.changes

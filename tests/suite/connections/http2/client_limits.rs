@@ -331,11 +331,11 @@ async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
     let [after, peak] =
         [program.resident(), program.most_resident()].map(|bytes| bytes.saturating_sub(before));
     over.store(1, Ordering::Relaxed);
-    let shown = if with_key { "one Free key" } else { "no key" };
+    let shown = if with_key { "one Free key" } else { "none" };
     let [after_mb, peak_mb] = [after, peak].map(|bytes| bytes / MEGABYTE);
     let (count, slowest) = caller.await.unwrap();
     let row = format!(
-        "| {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB | {count} | {slowest:?} |"
+        "| TCP | {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB | {count} | {slowest:?} |"
     );
     // The attack takes the processors of this machine too.
     assert!(count > 10 && slowest < 10 * SECOND, "{row}");

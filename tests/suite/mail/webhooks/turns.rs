@@ -113,11 +113,12 @@ async fn delay_beside(slow_owners: usize) -> Duration {
 
 #[tokio::test]
 async fn an_honest_message_leaves_within_5_s_beside_1_and_10_and_100_slow_owners() {
-    let mut table =
-        String::from("slow owners | delay of an honest message and of the operator's\n");
+    let mut table = String::from(
+        "| Slow owners | Time until a message to another owner and one to the operator have arrived |\n|---:|---:|\n",
+    );
     for slow_owners in [1, 10, 100] {
         let delay = delay_beside(slow_owners).await;
-        table.push_str(&format!("{slow_owners:11} | {} ms\n", delay.as_millis()));
+        table.push_str(&format!("| {slow_owners} | {} ms |\n", delay.as_millis()));
         assert!(delay < Duration::from_secs(5), "{table}");
     }
     println!("{table}");
