@@ -25,7 +25,7 @@ fn explained(data: &Path, arguments: &[&str]) -> Value {
         .json()
 }
 
-/// Status, code and number of the outcomes.
+/// Status and code of the first outcome, and the number of outcomes.
 fn answer(explanation: &Value) -> (u64, Option<&str>, usize) {
     let outcomes = explanation["outcomes"].as_array().unwrap();
     (

@@ -95,7 +95,7 @@ fn every_command(keys: &Keys<'_>) {
     );
 }
 
-/// Changes of the expiry of an application's keys.
+/// Every change of the expiry of an application's keys.
 fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
     let ends = |output: &Value| -> Vec<Value> {
         output["keys"]
@@ -105,7 +105,7 @@ fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
             .map(|key| key["expires_at"].clone())
             .collect()
     };
-    // The older key is in its overlap: only its own id extends it.
+    // The older key is in its overlap: only a command that names the key extends it.
     let refused = keys
         .run(&["set-expiry", id, "--at", "2099-01-31T00:00:00Z"])
         .with(1);
@@ -337,7 +337,7 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     );
     assert!(
         !run(&create).with(0).err.contains("new store"),
-        "the second key finds the store of the first"
+        "the second key uses the store of the first"
     );
 }
 

@@ -3,7 +3,7 @@
 //! get responses without delay.
 //!
 //! Small in every run; `SCOREGATE_FULL=1` runs 900 of each kind and writes a dated page to `tests/results/`. Run that
-//! with `--test-threads=1`, so that the figures are those of one attack.
+//! with `--test-threads=1`, so that the figures belong to a single attack.
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
@@ -39,7 +39,7 @@ enum SlowBehavior {
     Body,
     /// Requests 200 large pages and reads nothing.
     NeverReads,
-    /// The same, and reads this many bytes a second.
+    /// Requests 200 large pages and reads this many bytes a second.
     Drips(usize),
 }
 
@@ -64,9 +64,9 @@ impl SlowBehavior {
         }
     }
 
-    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes immediately counts
-    /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. Clients check once a second, and
-    /// the rest is for a busy machine.
+    /// A head must arrive within 9 s of the connection, and a reader has 20 s for each 8 KiB. Up to 64 KiB that the
+    /// kernel accepts immediately count as read, so a reader below the minimum rate can last twice as long. Clients
+    /// check once a second, and the rest is for a busy machine.
     fn limit(self) -> Duration {
         match self {
             Self::Head | Self::Body => 11 * SECOND,
@@ -323,7 +323,7 @@ async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
 pub enum Part {
     /// When slow clients were closed.
     Ends,
-    /// Results of other clients meanwhile.
+    /// Results of other clients at the same time.
     Others,
     /// The cost of HTTP/2 clients that read nothing.
     Memory,

@@ -17,7 +17,7 @@ const MOVING: &[&str] = &[
     "x-ratelimit-reset",
 ];
 
-/// Requests: method, target, whether with a key, and one more header field.
+/// Requests: method, target, whether a key is sent, and one more header field.
 #[rustfmt::skip]
 const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
     ("GET", "/api/v1/models", true, ("accept", "*/*")),

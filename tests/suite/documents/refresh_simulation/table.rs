@@ -7,9 +7,9 @@ use super::Policy;
 pub(super) struct Row {
     pub(super) policy: Policy,
     pub(super) responses: u32,
-    /// Responses with data older than that of the backend at that moment.
+    /// Responses with data older than the data of the backend at that moment.
     pub(super) not_current: u32,
-    /// Maximum age, in seconds, of the first refresh that such a response lacked.
+    /// Maximum delay of such a response: the seconds since the first refresh that its data lack.
     pub(super) worst_lateness: u64,
     /// Mean delay in seconds from a refresh to the fetch of a body, over all documents.
     pub(super) mean_lateness: f64,
