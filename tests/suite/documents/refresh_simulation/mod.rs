@@ -103,8 +103,8 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
             "{row:?}"
         );
     }
-    // The documents are fresher than with any fixed time to live, with fewer upstream requests than with the shortest
-    // of them.
+    // The documents are fresher than with any fixed time to live, with fewer upstream requests than with one or five
+    // minutes.
     for row in [minute, five_minutes, hour] {
         assert!(
             ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness,

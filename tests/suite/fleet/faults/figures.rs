@@ -21,7 +21,7 @@ pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
     write_page("fleet-faults", "Gateways and database under faults", &page);
 }
 
-/// Writes the tables of ten schedules: a row for each, and one for each limit.
+/// Writes the tables of ten schedules: one row per schedule, and one row per limit.
 pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::faults::ten_schedules`: `quota_exceeded` responses to paid callers under \
@@ -42,7 +42,7 @@ pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
     write_page("early-refusals", "Early refusals by the daily quota", &page);
 }
 
-/// The figures, and each fault with its times.
+/// The figures, and each fault with its start and end.
 pub(super) fn described(trace: &Trace, checked: u32) -> String {
     let mut text = figures(trace, checked);
     for fault in &trace.faults {
