@@ -26,8 +26,8 @@ const SMALL: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_mins(2);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(40);
-/// The first request that finds the ledger unreachable waits two seconds for it; the rest is for a busy
-/// machine.
+/// The first request that finds the ledger unreachable waits two seconds for it; the remaining time is a reserve for a
+/// busy machine.
 const SLOWEST: Duration = Duration::from_secs(10);
 /// The default of `server.shutdown_timeout`.
 const GRACE: Duration = Duration::from_secs(30);
@@ -235,7 +235,7 @@ impl Scenario {
             assert!(tally.slowest < SLOWEST, "{tally:?}");
         }
         let served_on_grace = self.grace.of(200, "");
-        // A lease of two units, one of them spent before, and a grace of two.
+        // A lease of two units, one of which was already spent, and a grace of two.
         assert_eq!(served_on_grace, 3, "{:?}", self.grace);
         assert_eq!(
             self.grace.of(503, "overloaded") + served_on_grace,
@@ -267,8 +267,8 @@ impl Scenario {
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
-    /// Checks that the log writers were blocked. A short run fits into the access log's queue, and two minutes of
-    /// events, which are rate-limited by kind, into that of the event log.
+    /// Checks that the log writers were blocked. A short run fits into the access log's queue. Two minutes of events,
+    /// which are rate-limited by kind, fit into the event log's queue.
     fn check_lost_lines(&self) {
         assert!(self.lost_lines("access") > 0.0);
     }

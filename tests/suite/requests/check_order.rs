@@ -41,7 +41,7 @@ const UNKNOWN: &[&str] = &[
     "/admin",
     "/metrics",
 ];
-/// Not a code: the request succeeds.
+/// Used in place of a code: the request succeeds.
 const FINE: &str = "";
 
 /// Callers, a method, targets, and the code that each of these requests gets.
@@ -52,7 +52,7 @@ const ORDER: &[(&[Caller], &str, &[&str], &str)] = &[
     (ANY, "DELETE", API, "method_not_allowed"),
     (ANY, "OPTIONS", PAGES, FINE),
     (ANY, "OPTIONS", API, FINE),
-    // The pages before the key, and the key before route, values and entitlement.
+    // The pages before the key, and the key before the route, the values and the entitlement.
     (ANY, "GET", PAGES, FINE),
     (&[NoKey], "GET", API, "api_key_required"),
     (&[NoKey], "GET", UNKNOWN, "api_key_required"),

@@ -280,7 +280,7 @@ fn a_gateway_without_the_database_explains_an_early_refusal() {
     assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));
     trace.faults[0].hides_database = false;
     assert_eq!(cause(&trace), None);
-    // It served units that the refusing gateway could not get.
+    // The other gateway served units that the refusing gateway could not get.
     let mut trace = refused_once(195.5, 200, &[]);
     trace.faults.push(fault(Some(0), 190.0, 200.0));
     assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));

@@ -1,4 +1,4 @@
-//! Writes the figures of a full run, which are checked before, to a dated page.
+//! Writes the checked figures of a full run to a dated page.
 
 use std::fmt::Write as _;
 use std::time::Duration;
