@@ -237,7 +237,11 @@ fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
     let one = site.gateway();
     let other = site.gateway();
     let (id, key) = one.keys().create("pro");
-    assert_eq!(one.status(&key), 200, "the change applies immediately at its gateway");
+    assert_eq!(
+        one.status(&key),
+        200,
+        "the change applies immediately at its gateway"
+    );
     other.reaches(&key, 200);
     let newer = other.keys().json(&["rotate", &id, "--overlap-hours", "0"]);
     let newer = newer["key"].as_str().unwrap();

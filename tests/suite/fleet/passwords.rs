@@ -120,7 +120,11 @@ fn a_start_with_a_wrong_password_uses_the_copy_of_the_keys_until_the_file_is_cor
     guarded.write("wrong\n");
     let gateway = guarded.start(data_dir);
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
-    assert_ne!(gateway.gateway.status(&key), 200, "the gateway has no units");
+    assert_ne!(
+        gateway.gateway.status(&key),
+        200,
+        "the gateway has no units"
+    );
     guarded.write("first\n");
     gateway.gateway.reaches_within(&key, 200, 60);
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");

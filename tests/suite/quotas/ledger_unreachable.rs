@@ -17,7 +17,7 @@ use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// The tables that the ledger writes.
+/// The writes of the ledger, by table and statement.
 const WRITES: [(&str, &str); 4] = [
     ("ledger_days", "INSERT"),
     ("ledger_days", "UPDATE"),

@@ -37,7 +37,7 @@ async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>)
     response.number("x-ratelimit-remaining")
 }
 
-/// Like `guard_left`, on a new connection.
+/// Like `left_over`, on a new connection.
 async fn left(world: &World, peer: &str, lines: Lines<'_>) -> u64 {
     left_over(&mut from(world, peer).await, world, lines).await
 }

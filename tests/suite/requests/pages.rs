@@ -130,7 +130,11 @@ async fn pages_are_compressed_for_clients_that_accept_it() {
         }
         tags.sort_unstable();
         tags.dedup();
-        assert_eq!(tags.len(), 3, "{page}: each encoding has a tag of its own");
+        assert_eq!(
+            tags.len(),
+            3,
+            "{page}: each encoding has its own entity tag"
+        );
     }
 }
 

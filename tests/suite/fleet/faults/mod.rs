@@ -89,11 +89,7 @@ fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
     note(&figures::described(&trace, checked));
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
     let days: std::collections::BTreeSet<&String> = trace.days.values().collect();
-    assert_eq!(
-        days.len(),
-        2,
-        "seed {seed}: the run must include midnight"
-    );
+    assert_eq!(days.len(), 2, "seed {seed}: the run must include midnight");
     assert!(
         checked > 0 && trace.days.len() > 1_000 && trace.kills > 0,
         "seed {seed}: too little happened"

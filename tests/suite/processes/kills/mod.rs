@@ -200,7 +200,11 @@ impl KillRecord {
             run.tallies = tallies;
         }
         let (ended, _) = program.end();
-        assert_eq!(ended.code, None, "the program ended by itself: {}", ended.err);
+        assert_eq!(
+            ended.code, None,
+            "the program ended by itself: {}",
+            ended.err
+        );
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         self.runs.push(run);
     }
