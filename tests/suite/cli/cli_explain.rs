@@ -55,7 +55,7 @@ async fn a_request_is_explained_by_the_running_server_and_costs_nothing() {
             .status,
         200
     );
-    // Units are leased after the answer.
+    // Units are leased after the response.
     while answer(&explained(data.path(), &["--app", &app, MODELS])).2 > 1 {
         tokio::task::yield_now().await;
     }

@@ -437,7 +437,7 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     );
     assert!(
         client.identity(&key).await.is_ok(),
-        "this process knows it as it was"
+        "this process still has the undamaged record"
     );
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"])
         .with(1);
@@ -468,7 +468,7 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
     assert_eq!(one["used_today"], 3);
     assert!(
         one["granted_today"].as_u64().unwrap() > 3,
-        "a lease is ahead of its use: {one}"
+        "units are leased in advance: {one}"
     );
     let row = keys.run(&["list"]).with(0);
     let today = row

@@ -130,7 +130,7 @@ async fn the_printed_recovery_steps_restore_a_backup() {
     assert_eq!(
         fs::read(data_dir.file()).unwrap(),
         before,
-        "the file is left as it is"
+        "the file is unchanged"
     );
     let back = commands(&failing_start.err);
     assert!(
@@ -157,7 +157,7 @@ async fn the_printed_recovery_steps_restore_a_backup() {
         .lines()
         .find_map(|line| line.split("kept as ").nth(1))
         .unwrap();
-    assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
+    assert_eq!(fs::read(aside).unwrap(), before, "the damaged file is kept");
 
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;

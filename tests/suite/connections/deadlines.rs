@@ -31,7 +31,7 @@ impl Connection {
     /// The status of the response to this request.
     async fn status(&mut self, bytes: &[u8]) -> u16 {
         self.write(bytes).await;
-        self.read(false).await.expect("an answer").status
+        self.read(false).await.expect("a response").status
     }
 }
 

@@ -15,7 +15,7 @@ const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
-/// Without these limits the tests would wait for ever; this timeout makes them fail.
+/// Without these limits the tests would wait forever; this timeout makes them fail.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {

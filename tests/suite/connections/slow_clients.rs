@@ -321,7 +321,7 @@ async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
 /// A table of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// When slow clients were closed.
+    /// Times after which slow clients were closed.
     Ends,
     /// Results of other clients at the same time.
     Others,

@@ -1,8 +1,9 @@
 //! Many active callers at midnight: gateways already hold first units of the new day, no request gets a 503, and each
 //! unit is charged to the day of its request.
 //!
-//! By default it runs at a small size; `SCOREGATE_FULL=1` runs 10,000 callers with the default timeout of the store, and
-//! writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways follow it.
+//! By default the test runs at a small size; `SCOREGATE_FULL=1` runs 10,000 callers with the default timeout of the
+//! store, and writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways
+//! follow it.
 
 use std::fmt::Write as _;
 use std::sync::Barrier;

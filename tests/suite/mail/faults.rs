@@ -63,7 +63,7 @@ struct Refusal {
 }
 
 const REFUSALS: &[Refusal] = &[
-    // Others do not wait for an email that is deferred.
+    // Other mails do not wait for a deferred one.
     Refusal {
         acts: "defer",
         first: &["defer", TWO],

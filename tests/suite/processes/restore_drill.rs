@@ -40,7 +40,7 @@ struct KilledServer {
     directory: TempDir,
     backups: TempDir,
     busy: LoadClient,
-    /// Its key was revoked after the backup.
+    /// An application whose key was revoked after the backup.
     revoked: LoadClient,
     delivered: u32,
 }

@@ -58,7 +58,7 @@ const ORDER: &[(&[Caller], &str, &[&str], &str)] = &[
     (&[NoKey], "GET", UNKNOWN, "api_key_required"),
     (&[WrongKey, TwoKeys], "GET", API, "invalid_api_key"),
     (&[WrongKey, TwoKeys], "GET", UNKNOWN, "invalid_api_key"),
-    // The route before values, and the value in the path before those of the query.
+    // The route before values, and the value in the path before the values in the query.
     (&[Free, Spent], "GET", &["/api/v1/nothing?period=7D", "/api/v1/models/?period=latest", "/api/v1/models/%00/nothing", "/api/v1/incidents/%00?limit=0"], "not_found"),
     (&[Free, Pro], "GET", &["/api/v1/models/%00/history?period=7D", "/api/v1/models/%00/history?period=latest"], "invalid_model_id"),
     // Values before entitlement, and entitlement before admission.

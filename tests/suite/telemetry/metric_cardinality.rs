@@ -81,7 +81,7 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
             let response = connection
                 .read(head.starts_with("HEAD "))
                 .await
-                .expect("an answer");
+                .expect("a response");
             assert_eq!(response.status, status, "{head}");
         }
     }

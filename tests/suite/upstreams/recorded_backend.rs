@@ -100,7 +100,7 @@ fn recorded(received: &Received) -> Act {
 }
 
 async fn world() -> World {
-    // Without it, pages of a gateway on loopback show its port.
+    // Without this setting, pages of a gateway on loopback show its port.
     let settings = format!("service.base_url = \"https://api.example\"\n{SHIPPED}");
     World::with(&settings.replace("127.0.0.1:4000", "{address}"), recorded).await
 }

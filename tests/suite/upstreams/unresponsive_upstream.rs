@@ -49,7 +49,7 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
 }
 
 impl UnresponsiveUpstream {
-    /// Starts after every document was fetched once, when none is fresh any more.
+    /// Starts after every document was fetched once and none is fresh any longer.
     async fn start() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = SnapshotUpstream::new(now);

@@ -86,7 +86,11 @@ async fn http2_an_ambiguous_head_is_refused_and_never_reaches_the_backend() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(world.backend.received().len(), 1, "of the good heads");
+    assert_eq!(
+        world.backend.received().len(),
+        1,
+        "only the good heads reach the backend"
+    );
     assert_eq!(world.documents(), 1);
 }
 

@@ -89,7 +89,7 @@ impl World {
         let response = client
             .request(method, target, headers)
             .await
-            .expect("an answer");
+            .expect("a response");
         self.check(method, target, &response);
         response
     }

@@ -29,7 +29,10 @@ async fn slowest_request(address: SocketAddr, over: Arc<AtomicBool>) -> Duration
         connection
             .write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .await;
-        assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+        assert_eq!(
+            connection.read(false).await.expect("a response").status,
+            200
+        );
         slowest = slowest.max(clock.now().mono.since(asked_at));
     }
     slowest

@@ -211,7 +211,10 @@ impl AttackTarget {
 
 async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) {
     connection.write(HEALTH).await;
-    assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+    assert_eq!(
+        connection.read(false).await.expect("a response").status,
+        200
+    );
 }
 
 /// Creates certificate and key in a directory, and an HTTP/2 client that trusts them.
@@ -237,7 +240,7 @@ pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, Attac
     program_with(directory, slots, is_secure, "")
 }
 
-/// The same with more settings.
+/// Like `program`, with more settings.
 pub fn program_with(
     directory: &Path,
     slots: u32,

@@ -67,10 +67,10 @@ pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
         "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"
     );
     println!(
-        "                            not current      late, seconds            asked of the backend        bodies for   answers"
+        "                            not current     delay, seconds          upstream requests        bodies per responses"
     );
     println!(
-        "              answers     count        %     worst     mean  questions   bodies     304s   each refresh    waited"
+        "            responses     count        %     worst     mean   requests   bodies     304s        refresh    waited"
     );
     for row in rows {
         let policy = match row.policy {

@@ -68,7 +68,7 @@ struct ApplicationDay<'t> {
     refused: Vec<DayRefusal<'t>>,
     /// In the order in which they were sent.
     served: Vec<&'t SeenRequest>,
-    /// When units were charged, in order.
+    /// Times at which units were charged, in order.
     charged: Vec<f64>,
     lost: Vec<LostUnits>,
 }

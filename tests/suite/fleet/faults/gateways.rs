@@ -18,7 +18,7 @@ use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
 
 pub(super) const GATEWAYS: usize = 3;
-/// A start is repeated until it succeeds, like that of a service manager.
+/// A start is repeated until it succeeds, as a service manager does.
 const MAX_START: f64 = 120.0;
 
 /// Everything that the threads of a run share.

@@ -147,7 +147,7 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
     fleet.database_clock.set(offset);
     fleet.database_offset.store(offset, Ordering::Relaxed);
     fleet.slots.iter().for_each(|slot| slot.clock.set(offset));
-    // Each process notices within a second.
+    // Each process notices the change within a second.
     std::thread::sleep(Duration::from_secs(2));
     let fleet = &fleet;
     std::thread::scope(|scope| {

@@ -118,7 +118,7 @@ pub(super) struct Trace {
     /// Kills of gateways.
     pub(super) kills: u32,
     pub(super) kept_units: Vec<KeptUnits>,
-    /// When the database's clock was set ahead.
+    /// Times at which the database's clock was set ahead.
     pub(super) set_ahead: Vec<f64>,
     pub(super) revocations: Vec<SeenRevocation>,
     pub(super) known: Vec<KnownRevocation>,

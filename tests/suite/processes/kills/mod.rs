@@ -1,7 +1,7 @@
 //! The program is killed repeatedly on one data directory under load: at random moments and at chosen points of its
 //! disk writes. No more than the daily quota is ever delivered, and each run loses one lease at most.
 //!
-//! By default it runs at a small size; `SCOREGATE_FULL=1` runs it at full size and writes the figures to
+//! By default the test runs at a small size; `SCOREGATE_FULL=1` runs it at full size and writes the figures to
 //! `tests/results/`. A power cut, which loses unsynced writes, is not simulated: a killed process does not lose them.
 
 mod figures;

@@ -111,7 +111,7 @@ async fn run_caller(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     connection.write(format!("{head}\r\n").as_bytes()).await;
-    connection.read(method == "HEAD").await.expect("an answer")
+    connection.read(method == "HEAD").await.expect("a response")
 }
 
 /// The target of each endpoint of a backend, without parameters.
