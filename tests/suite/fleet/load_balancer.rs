@@ -40,7 +40,7 @@ backend gateways
 const CLIENTS: usize = 6;
 /// Pause between the requests of a client: the load is steady, and does not saturate the machine.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Number of requests that are delivered before a restart begins.
+/// Number of requests that are delivered before the test changes anything.
 const FIRST_DELIVERED: u32 = 100;
 
 /// A gateway that restarts on the same ports.

@@ -314,8 +314,8 @@ fn write(rows: &str) {
     let page = format!(
         "# The first minutes without the database, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: 3 gateways, 6 paid applications, and a \
-         database whose connections are open but forward nothing. Debug build on 2 cores shared with the clients. Required: at most 0.2 % of the \
-         requests take more than 250 ms.\n\n{rows}\n"
+         database whose connections are open but forward nothing. Debug build on 2 cores shared with the clients. Required: at \
+         most 0.2 % of the requests take more than 250 ms.\n\n{rows}\n"
     );
     let name = format!("tests/results/{day}-ledger-outage.md");
     std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();

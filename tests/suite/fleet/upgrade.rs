@@ -3,7 +3,7 @@
 use super::*;
 use crate::postgres::unprivileged;
 
-/// A migration step of a later release, which only adds columns.
+/// A migration step of a later release, which only adds tables and columns.
 const LATER_STEP: &str = "
 ALTER TABLE {schema}.applications ADD COLUMN added text NOT NULL DEFAULT 'x';
 ALTER TABLE {schema}.keys ADD COLUMN added bigint;

@@ -112,7 +112,7 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     assert_eq!(ann.submit(&keep, &[("key", &digest)]).await.status, 422);
     assert!(ann.page.contains("cannot be kept"), "{}", ann.page);
     assert_eq!(world.get_by(&first, "/api/v1/me").await.status, 401);
-    // It neither restores a revoked key nor affects a key of another application.
+    // Cancelling an expiry neither restores a revoked key nor affects a key of another application.
     ann.visit(&path).await;
     assert_eq!(ann.submit(&keep, &[("key", "00")]).await.status, 404);
     assert_eq!(

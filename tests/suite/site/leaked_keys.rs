@@ -321,7 +321,7 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
             vec![(IDENTIFIER, "one"), (SIGNATURE, signed_cut.as_str())],
             400,
         ),
-        // Use up the guard.
+        // The guard is used up.
         (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 429),
     ] {
         let response = post(address, body, &headers).await;

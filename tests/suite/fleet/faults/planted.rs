@@ -71,7 +71,7 @@ fn a_day_above_the_quota_and_its_grace_is_found() {
     lost.requests
         .push(request(0, 900, 50.0, SeenOutcome::Served));
     assert_eq!(laws::days(&lost).len(), 1);
-    // The 200 is of another day: each day has its own quota.
+    // The 200 belongs to another day: each day has its own quota.
     lost.days.insert(
         RequestNumber {
             application: 0,

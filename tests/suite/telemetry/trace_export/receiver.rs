@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::world::World;
 
-/// The name of the span for a wait for a lease, which is optional.
+/// The name of the span for a lease wait. A request may or may not have this span.
 pub const LEASE_WAIT: &str = "lease wait";
 
 /// The reaction to one request.
