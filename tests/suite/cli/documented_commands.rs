@@ -1,5 +1,5 @@
-//! Commands in README.md and docs/: every block marked `sh run` works on the data directory of a running demo, and
-//! every block marked `sh run stopped` on the data directory of a stopped demo.
+//! Commands in README.md and docs/ work on the data directory of a demo: blocks marked `sh run` while the demo is
+//! running, and blocks marked `sh run stopped` after it has stopped.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines: they send a head
-//! slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and other callers
+//! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines. They send a head
+//! slowly, send a body slowly, read nothing, or read a few bytes a second. All are closed in time, and other callers
 //! get responses without delay.
 //!
 //! Small in every run; `SCOREGATE_FULL=1` runs 900 of each kind and writes a dated page to `tests/results/`. Run that

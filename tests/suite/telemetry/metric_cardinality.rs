@@ -1,5 +1,5 @@
-//! Values from unauthenticated clients add no series and use no memory: many requests, each with its own path, method,
-//! agent, request id, trace and key, leave the list of series identical.
+//! Values from unauthenticated clients add no series and use no memory. Many requests, each with a different path,
+//! method, agent, request id, trace and key, do not change the list of series.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -41,8 +41,8 @@ pub(super) fn days(trace: &Trace) -> Vec<String> {
 }
 
 /// In any interval of t seconds an application gets at most L + L·t/60 requests, plus the exceptions in
-/// `docs/fleet.md`: L once after the database's clock was set ahead, and an equal part of the limit for each gateway
-/// that cannot reach the database.
+/// `docs/fleet.md`. These are L once after the database's clock was set ahead, and an equal part of the limit for each
+/// gateway that cannot reach the database.
 pub(super) fn minutes(trace: &Trace) -> Vec<String> {
     let excess = trace
         .applications

@@ -1,5 +1,5 @@
-//! Keys never leak from any position of a request: not in responses, not in either log at the most verbose level, not
-//! on the side port, not on disk, not to the backend and not in a panic.
+//! Keys never leak from any position of a request: not into responses, the side port, files, panics or requests to the
+//! backend, and not into either log at the most verbose level.
 //!
 //! Names and notes written by operators are not searched.
 
