@@ -95,7 +95,7 @@ fn recorded() -> BTreeMap<String, f64> {
 }
 
 fn record(counted: &BTreeMap<&str, f64>) {
-    let head = "# Instructions that the release build takes for an answer, as callgrind counts them: `cargo bench --bench hot_path`.\n";
+    let head = "# Instructions per response of the release build, counted by callgrind: `cargo bench --bench hot_path`.\n";
     let lines = counted
         .iter()
         .map(|(kind, now)| format!("\"{kind}\" = {now:.1}\n"));

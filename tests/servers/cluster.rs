@@ -1,7 +1,7 @@
 //! Two PostgreSQL servers for tests: a primary and its synchronous standby, on Unix sockets.
 //!
-//! Nothing is synced to disk, since only processes are killed. A commit is acknowledged once the standby has it, so a
-//! failover loses nothing. Without a standby no commit is acknowledged.
+//! Nothing is synced to disk, since only processes are killed. A commit is acknowledged once the standby has received
+//! it, so a failover loses nothing. Without a standby no commit is acknowledged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,12 +23,12 @@ const SETTINGS: [&str; 9] = [
     "wal_sender_timeout=5s",
     "wal_receiver_timeout=5s",
     "shared_buffers=16MB",
-    // Segments of killed servers are files of their directories.
+    // With this setting, the shared memory segments of killed servers are files in their directories.
     "dynamic_shared_memory_type=mmap",
     "max_connections=100",
 ];
 
-/// Time for a standby to follow.
+/// Maximum time until a standby follows.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
 pub(crate) struct PostgresCluster {
@@ -40,7 +40,7 @@ pub(crate) struct PostgresCluster {
 }
 
 impl PostgresCluster {
-    /// Starts both servers with these environment variables. They end with the thread that runs this.
+    /// Starts both servers with these environment variables. They end with the calling thread.
     pub(crate) fn start(environment: Vec<(String, String)>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
@@ -87,7 +87,7 @@ impl PostgresCluster {
             return;
         };
         let main = server.id();
-        // Stopped first, so that it starts no further process.
+        // The first process is stopped first, so that it starts no further process.
         signal("STOP", &[main]);
         let mut all = children(main);
         all.push(main);
@@ -97,7 +97,7 @@ impl PostgresCluster {
         remove_shared_memory(main);
     }
 
-    /// Makes the standby the primary. Commits wait until the other server was rebuilt.
+    /// Makes the standby the primary. Commits wait until the other server is rebuilt.
     pub(crate) fn promote(&mut self) {
         self.primary = 1 - self.primary;
         let data = self.path(self.primary).join("data");
@@ -175,23 +175,23 @@ impl PostgresCluster {
 
 impl Drop for PostgresCluster {
     fn drop(&mut self) {
-        // A stopped server does not end.
+        // A paused server does not end.
         self.resume();
         for server in self.servers.iter_mut().flatten() {
-            // At once, and it ends its other processes.
+            // Immediate shutdown: the server also ends its other processes.
             signal("QUIT", &[server.id()]);
             drop(server.wait());
         }
     }
 }
 
-/// The processes that this one has started.
+/// The child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").expect("processes").flatten();
     let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_child = |id: &u32| {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // The name of the program in parentheses may contain spaces.
+        // The program name in parentheses may contain spaces.
         let after_name = stat.rsplit(") ").next().unwrap_or_default();
         after_name.split(' ').nth(1) == Some(parent.to_string().as_str())
     };
@@ -201,7 +201,7 @@ fn children(parent: u32) -> Vec<u32> {
 fn signal(name: &str, processes: &[u32]) {
     let ids: Vec<String> = processes.iter().map(u32::to_string).collect();
     let command = format!("kill -{name} {}", ids.join(" "));
-    // A process that has ended by itself is no error.
+    // A process that has already ended is not an error.
     drop(
         Command::new("sh")
             .args(["-c", &command])

@@ -1,11 +1,12 @@
-//! A wall clock that a test sets while programs run: libfaketime and a file with the difference from the machine's.
+//! A wall clock that a test sets while programs run: libfaketime, and a file with the difference from the machine's
+//! clock.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use tempfile::TempDir;
 
-/// The clock of some programs.
+/// A clock that several programs can share.
 pub(crate) struct FakeClock {
     directory: TempDir,
 }
@@ -21,7 +22,7 @@ impl FakeClock {
         clock
     }
 
-    /// The environment of a program with this clock. It reads the file once a second.
+    /// The environment of a program with this clock. The program reads the file once a second.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let file = self.directory.path().join("offset").display().to_string();
         [
@@ -39,12 +40,12 @@ impl FakeClock {
         let [new, file] = ["new", "offset"].map(|name| self.directory.path().join(name));
         fs::write(&new, format!("{seconds:+}\n")).expect("the file is written");
         fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).expect("permissions");
-        // In one step: a program reads either content.
+        // The file is replaced in one step, so a program reads either the old or the new content.
         fs::rename(new, file).expect("the file is renamed");
     }
 }
 
-/// Removes the files that a killed process with such a clock leaves.
+/// Removes the files that a killed process with such a clock leaves behind.
 pub(crate) fn remove_shared_memory(process: u32) {
     for name in ["sem.faketime_sem_", "faketime_shm_"] {
         drop(fs::remove_file(format!("/dev/shm/{name}{process}")));

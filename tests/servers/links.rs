@@ -25,7 +25,7 @@ pub(crate) enum LinkMode {
     Slow(Duration),
 }
 
-/// A listening port in front of a server. It is closed with the runtime.
+/// A listening port in front of a server. It is closed when the runtime ends.
 pub(crate) struct FaultyLink {
     pub(crate) address: SocketAddr,
     mode: watch::Sender<LinkMode>,
@@ -33,7 +33,7 @@ pub(crate) struct FaultyLink {
     cuts: watch::Sender<u32>,
 }
 
-/// What a connection needs to know.
+/// The state of the link that its connections share.
 #[derive(Clone)]
 struct LinkState {
     socket: Arc<PathBuf>,
@@ -42,7 +42,7 @@ struct LinkState {
 }
 
 impl FaultyLink {
-    /// Opens a port, whose connections are forwarded to this socket.
+    /// Opens a port. Its connections are forwarded to this socket.
     pub(crate) fn open(runtime: &Handle, socket: PathBuf) -> Self {
         let listener = runtime
             .block_on(TcpListener::bind("127.0.0.1:0"))
@@ -63,7 +63,7 @@ impl FaultyLink {
         }
     }
 
-    /// Changes how bytes are forwarded, on open connections too.
+    /// Changes how bytes are forwarded, including on open connections.
     pub(crate) fn set(&self, mode: LinkMode) {
         self.mode.send_replace(mode);
     }

@@ -22,7 +22,7 @@ pub(crate) struct PostgresServer {
     pub(crate) child: Child,
 }
 
-/// The server that the tests of a process share. Each test uses a schema of its own.
+/// The server that the tests of a process share. Each test uses its own schema.
 pub(crate) fn shared_server() -> &'static PostgresServer {
     static SERVER: OnceLock<PostgresServer> = OnceLock::new();
     // Started by a thread that lives as long as the process: the server ends with the thread that started it.
@@ -76,13 +76,13 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // Killing the first process ends the others.
+        // Killing the first process also ends the others.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// The host of a URL for the server whose socket is in this directory.
+/// The URL host of the server whose socket is in this directory.
 pub(crate) fn url_host(path: &Path) -> String {
     path.display().to_string().replace('/', "%2F")
 }
@@ -111,7 +111,7 @@ pub(crate) fn create(path: &Path) {
 /// Starts the server of the data directory `data` in `path`, with its socket in `path`, and waits until it accepts
 /// connections.
 pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(String, String)]) -> Child {
-    // Preloaded libraries are for the server alone, not for the program that changes the user.
+    // Preloaded libraries are only for the server, not for the program that changes the user.
     let mut command = unprivileged("/usr/bin/env");
     command.args(
         environment
@@ -146,13 +146,13 @@ pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(String, Str
         child.try_wait().expect("its state").is_none(),
         "postgres ended: {seen:#?}"
     );
-    // Its log is read to the end, so that it never waits for a reader.
+    // The server's log is read to the end, so that the server never waits for a reader.
     std::thread::spawn(move || log.for_each(drop));
     child
 }
 
-/// A program of the server's package, run without root's rights, and killed with the thread that runs this. Another program
-/// needs an absolute path.
+/// A command for a program of the server's package, without root privileges. It is killed when the calling thread ends.
+/// Other programs need an absolute path.
 pub(crate) fn unprivileged(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);

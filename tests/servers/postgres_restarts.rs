@@ -5,7 +5,7 @@ use std::process::Command;
 use super::postgres::{PostgresServer, launch, run};
 
 impl PostgresServer {
-    /// Stops it in order. Its data stay.
+    /// Stops the server gracefully. Its data are kept.
     pub(crate) fn stop(&mut self) {
         run(Command::new("sh")
             .arg("-c")
@@ -13,7 +13,7 @@ impl PostgresServer {
         self.child.wait().expect("it ends");
     }
 
-    /// Starts it again at the same address.
+    /// Starts the server again at the same address.
     pub(crate) fn restart(&mut self, settings: &[&str]) {
         self.child = launch(self.directory.path(), settings, &self.environment);
     }

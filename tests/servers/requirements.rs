@@ -1,5 +1,6 @@
-//! What tests need besides the toolchain. Without it a test is skipped: its name is written to standard error, and to the list
-//! that `untested.rs` prints at the end of `cargo test`. With `NO_SKIPPED_TESTS=1` it fails instead.
+//! Programs that tests need in addition to the toolchain. If one is missing, the test is skipped: its name is written
+//! to standard error, and to the list that `untested.rs` prints at the end of `cargo test`. With `NO_SKIPPED_TESTS=1`
+//! the test fails instead.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -28,7 +29,7 @@ pub(crate) fn is_skipped(function: &str, packages: &[&str]) -> bool {
         .trim_end_matches("::here");
     let line = format!("SKIPPED {test}: {missing} is not installed\n");
     assert!(std::env::var_os("NO_SKIPPED_TESTS").is_none(), "{line}");
-    // Unlike the macros, these writes are shown although the test succeeds.
+    // Unlike the output of the macros, these writes are shown even if the test succeeds.
     std::io::stderr()
         .write_all(line.as_bytes())
         .expect("standard error is writable");
@@ -61,7 +62,7 @@ fn is_installed(package: &str) -> bool {
     }
 }
 
-/// Whether a directory in this one has this file.
+/// Whether a subdirectory of this directory has this file.
 fn contains(directory: &str, file: &str) -> bool {
     let mut entries = fs::read_dir(directory)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Lists the tests that were skipped, at the end of `cargo test`: its targets run in the order of their names.
+//! Lists the tests that were skipped, at the end of `cargo test`: its targets run in alphabetical order.
 
 #![expect(clippy::print_stdout, reason = "the list is the output")]
 

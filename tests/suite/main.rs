@@ -1,10 +1,10 @@
 //! Integration tests of the contract over real sockets; each test name is the sentence that it proves.
 //!
-//! Folders are subjects. In `fixtures`, `world` starts a whole gateway on port 0 with a manual clock; `backend` is a
-//! scripted backend; `client` checks every response against the rules of all responses; `raw` sends requests as bytes,
-//! with tables of them in `requests::raw_bytes` and `requests::queries`; `balances` reads the remaining allowance of a
-//! customer's limits; `program` runs the real program, `failing_disk` makes its disk fail, and `load_clients` counts
-//! what it delivers. No sleeps, no fixed ports, and no dependence on the order of tests.
+//! Folders are subjects. In `fixtures`, `world` starts a whole gateway on port 0 with a manual clock, and `backend` is
+//! a scripted backend. `client` checks every response against the rules of all responses. `raw` sends requests as
+//! bytes; tables of such requests are in `requests::raw_bytes` and `requests::queries`. `balances` reads the remaining
+//! allowance of a customer's limits. `program` runs the real program, `failing_disk` makes its disk fail, and
+//! `load_clients` counts what it delivers. No sleeps, no fixed ports, and no dependence on the order of tests.
 
 #![expect(
     unreachable_pub,

@@ -1,4 +1,4 @@
-//! A configuration file that is watched: mounted as Kubernetes mounts a `ConfigMap`, and replaced as it replaces one.
+//! A watched configuration file, mounted and replaced in the way Kubernetes mounts and replaces a `ConfigMap`.
 
 use std::fs::{create_dir, rename, write};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::client::Connection;
 use crate::program::{Keys, Program, ProgramClient, run};
 
-/// A directory whose file is reached by two symbolic links, and the state beside it.
+/// A directory with a file behind two symbolic links, and the data directory.
 struct Mount(TempDir);
 
 impl Mount {
@@ -30,7 +30,7 @@ impl Mount {
         self.path("mount/scoregate.toml")
     }
 
-    /// Replaces all files by those of another version: the rename of a link.
+    /// Replaces all files with another version by renaming a link.
     fn replace(&self, version: &str, more: &str) {
         let directory = self.path("mount").join(format!("..{version}"));
         create_dir(&directory).unwrap();

@@ -1,4 +1,4 @@
-//! Explanations agree with the answers: random requests and states, each explained and then answered in process.
+//! Explanations agree with the responses: random requests in random states are explained and then answered in process.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -79,14 +79,14 @@ struct Scene {
     world: World,
     draw: Draw,
     customers: Vec<Customer>,
-    /// Tags of answers, for conditional requests.
+    /// Entity tags of responses, for conditional requests.
     etags: Vec<String>,
-    /// Requests of one customer that follow.
+    /// Number of further requests from the same customer.
     burst: usize,
     greedy: usize,
     is_away: bool,
     has_fetched: bool,
-    /// Numbers of comparisons by what was compared.
+    /// Number of comparisons, by the compared property.
     seen: BTreeMap<String, u32>,
 }
 
@@ -127,7 +127,7 @@ impl Scene {
         }
     }
 
-    /// The customer of the next request: the same one for a while, so that its limits are reached.
+    /// The customer of the next request. It stays the same for a while, so that its limits are reached.
     fn customer(&mut self) -> Customer {
         if self.burst == 0 && self.draw.one_in(40) {
             (self.burst, self.greedy) = (30, self.draw.below(self.customers.len()));
@@ -178,7 +178,7 @@ impl Scene {
         request.body(()).unwrap()
     }
 
-    /// Changes something that answers depend on.
+    /// Changes something that affects responses.
     async fn change(&mut self) {
         let world = &self.world;
         match self.draw.below(24) {
@@ -279,7 +279,7 @@ impl Scene {
         }
     }
 
-    /// What is left to a customer; only the guard of its address if its key is not known.
+    /// The remaining allowance of a customer; for an unknown key, only the guard of its address.
     fn left(&self, customer: &Customer) -> Remaining {
         if self
             .world
@@ -340,13 +340,13 @@ impl Scene {
         };
         let found = explanation.outcomes.iter().position(is_real);
         let shown = || format!("{head:?}\n{real:?}\n{cost:?}\n{explanation:#?}");
-        let place = found.unwrap_or_else(|| panic!("not foreseen: {}", shown()));
+        let place = found.unwrap_or_else(|| panic!("not predicted: {}", shown()));
         let outcome = &explanation.outcomes[place];
         if explanation.outcomes.len() == 1 {
             assert!(!outcome.headers.is_empty(), "{}", shown());
         }
         if !outcome.headers.is_empty() {
-            // What the backend asks for is not known before.
+            // The `Retry-After` of the backend is not known in advance.
             let is_known = |(name, _): &&(String, String)| {
                 name != "retry-after" || !outcome.condition.contains("backend")
             };
@@ -382,7 +382,7 @@ impl Scene {
     }
 }
 
-/// Whether a foreseen outcome has the source that the answer states.
+/// Whether a predicted outcome has the source that the response states.
 fn is_from(outcome: &PossibleOutcome, source: Option<&str>) -> bool {
     match (outcome.outcome.as_deref(), source) {
         (None, source) => source.is_none(),

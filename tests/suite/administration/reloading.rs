@@ -8,7 +8,7 @@ use crate::program::{Keys, Program, ProgramClient, run};
 use crate::world::{World, good};
 
 impl World {
-    /// Its settings, with these instead of the initial ones.
+    /// The settings of this world, with `text` instead of the initial settings.
     fn settings(&self, text: &str) -> Result<Config, ConfigProblems> {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = self.directory.path().display();
@@ -17,7 +17,7 @@ impl World {
         resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
     }
 
-    /// Reloads them.
+    /// Reloads the settings.
     pub async fn reload(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
@@ -190,7 +190,7 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
         reload().with(0).out,
         "no setting changed; certificates reloaded\n"
     );
-    // Each line is waited for, so that none is mistaken for a later one.
+    // The test waits for each line, so that it does not mistake an earlier line for a later one.
     program.logs("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");

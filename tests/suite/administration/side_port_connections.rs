@@ -1,4 +1,4 @@
-//! Many connections to the side port that send half a request: probes and operators are not kept out.
+//! Many connections to the side port that send half a request do not block probes or operators.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use crate::world::{World, good};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const HALF_HEAD: &[u8] = b"GET /healthz HTTP/1.1\r\nHo";
-/// Below the second after which a client repeats a SYN that found the queue full.
+/// Less than one second, after which a client repeats a SYN that was dropped because the queue was full.
 const SOON: Duration = Duration::from_millis(500);
 
 fn alive(stream: &mut TcpStream) {
@@ -18,7 +18,7 @@ fn alive(stream: &mut TcpStream) {
     assert!(response[..length].starts_with(b"HTTP/1.1 200 "));
 }
 
-/// Whether the server has closed it.
+/// Whether the server has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)

@@ -1,5 +1,5 @@
-//! Keys and other routes of the side port that need its token: access, the audit trail, and that no response contains
-//! a secret.
+//! Keys and other routes of the side port that need its token: access control, the audit trail, and responses without
+//! secrets.
 
 use std::time::Duration;
 
@@ -154,7 +154,7 @@ async fn no_route_returns_a_secret_except_the_two_that_create_one() {
         assert_eq!(response.status, 200, "{target}: {}", response.fingerprint);
         let text = String::from_utf8(response.body.clone()).unwrap();
         for secret in issued.iter().map(String::as_str).chain([TOKEN]) {
-            assert!(!text.contains(secret), "{target} told a secret");
+            assert!(!text.contains(secret), "{target} returned a secret");
         }
         let key = response.json()["key"].as_str().map(str::to_owned);
         assert_eq!(
@@ -408,7 +408,7 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
         }
         if is_durable {
             start += 1;
-            // The next change waits for the one before.
+            // The next change waits for the previous one.
             world
                 .running
                 .registrar

@@ -92,7 +92,7 @@ async fn request_side(
 #[tokio::test]
 async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let directory = TempDir::new().unwrap();
-    // Nothing listens there; the resulting fetch failure is logged at a verbose level.
+    // Nothing listens on this port. The resulting fetch failure is logged at a verbose level.
     let environment = [
         ("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"),
         ("SCOREGATE_ADMIN_TOKEN", TOKEN),

@@ -56,7 +56,7 @@ fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
     (response, start.elapsed())
 }
 
-/// Repeats the measurement until nineteen in twenty of its requests are within the limit.
+/// Repeats the measurement until 95 % of its requests are within the limit.
 fn assert_fast(what: &str, mut timed_request: impl FnMut() -> Duration) {
     let mut attempts = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -145,7 +145,7 @@ fn while_all_threads_are_blocked<T>(
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
         let mut world = World::with(TOKEN, good).await;
-        // Enough is leased, so that only the backend delays it.
+        // Enough units are leased, so that only the backend delays the request.
         let customer = world.busy().await;
         behind(&mut world, inside, AccessLog::default()).await;
         (world, customer)
@@ -191,7 +191,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
             metrics.contains("\nscoregate_requests_in_progress 2\n"),
             "{metrics}"
         );
-        // A key can be revoked meanwhile, which applies once the threads are free.
+        // A key can be revoked meanwhile. The revocation applies once the threads are free.
         let body = format!("{{\"id\":\"{}\"}}", customer.id);
         let revoked = raw_response(side, "POST /v1/keys/revoke", &body);
         assert!(revoked.contains("\"revoked_at\":\"2026"));
@@ -260,21 +260,22 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
                 .all(|path| probed(world.running.side, path).0 == OK)
         };
         while !is_alive() {
-            assert!(start.elapsed() < TIMEOUT, "it does not recover");
+            assert!(start.elapsed() < TIMEOUT, "the process does not recover");
         }
     });
 }
 
-/// Connections that send without a pause, and the maximum number of batches that each has sent ahead.
+/// Connections that send requests without pauses, the number of requests per batch, and the maximum number of
+/// unanswered batches per connection.
 const FLOODS: usize = 8;
 const BATCH: u64 = 100;
 const AHEAD: usize = 10;
-/// Connections that have sent a part of a request and send a little more of it now and then.
+/// Connections that have sent part of a request and send a few more bytes from time to time.
 const TRICKLES: usize = 20;
 /// Number of samples in which the gateway must be behind.
 const SAMPLES: usize = 1_000;
 
-/// Connections that send more than they are answered.
+/// Connections that send requests faster than they are answered.
 #[derive(Default)]
 struct Flood {
     sent: AtomicU64,
@@ -350,8 +351,8 @@ impl Flood {
         }
     }
 
-    /// Duration of a scrape while the gateway was behind: while more requests were pending, sent
-    /// before the scrape and unanswered after it, than responses were unread.
+    /// Duration of a scrape while the gateway was behind: the requests that were sent before the scrape and unanswered
+    /// after it outnumbered the unread responses.
     fn scrape_duration(&self, side: SocketAddr, before: u64) -> Duration {
         for _ in 0..SAMPLES {
             let sent = self.sent.load(Ordering::SeqCst);
@@ -366,7 +367,7 @@ impl Flood {
     }
 }
 
-/// Answered requests, by the metrics.
+/// Number of answered requests, from the metrics.
 fn answered(metrics: &str) -> u64 {
     let lines = metrics
         .lines()
@@ -425,7 +426,7 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
 const OVERLOADS: usize = 40;
 /// Duration of the overload.
 const OVERLOAD_DURATION: Duration = Duration::from_secs(6);
-/// An older heartbeat means not ready, long before not alive.
+/// The process is not ready with an older heartbeat, long before it counts as not alive.
 const FRESH: f64 = 5.0;
 
 /// Age of the public runtime's heartbeat.

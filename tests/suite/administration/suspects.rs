@@ -1,4 +1,4 @@
-//! Evidence of use, from requests to the findings of an operator.
+//! Evidence of use, from the requests to the findings that an operator sees.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::world::{Customer, World, good};
 const SETTINGS: &str = "admin.token = \"a-token-of-the-side-port\"\nsite.sign_up = false\n";
 const LISTED: u32 = 60;
 
-/// A working backend with enough models for a share of them to mean something.
+/// A working backend with enough models that a share of them is meaningful.
 fn many_models(received: &Received) -> Act {
     if !received.target().contains("/models?") {
         return good(received);
@@ -66,8 +66,8 @@ fn hours(evidence: &Value) -> Vec<(String, usize)> {
     .collect()
 }
 
-/// The evidence, once this many hours are merged. The clock moves on by minutes until the hour is over and can be merged;
-/// then background tasks get the time of twenty requests for a minute.
+/// The evidence, once this many hours are merged. The clock advances minute by minute until the hour is over and can be
+/// merged. Then, for each minute, background tasks get the time of twenty requests.
 async fn merged(world: &World, customer: &Customer, expected: usize) -> Value {
     for request in 0.. {
         let evidence = read(world, &format!("/show?id={}", customer.id)).await;
@@ -78,10 +78,10 @@ async fn merged(world: &World, customer: &Customer, expected: usize) -> Value {
             world.pass(Duration::from_mins(1));
         }
     }
-    unreachable!("the loop has no end")
+    unreachable!("the loop does not end")
 }
 
-/// Three days with a mirror and a regular client, and the morning after them.
+/// Sends the requests of a mirror and a regular client on three days, and advances to the morning after them.
 async fn mirrored(world: &World, mirror: &Customer, regular: &Customer) {
     let mut expected = 0;
     for _ in 0..3 {
@@ -96,7 +96,7 @@ async fn mirrored(world: &World, mirror: &Customer, regular: &Customer) {
             sweep(world, mirror, LISTED, "mirror/1.0").await;
             sweep(world, regular, 5, "dashboard/2.1 (linux)").await;
             expected += 1;
-            // Until the next hour has begun and this one is merged.
+            // Wait until the next hour has begun and this one is merged.
             merged(world, mirror, expected).await;
         }
         world.pass(Duration::from_hours(22));

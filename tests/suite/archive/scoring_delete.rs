@@ -21,7 +21,7 @@ fn import(directory: &Path, lines: &[String]) -> CommandOutput {
     run_with_input(&arguments, lines.concat().as_bytes())
 }
 
-/// Lines of simulated runs before the current time, which the real program compares them with.
+/// Lines of simulated runs before the current time. The real program compares the times of the runs with it.
 fn lines(models: usize, hours: u64) -> Vec<String> {
     let now = Clock::system().now().wall;
     simulated_records(7, models, now, hours)

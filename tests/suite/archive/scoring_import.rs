@@ -68,7 +68,7 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     let text = lines(5, 30);
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
     let plain = file(&directory, "first.jsonl", first);
-    // Compressed in two members, as after an append; the file name does not show it.
+    // Compressed in two gzip members, as after an append. The file name does not show the compression.
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
     let gzip = file(&directory, "second", [packed(one), packed(two)].concat());
     let of_first = first.lines().count();
@@ -284,7 +284,7 @@ fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
     );
     assert_eq!(
         ended.out, "",
-        "the runs after the table are of no known table"
+        "the table does not contain the suites of the runs after it"
     );
 }
 
@@ -422,7 +422,7 @@ async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_on
         transparency["data"][0]["methodVersion"],
         table.method_version()
     );
-    // Lines are validated by the table of the archive; stored runs of a removed suite are exported.
+    // Lines are validated against the archive's table of suites. Stored runs of a removed suite are still exported.
     let late = file(
         &directory,
         "late.jsonl",
@@ -495,7 +495,7 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     assert_eq!(transparency["data"][0]["synthetic"], false);
     assert!(!body["license"].as_str().unwrap().contains("ynthetic"));
 
-    // Includes runs of the current hour, and a model that was requested before it existed.
+    // The import includes runs of the current hour, and a model that was requested before it existed.
     world.pass(Duration::from_mins(5));
     let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
     imported(
@@ -531,7 +531,7 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
 async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_notified() {
     let directory = TempDir::new().unwrap();
     let world = world_on_archive(&directory).await;
-    // Each request has a key of its own: the clock stops after a minute, and a used-up limit would not be refilled.
+    // Each request has its own key: the clock stops after a minute, and a used-up limit would not be refilled.
     let count = async || {
         let key = world.customer("pro").await.key;
         world.get_by(&key, "/api/v1/models").await.json()["count"].clone()
@@ -543,7 +543,7 @@ async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_no
     assert_eq!(count().await, 0);
     let end = Wall::parse_rfc3339("2026-11-21T12:01:00Z").unwrap();
     for _ in 0..20_000 {
-        // One minute in total, in steps that let the server notice each.
+        // One minute in total, in steps that the server can notice one by one.
         if world.clock.now().wall < end {
             world.pass(Duration::from_millis(500));
         }

@@ -21,7 +21,8 @@ fn import(directory: &Path, lines: &str) -> CommandOutput {
     )
 }
 
-/// Hourly runs of a model for ten days, so that its level was held before it fell: it fell by 12 points half a day ago, and for half a day before.
+/// Hourly runs of a model for ten days. The level was stable before. It is 12 points lower in the last 12 hours, and
+/// was in 12 earlier hours.
 fn fallen() -> String {
     let now = Clock::system().now().wall;
     let run = |suite: &str, ago: u32| {

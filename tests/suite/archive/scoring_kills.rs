@@ -1,5 +1,5 @@
-//! Killed imports of runs: nothing or everything is stored, importing the same file again completes it without
-//! duplicates, and the scores equal those of an undisturbed import.
+//! Killed imports of runs: nothing or everything is stored, importing the same file again completes the import without
+//! duplicates, and the scores equal the scores of an uninterrupted import.
 //!
 //! The import is killed at chosen points of its disk writes. A power cut, which loses unsynced writes, is not simulated: a
 //! killed process does not lose them.
@@ -52,8 +52,8 @@ fn import(directory: &Path, file: &str, disk: &Disk) -> Program {
     )
 }
 
-/// Imports again without a kill, and compares the result with an import that was never killed: the runs, and the scores if
-/// wanted, which take longer than the import.
+/// Imports again without a kill, and compares the result with an import that was never killed: the runs, and optionally
+/// the scores, which take longer than the import.
 fn finish(
     directory: &Path,
     file: &str,
@@ -88,7 +88,8 @@ fn reference(file: &str) -> (u64, u64, String) {
     (runs, bytes, scores(directory.path()))
 }
 
-/// The runs that an import has stored when it is killed; `None` if it ends before. Importing the file again completes it.
+/// The runs that an import has stored when it is killed; `None` if it ends earlier. Importing the file again completes
+/// it.
 fn kept(file: &str, order: Order, expected: &(u64, u64, String)) -> Option<u64> {
     let directory = TempDir::new().unwrap();
     let disk = Disk::new();

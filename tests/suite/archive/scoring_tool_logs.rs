@@ -49,7 +49,7 @@ fn import(directory: &Path, mapping: &str, more: &[&str]) -> CommandOutput {
     run(&[&fixed, more].concat())
 }
 
-/// Runs in the order of their ids.
+/// Runs, ordered by id.
 fn parsed(lines: &str) -> Vec<Value> {
     let lines = lines
         .lines()
@@ -178,7 +178,7 @@ fn logs_that_are_not_imported_do_not_hinder_others_and_are_counted() {
         ended.err
     );
     assert_eq!(ended.err.matches(".eval: ").count(), 4, "{}", ended.err);
-    // Only skipped: no error.
+    // A skipped log is no error.
     let skipped = import(
         directory.path(),
         "inspect.toml",

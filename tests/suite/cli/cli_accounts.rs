@@ -36,7 +36,7 @@ impl Accounts<'_> {
     }
 }
 
-/// Two accounts as they are after signing up; the first one owns these applications.
+/// Two accounts in the state after sign-up. The first one owns these applications.
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
         let row = format!(

@@ -10,7 +10,7 @@ use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run_with_input, sql
 
 const TEXT: &str = "Hello,\r\nlimits <change>.\n\nBye & thanks\n";
 
-/// Sends a text to the owners that these arguments select.
+/// Sends a text to the owners selected by these arguments.
 fn contact(directory: &Path, selection: &[&str]) -> CommandOutput {
     let command = [
         "accounts",
@@ -27,7 +27,7 @@ fn contact(directory: &Path, selection: &[&str]) -> CommandOutput {
     )
 }
 
-/// What the command prints.
+/// The output of the command.
 fn counted(accounts: usize, queued: usize) -> String {
     format!("accounts: {accounts}, queued emails: {queued}\n")
 }

@@ -25,7 +25,7 @@ fn explained(data: &Path, arguments: &[&str]) -> Value {
         .json()
 }
 
-/// Status, code and number of the outcomes.
+/// Status and code of the first outcome, and the number of outcomes.
 fn answer(explanation: &Value) -> (u64, Option<&str>, usize) {
     let outcomes = explanation["outcomes"].as_array().unwrap();
     (
@@ -55,7 +55,7 @@ async fn a_request_is_explained_by_the_running_server_and_costs_nothing() {
             .status,
         200
     );
-    // Units are leased after the answer.
+    // Units are leased after the response.
     while answer(&explained(data.path(), &["--app", &app, MODELS])).2 > 1 {
         tokio::task::yield_now().await;
     }

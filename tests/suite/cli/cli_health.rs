@@ -17,7 +17,7 @@ fn the_exit_code_of_health_is_readiness() {
     let server = Program::serve(directory.path(), &BUILT_IN);
     let (_, side) = server.ports();
     assert_eq!(health(side).with(0).out, "ready\n");
-    // As in a container, where the side port listens on every address.
+    // In a container, the side port listens on every address.
     let everywhere = format!("0.0.0.0:{}", side.port());
     run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
     server.stop().with(0);

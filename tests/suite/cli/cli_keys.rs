@@ -95,7 +95,7 @@ fn every_command(keys: &Keys<'_>) {
     );
 }
 
-/// Changes of the expiry of an application's keys.
+/// Every change of the expiry of an application's keys.
 fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
     let ends = |output: &Value| -> Vec<Value> {
         output["keys"]
@@ -105,7 +105,7 @@ fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
             .map(|key| key["expires_at"].clone())
             .collect()
     };
-    // The older key is in its overlap: only its own id extends it.
+    // The older key is in its overlap: only a command that names the key extends it.
     let refused = keys
         .run(&["set-expiry", id, "--at", "2099-01-31T00:00:00Z"])
         .with(1);
@@ -337,7 +337,7 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     );
     assert!(
         !run(&create).with(0).err.contains("new store"),
-        "the second key finds the store of the first"
+        "the second key uses the store of the first"
     );
 }
 
@@ -437,7 +437,7 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     );
     assert!(
         client.identity(&key).await.is_ok(),
-        "this process knows it as it was"
+        "this process still has the undamaged record"
     );
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"])
         .with(1);
@@ -468,7 +468,7 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
     assert_eq!(one["used_today"], 3);
     assert!(
         one["granted_today"].as_u64().unwrap() > 3,
-        "a lease is ahead of its use: {one}"
+        "units are leased in advance: {one}"
     );
     let row = keys.run(&["list"]).with(0);
     let today = row

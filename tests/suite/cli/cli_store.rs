@@ -130,7 +130,7 @@ async fn the_printed_recovery_steps_restore_a_backup() {
     assert_eq!(
         fs::read(data_dir.file()).unwrap(),
         before,
-        "the file is left as it is"
+        "the file is unchanged"
     );
     let back = commands(&failing_start.err);
     assert!(
@@ -157,7 +157,7 @@ async fn the_printed_recovery_steps_restore_a_backup() {
         .lines()
         .find_map(|line| line.split("kept as ").nth(1))
         .unwrap();
-    assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
+    assert_eq!(fs::read(aside).unwrap(), before, "the damaged file is kept");
 
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;
@@ -251,7 +251,7 @@ fn a_restore_fails_while_a_server_runs_and_names_the_remedy() {
             && failing_start.err.contains("stop it")
     );
     running.stop().with(0);
-    // The directory of the previous server may be this one.
+    // The directory of the previous server may be this directory.
     let previous = data_dir.0.path().to_str().unwrap();
     data_dir
         .store(&["restore", text(&backup), "--previous", previous])
@@ -281,7 +281,7 @@ fn use_units(data_dir: &DataDir, key: &str, responses: u32) {
     running.stop().with(0);
 }
 
-/// The command in a text that closes days, for this day and directory.
+/// The command in a text that closes future days, for this day and directory.
 fn closing_command(text: &str, today: Day, data_dir: &DataDir) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -329,7 +329,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let command = text.map_or(printed, |text| closing_command(&text, today, &data_dir));
             assert!(
                 run_in_shell(&command).with(1).err.contains("stop it"),
-                "it ran beside a server"
+                "it ran while a server was running"
             );
             running.stop().with(0);
 
@@ -351,7 +351,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             assert_eq!(
                 days,
                 format!("{today}|9004\n"),
-                "the gateway is back on today"
+                "the gateway uses the current day again"
             );
             assert!(
                 run_in_shell(&command)

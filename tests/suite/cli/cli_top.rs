@@ -108,7 +108,7 @@ async fn on_a_terminal_top_draws_pages_until_ctrl_c() {
     let mut shown = terminal.stdout.take().unwrap();
     let mut page = String::new();
     let mut byte = [0];
-    // Until the first page is complete.
+    // Read until the first page is complete.
     while !page.ends_with("\u{1b}[J") {
         assert_eq!(shown.read(&mut byte).unwrap(), 1, "{page}");
         page.push(char::from(byte[0]));

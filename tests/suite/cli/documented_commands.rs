@@ -1,5 +1,5 @@
-//! Commands in README.md and docs/: every block marked `sh run` works on the data directory of a running demo, every
-//! block marked `sh run stopped` on that of a stopped one.
+//! Commands in README.md and docs/ work on the data directory of a demo: blocks marked `sh run` while the demo is
+//! running, and blocks marked `sh run stopped` after it has stopped.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn blocks() -> Vec<CommandBlock> {
     blocks
 }
 
-/// Runs a block in `work` like a reader would, with the placeholders replaced.
+/// Runs a block in `work` as a user would, with the placeholders replaced.
 fn run(block: &CommandBlock, work: &Path, data_dir: &Path, application: &str) {
     let program = Path::new(env!("CARGO_BIN_EXE_scoregate"));
     let path = format!(

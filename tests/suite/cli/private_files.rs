@@ -1,4 +1,4 @@
-//! Rights to files, and inputs that never end.
+//! File permissions, and endless inputs.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, run};
 
-/// The program with a shell's most open mask for new files.
+/// The program, started by a shell with the umask 0.
 fn with_open_mask(arguments: &[&str]) -> Command {
     let mut command = Command::new("/bin/sh");
     command

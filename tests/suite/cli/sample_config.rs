@@ -37,7 +37,7 @@ fn the_commented_settings_of_the_sample_are_valid() {
     let sample = std::fs::read_to_string(file()).unwrap();
     assert!(
         sample.lines().filter_map(suggested).count() > 10,
-        "it suggests nothing"
+        "the sample has no commented settings"
     );
     let all: Vec<&str> = sample
         .lines()
@@ -69,7 +69,7 @@ async fn a_server_with_the_sample_s_settings_serves_requests() {
         &test_settings[..],
     ]
     .concat();
-    // Its upstream does not exist here, and its logs are JSON.
+    // The upstream of the sample does not exist here, and its log format is JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();
     let (application, key) = Keys(directory.path()).create("pro");

@@ -1,6 +1,6 @@
-//! Secrets in files of their own, as containers and systemd provide them, and their rotation. Every kind of invalid file is
-//! tested in `secret/setting.rs` and `config/secrets.rs`, the password of the database in `fleet/passwords.rs`, and that of
-//! the mail server in `mail/transports.rs`.
+//! Secrets in separate files, as containers and systemd provide them, and their rotation. Every kind of invalid file is
+//! tested in `secret/setting.rs` and `config/secrets.rs`, the password of the database in `fleet/passwords.rs`, and the
+//! password of the mail server in `mail/transports.rs`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

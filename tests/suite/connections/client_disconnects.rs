@@ -21,7 +21,7 @@ const WAITERS: usize = 20;
 /// A target that all clients have requested before.
 const OTHER: &str = "/api/v1/alerts";
 
-/// The leader that disconnects, and the customer of the waiters. Each has enough leased units.
+/// The customers of the disconnecting leader and of the waiters. Each has enough leased units.
 struct Scenario {
     world: World,
     leader: Customer,
@@ -77,7 +77,7 @@ impl Scenario {
         let again = self.world.get_as(&self.waiter, MODELS).await;
         assert!(
             again.header("cache-status").starts_with("scoregate; hit"),
-            "it was stored"
+            "the document was stored"
         );
         assert_eq!(self.world.backend.count("/api/v1/models"), 1);
         self.world.settled().await;
@@ -162,8 +162,8 @@ async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the
         .await;
 }
 
-/// Documents are built on a blocking thread. Here there is only one such thread, and it is occupied,
-/// so the response is complete and nothing of it is stored.
+/// Documents are built on a blocking thread. Here there is only one such thread, and it is busy, so the response is
+/// complete but not stored.
 #[test]
 fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();

@@ -1,4 +1,4 @@
-//! Connection slots: the limit for each address, and that an idle connection is closed for a new one when all are in
+//! Connection slots: the limit per address, and the closing of an idle connection for a new one when all slots are in
 //! use.
 
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ async fn from(world: &World, last: u8) -> Connection {
     Connection::open_from(Ipv4Addr::new(127, 0, 0, last).into(), world.address()).await
 }
 
-/// Whether a request on it is answered.
+/// Whether a request on this connection is answered.
 async fn is_served(connection: &mut Connection) -> bool {
     connection.write(HEALTH).await;
     connection

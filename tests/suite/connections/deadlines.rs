@@ -15,7 +15,7 @@ const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 impl World {
-    /// An accepted connection that has sent this.
+    /// An accepted connection, on which these bytes have been sent.
     async fn caller(&self, bytes: &[u8]) -> Connection {
         let before = self.connections_seen().await;
         let mut connection = Connection::open(self.address()).await;
@@ -31,7 +31,7 @@ impl Connection {
     /// The status of the response to this request.
     async fn status(&mut self, bytes: &[u8]) -> u16 {
         self.write(bytes).await;
-        self.read(false).await.expect("an answer").status
+        self.read(false).await.expect("a response").status
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
         .write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200))
         .await
         .unwrap();
-    // All buffers are full when no further response begins. Until then no time passes.
+    // All buffers are full when no further response begins. The clock does not advance before.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
     let mut start = 0;
     let mut looks = 0;
@@ -154,7 +154,7 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
     let mut seconds = 0;
     while world.counted("scoregate_connections").await > 0 {
         let mut byte = [0];
-        // After the cut-off there may be nothing to read.
+        // Once the connection is cut off, there may be nothing to read.
         drop(stream.try_read(&mut byte));
         world.pass(SECOND);
         seconds += 1;

@@ -27,7 +27,7 @@ async fn connect(from: u8, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-/// Its CPU time so far, in seconds.
+/// The CPU time of the program so far, in seconds.
 fn worked(program: &Program) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
@@ -66,7 +66,7 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
             .await
             .is_some_and(|response| response.status == 200)
     };
-    // Idle connections are closed for active ones.
+    // Idle connections are closed so that active ones can be accepted.
     let mut silent = Vec::new();
     for _ in 0..300 {
         silent.push(connect(4, to).await);
@@ -94,15 +94,15 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     );
     clock.sleep(3 * SECOND).await;
     let part = (worked(&program) - worked_before) / clock.mono().since(start).as_secs_f64();
-    assert!(part < 0.2, "it used CPU time without work: {part}");
+    assert!(part < 0.2, "the program used CPU time without work: {part}");
     drop(silent);
     while !responses(to).await {}
     assert!(
         clock.mono().since(start) < 8 * SECOND,
-        "it recovered too slowly"
+        "the program recovered too slowly"
     );
     let ended = program.stop();
     let messages = ended.err.matches("cannot accept connections").count();
-    // Ten, and their count: the log limits repeated events of a kind.
+    // Ten lines and one with the count: the log limits repeated events of the same kind.
     assert!(messages <= 11, "logged {messages} times in a few seconds");
 }

@@ -15,7 +15,7 @@ const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
-/// Without these limits the tests would wait for ever; this timeout makes them fail.
+/// Without these limits the tests would wait forever; this timeout makes them fail.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
@@ -32,10 +32,10 @@ fn other(number: u32) -> String {
 /// A gateway with both waiting slots in use.
 struct Full {
     world: World,
-    /// Customers with cached documents: the index, and a model in both forms.
+    /// The customers of the cached documents, which are the index and a model in both forms.
     paid: Customer,
     free: Customer,
-    /// The two waiting connections.
+    /// The connections that hold the two waiting slots.
     waiting: [Connection; 2],
 }
 
@@ -229,7 +229,7 @@ async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
             .await,
         0
     );
-    // An overdue document is served while it is refreshed, so this does not wait either.
+    // An overdue document is served while it is refreshed, so this request does not wait either.
     world.pass(Duration::from_hours(2));
     assert!(
         world
@@ -378,7 +378,7 @@ async fn a_client_that_disconnects_frees_its_slot() {
     let third = full.queue_request(3).await;
     third.reset();
     in_time(full.world.reaches("scoregate_client_disconnects_total", 1)).await;
-    // Both fetches continue; their waiters have left.
+    // Both fetches continue although their waiters have disconnected.
     let [one, two] = full.waiting;
     one.reset();
     two.reset();

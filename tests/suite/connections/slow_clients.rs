@@ -1,9 +1,9 @@
-//! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines: they send a head
-//! slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and other callers
+//! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines. They send a head
+//! slowly, send a body slowly, read nothing, or read a few bytes a second. All are closed in time, and other callers
 //! get responses without delay.
 //!
 //! Small in every run; `SCOREGATE_FULL=1` runs 900 of each kind and writes a dated page to `tests/results/`. Run that
-//! with `--test-threads=1`, so that the figures are those of one attack.
+//! with `--test-threads=1`, so that the figures belong to a single attack.
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
@@ -39,7 +39,7 @@ enum SlowBehavior {
     Body,
     /// Requests 200 large pages and reads nothing.
     NeverReads,
-    /// The same, and reads this many bytes a second.
+    /// Requests 200 large pages and reads this many bytes a second.
     Drips(usize),
 }
 
@@ -64,9 +64,9 @@ impl SlowBehavior {
         }
     }
 
-    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes immediately counts
-    /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. Clients check once a second, and
-    /// the rest is for a busy machine.
+    /// A head must arrive within 9 s of the connection, and a reader has 20 s for each 8 KiB. Up to 64 KiB that the
+    /// kernel accepts immediately count as read, so a reader below the minimum rate can last twice as long. Clients
+    /// check once a second, and the rest is for a busy machine.
     fn limit(self) -> Duration {
         match self {
             Self::Head | Self::Body => 11 * SECOND,
@@ -321,9 +321,9 @@ async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
 /// A table of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// When slow clients were closed.
+    /// Times after which slow clients were closed.
     Ends,
-    /// Results of other clients meanwhile.
+    /// Results of other clients at the same time.
     Others,
     /// The cost of HTTP/2 clients that read nothing.
     Memory,
@@ -342,24 +342,24 @@ pub fn record(part: Part, row: String) {
     let cores = cores();
     let mut page = format!(
         "`{CARGO_TEST} --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \
-         {BUILD} build of the program with its default deadlines, {cores} cores shared with its clients.\n"
+         {BUILD} build of the program with its default deadlines, on {cores} cores shared with its clients.\n"
     );
     for (part, head) in [
         (
             Part::Ends,
-            "Clients of HTTP/1.1: the first three kinds concurrently, then the readers\n\n| Transport | Connections | Kind | Longest lasted |\n|---|---:|---|---:|",
+            "HTTP/1.1 clients: the first three kinds concurrently, then the readers\n\n| Transport | Connections | Kind | Longest duration |\n|---|---:|---|---:|",
         ),
         (
             Part::Others,
-            "Another caller meanwhile\n\n| Transport | Slow connections | Its requests | Longest answer | Memory before | At most |\n|---|---:|---:|---:|---:|---:|",
+            "Another caller at the same time\n\n| Transport | Slow connections | Requests | Slowest response | Memory before | Peak |\n|---|---:|---:|---:|---:|---:|",
         ),
         (
             Part::Memory,
-            "HTTP/2 clients without a key and without a window\n\n| Transport | Requests | Memory before | During | At most | After | Each during | Each at most | Longest lasted |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+            "HTTP/2 clients without a key, with a window of zero\n\n| Transport | Requests | Memory before | During | Peak | After | Per connection during | Per connection, peak | Longest duration |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
         ),
         (
             Part::Keys,
-            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Shown | Connections tried | Closed by the gateway | Memory taken | At most | Requests of a paid caller | Its slowest |\n|---|---:|---:|---:|---:|---:|---:|",
+            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Transport | Key | Connections tried | Closed by the gateway | Memory used | Peak | Requests of a paid caller | Slowest |\n|---|---|---:|---:|---:|---:|---:|---:|",
         ),
     ] {
         writeln!(page, "\n## {head}").unwrap();
@@ -367,5 +367,5 @@ pub fn record(part: Part, row: String) {
             writeln!(page, "{row}").unwrap();
         }
     }
-    write_page("slow-clients", "Clients that are slow on purpose", &page);
+    write_page("slow-clients", "Deliberately slow clients", &page);
 }

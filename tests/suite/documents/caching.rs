@@ -61,7 +61,7 @@ async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     .await;
     world.pass(Duration::from_hours(48));
     world.backend.next(json("nonsense"));
-    // Its data is from noon, so its refresh was overdue when it was last revalidated.
+    // The data is from noon, so its refresh was overdue when the document was last revalidated.
     let overdue = 48 * 3_600;
     assert_cache_status(
         "stale_on_error",
@@ -154,7 +154,7 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
     assert_eq!(
         request.header("If-None-Match", &plain).send().await.status,
         304,
-        "two lines are one list"
+        "two header lines form one list"
     );
     assert_eq!(world.counted("scoregate_not_modified_total").await, 7);
 }

@@ -109,7 +109,7 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     for target in [MODELS, MODELS, INDEX] {
         assert_eq!(world.get_as(&paid, target).await.status, 200);
     }
-    // The list was refreshed early; then the backend stops before any other fetch.
+    // The list was refreshed early, and the backend stops before any other fetch.
     world.backend.next(respond(
         "200 OK",
         &[],

@@ -108,7 +108,7 @@ async fn an_overdue_document_is_served_at_once_as_stale_with_a_short_max_age() {
         "one refresh for all requests"
     );
     let fresh = world.get_as(&customer, MODELS).await;
-    // Its data is from before the overdue refresh, so it stays overdue; the next fetch is delayed.
+    // The data is older than the overdue refresh, so the document stays overdue. The next fetch is delayed.
     assert_eq!(
         (score(&fresh), fresh.header("cache-status")),
         (2, "scoregate; hit; ttl=0; detail=stale")
@@ -141,7 +141,7 @@ async fn a_refresh_with_the_same_data_keeps_bytes_etag_and_date() {
     assert_eq!(
         after.header("cache-status"),
         "scoregate; hit; ttl=3600",
-        "it was refreshed"
+        "the document was refreshed"
     );
     for name in ["etag", "last-modified", "content-length"] {
         assert_eq!(after.header(name), before.header(name));
@@ -298,7 +298,7 @@ async fn after_failed_refreshes_a_document_is_served_until_the_stale_window_ends
     world
         .backend
         .set_script(|_| data("2026-11-21T23:00:00Z", 9));
-    // That was the fifth consecutive failure.
+    // The previous fetch was the fifth consecutive failure.
     world.pass(Duration::from_secs(1));
     assert_eq!(score(&world.get_as(&customer, MODELS).await), 9);
 }

@@ -110,7 +110,7 @@ async fn older_data_does_not_return_after_a_restart() {
         minute: of_backend,
     };
     assert_eq!(minute(&backend.refreshed(MODELS, false).await), 30);
-    // Nothing is known about other documents.
+    // The time of other documents is unknown.
     assert_eq!(minute(&backend.refreshed(ALERTS, false).await), 20);
 }
 

@@ -1,4 +1,4 @@
-//! Concurrency: exact counts stay exact, one document is one fetch, and no request fails because of another.
+//! Concurrency: counts stay exact, each document is fetched once, and no request fails because of another.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ impl Numbered {
     }
 }
 
-/// Data of this time, also in its item.
+/// Data with this timestamp, which its item has too.
 fn dated(instant: &str, received: &Received) -> String {
     format!(
         r#"{{"generated_at":"{instant}","data":[{{"id":"{}","at":"{instant}"}}]}}"#,
@@ -187,7 +187,7 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
 #[tokio::test]
 async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documents() {
     let (world, customer, backend) = numbered("").await;
-    // Probes use the most used document.
+    // Probes request the most used document.
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
         world.get_as(&customer, target).await;
     }
@@ -195,7 +195,7 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     for seconds in [5, 10, 20, 40] {
         advance(&world, Duration::from_secs(seconds)).await;
     }
-    // From here on a caller requests this one a second before each probe.
+    // From here on, a caller requests this document a second before each probe.
     world.pass(Duration::from_secs(59));
     world.get_as(&customer, INDEX).await;
     world.settled().await;
@@ -233,7 +233,7 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
             "{target}"
         );
     }
-    // The new data is overdue already, so the backend is probed immediately.
+    // The new data is already overdue, so the backend is probed immediately.
     world.backend.has_received(3).await;
     world.settled().await;
     world

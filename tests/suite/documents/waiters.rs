@@ -55,7 +55,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
         assert_each(&responses, 504, "upstream_timeout");
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{timeout}");
     }
-    // That was the backend's response timeout: the fetch is over, and another follows shortly.
+    // The response timeout of the backend has passed: the fetch is over, and another one follows shortly.
     world.settled().await;
     world.backend.set_script(good);
     world.pass(MOMENT);
@@ -70,7 +70,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
 
 #[tokio::test]
 async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() {
-    // On the same day: on a new one the requests would wait for leases first.
+    // All of this happens on one day: on a new day the requests would wait for leases first.
     let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
     let customer = customer(&world).await;
@@ -165,7 +165,7 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
         (next.status, next.header("cache-status")),
         (200, "scoregate; fwd=miss; stored; detail=miss")
     );
-    // It leaked no concurrency slot and does not count for the circuit breaker.
+    // The panic leaked no concurrency slot and does not count for the circuit breaker.
     for sort_by in ["speed", "price", "coding"] {
         assert_eq!(
             world

@@ -1,4 +1,4 @@
-//! Accounts on several gateways with one database: links, sessions, keys and limits are those of the database.
+//! Accounts on several gateways with one database, which share links, sessions, keys and limits.
 
 use super::*;
 use crate::postgres::unprivileged;
@@ -8,7 +8,7 @@ const ON: [(&str, &str); 6] = [
     ("SCOREGATE_SITE_SIGN_UP", "true"),
     ("SCOREGATE_SITE_TIER", "pro"),
     ("SCOREGATE_SERVICE_BASE_URL", "http://127.0.0.1:8080"),
-    // No mail leaves the queue, where the test reads it.
+    // No mail leaves the queue, so the test can read it there.
     ("SCOREGATE_MAIL_SERVER", "127.0.0.1:1"),
     ("SCOREGATE_MAIL_TLS", "none"),
     ("SCOREGATE_MAIL_FROM", "api@example.org"),
@@ -65,7 +65,7 @@ async fn a_link_a_session_and_a_key_of_one_gateway_are_valid_at_the_others() {
             .await
             .status,
         410,
-        "it was used elsewhere"
+        "the link was used at the other gateway"
     );
     assert_eq!(ann.visit("/account").await, "/account");
 

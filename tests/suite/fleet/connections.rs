@@ -1,4 +1,4 @@
-//! Connections of gateways to the database: their number, and a gateway for which none is left.
+//! Connections of gateways to the database: their number, and a gateway that gets none because the limit is reached.
 
 use scoregate_store::{CONNECTIONS_PER_GATEWAY, connection_limit};
 use tokio::runtime::Runtime;
@@ -7,7 +7,7 @@ use tokio_postgres::{Client, NoTls};
 use super::*;
 use crate::postgres::{OWNER, unprivileged};
 
-/// Connections of a gateway that vanished, until this is dropped.
+/// Connections of a gateway that disappeared. They remain open until this value is dropped.
 struct LingeringConnections {
     _clients: Vec<Client>,
     _runtime: Runtime,
@@ -125,7 +125,7 @@ fn the_documented_connection_limits_are_those_of_the_program() {
         value.unwrap().parse::<u32>().unwrap()
     };
     let gateways = |settings: &str| number(settings, "gateways = ");
-    // And the pod that a rollout adds.
+    // A rollout adds one pod.
     let pods = number(CHART, "replicas: ") + 1;
     let role = |gateways| format!("CONNECTION LIMIT {};", connection_limit(gateways));
     let per_gateway = format!("at most {CONNECTIONS_PER_GATEWAY} connections");

@@ -7,7 +7,7 @@ use crate::load_clients::Reply;
 use crate::program::BUILT_IN;
 
 const EVERY: Duration = Duration::from_millis(100);
-/// More than the interval between readings, and the delay with which the server reports its statistics.
+/// Enough polls for the interval between readings plus the delay of the server's statistics.
 const POLLS: u32 = 900;
 
 /// The value of a series.
@@ -42,7 +42,7 @@ async fn the_metrics_show_a_missing_standby_rows_and_the_exchanges_of_the_ledger
     let (_, key) = site.create_with(&["--tier", "free", "--minute", "1000", "--day", "99"]);
     let gateway = site.gateway();
     let mut connection = Wire::open(gateway.public).unwrap();
-    // On this tier each request leases its unit.
+    // On the Free tier each request leases its unit.
     for _ in 0..20 {
         assert_eq!(connection.get(TARGET, &key).status_and_code().0, 200);
     }

@@ -1,5 +1,6 @@
-//! Grace while the database is away: every gateway delivers its share to every paid application, restarts and copies of a data
-//! directory add nothing, and a refusal for lack of units or of tokens of the minute is no refusal by a limit.
+//! Grace while the database is unreachable. Every gateway delivers its share to every paid application. Restarts and
+//! copies of a data directory add nothing. A refusal for lack of units or minute tokens does not count as a refusal by
+//! a limit.
 //!
 //! `SCOREGATE_FULL=1` runs the outage for ten minutes and writes the figures to `tests/results/`.
 
@@ -71,7 +72,7 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             site.create(&outage.quota.to_string()),
         ];
         let gateways = [(); GATEWAYS].map(|()| started(&site));
-        // The first application was used at one gateway only, the other one nowhere.
+        // The first application was used at one gateway only, the second one at none.
         assert_eq!(gateways[0].gateway.status(&applications[0].1), 200);
         for gateway in &gateways {
             for (_, key) in &applications {
@@ -108,8 +109,8 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             of_one(&paced) + of_one(&until_used)
         });
         let rows = format!(
-            "200s of {} requests at each gateway, by application: {paced:?}; then until the shares were used: {until_used:?}; \
-             in total {totals:?}, grace {}; units on grace by gateway: {decisions:?}",
+            "200s for {} requests at each gateway, by application: {paced:?}; then until the shares were used up: {until_used:?}; \
+             in total {totals:?}; grace {}; grace units by gateway: {decisions:?}",
             outage.requests,
             outage.quota / 100
         );
@@ -121,7 +122,7 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             "{rows}"
         );
         assert_eq!(totals[1], outage.quota / 100, "{rows}");
-        // A unit was leased with the first request, and one ahead.
+        // One unit was leased with the first request, and one in advance.
         assert!(
             (outage.quota / 100..=outage.quota / 100 + 2).contains(&totals[0]),
             "{rows}"
@@ -246,14 +247,15 @@ fn a_part_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_
     });
 }
 
-/// Grace of a day in [`MidnightOutage`]: sixty units at each gateway.
+/// The daily grace in [`MidnightOutage`]: sixty units at each gateway.
 const GRACE: u32 = 180;
 /// Requests to each gateway in the five minutes after midnight.
 const AFTER_MIDNIGHT: u32 = 54;
-/// A larger step of the clock is followed after a minute.
+/// Gateways follow a larger step of the clock only after a minute.
 const MAX_STEP: i64 = 50;
 
-/// Gateways with a paid application, and a database that is away since six minutes before midnight. All have one clock.
+/// Gateways with a paid application, and a database that has been unreachable since six minutes before midnight. All
+/// share one clock.
 struct MidnightOutage {
     server: PostgresServer,
     site: Site,
@@ -311,21 +313,21 @@ impl MidnightOutage {
         (now + self.offset + DAY / 2) % DAY - DAY / 2
     }
 
-    /// Sets the clock ahead to this time, in steps that are followed immediately.
+    /// Sets the clock ahead to this time, in steps that gateways follow immediately.
     fn set_to(&mut self, seconds: i64) {
         while self.seconds() < seconds {
             self.offset += (seconds - self.seconds()).min(MAX_STEP);
             self.clock.set(self.offset);
-            // Processes read the file once a second, and compare their clocks as often. Two steps that a gateway sees together
-            // are a larger one, which it follows after a minute.
+            // Processes read the file once a second, and compare their clocks as often. A gateway that sees two steps
+            // together follows them only after a minute, like one larger step.
             for gateway in &self.gateways {
                 until(|| self.is_followed(gateway));
             }
         }
     }
 
-    /// Whether the gateway states the time until midnight by the clock that was set. `/me` costs no unit and no token, but a
-    /// token of the guard, so it is not asked all the time.
+    /// Whether the gateway states the time until midnight by the current clock. `/me` costs no unit and no token except
+    /// one of the guard, so it is not requested continuously.
     fn is_followed(&self, gateway: &ObservedGateway) -> bool {
         std::thread::sleep(Duration::from_millis(250));
         let key = &self.application.1;
@@ -361,7 +363,8 @@ impl MidnightOutage {
         self.gateways.insert(number, next);
     }
 
-    /// Uses the grace of the day, then serves callers for five minutes of the next one, in which a gateway `is_killed`.
+    /// Uses up the daily grace, then serves callers for the first five minutes of the next day. If `is_killed`, a
+    /// gateway is killed in that time.
     fn run(mut self, is_killed: bool) {
         self.set_to(-10);
         // The part of the minute limit is empty when the outage is noticed.
@@ -449,9 +452,9 @@ fn write(rows: &str) {
     let cores = cores();
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::grace`: three gateways, two paid applications with 600,000 requests a \
-         day, and a database that is stopped. Each application sends {} requests to each gateway in ten minutes, then as many as \
-         are served. A {BUILD} build on {cores} cores shared with the clients. Required: at least 99 % of the paced requests are served \
-         at each gateway, and each application gets exactly one hundredth of its day on grace.\n\n{rows}\n",
+         day, and a stopped database. Each application sends {} requests to each gateway in ten minutes, then requests until they \
+         are refused. The {BUILD} build on {cores} cores shared with the clients. Required: each gateway serves at least 99 % of the \
+         paced requests, and each application gets exactly one hundredth of its daily quota as grace.\n\n{rows}\n",
         FULL.requests
     );
     write_page("fleet-grace", "Grace without the database", &page);

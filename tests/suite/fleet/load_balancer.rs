@@ -18,7 +18,7 @@ use crate::program::{ChildProcess, Program};
 const HAPROXY: &str = "/usr/sbin/haproxy";
 /// The configuration of the profile `fleet`.
 const SHIPPED: &str = include_str!("../../../deploy/compose/haproxy.cfg");
-/// A configuration that sends no request twice, and notices a failed check early.
+/// A configuration that sends no request twice, and detects a failed check early.
 const WITHOUT_RETRIES: &str = "global
 defaults
  mode http
@@ -38,9 +38,9 @@ backend gateways
 ";
 
 const CLIENTS: usize = 6;
-/// Between the requests of a client: the load is steady, and does not use up the machine.
+/// Pause between the requests of a client: the load is steady, and does not saturate the machine.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Requests that are delivered before anything happens.
+/// Number of requests that are delivered before the test changes anything.
 const FIRST_DELIVERED: u32 = 100;
 
 /// A gateway that restarts on the same ports.
@@ -101,7 +101,7 @@ impl LoadBalancer {
         Self::start(WITHOUT_RETRIES, gateways)
     }
 
-    /// As in the profile `fleet` of the compose file.
+    /// Starts `HAProxy` as the profile `fleet` of the compose file does.
     pub(super) fn shipped(gateways: &[RestartedGateway]) -> Self {
         Self::start(SHIPPED, gateways)
     }
@@ -155,7 +155,7 @@ impl LoadBalancer {
         });
     }
 
-    /// Waits until this server is not used.
+    /// Waits until this server is no longer used.
     pub(super) fn excludes(&self, number: usize) {
         let line = format!("gateways,{number},");
         self.waits_until(|state| {

@@ -1,4 +1,4 @@
-//! Several gateways on one mail queue, and notices to owners that all of them find.
+//! Several gateways on one mail queue, and notices to owners that all gateways detect.
 
 use futures_util::FutureExt as _;
 use scoregate_base::clock::Wall;
@@ -124,7 +124,7 @@ async fn a_notice_of_a_fleet_arrives_once_although_a_gateway_is_killed_and_anoth
 
 const ACCEPTED: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
-/// A step of the sending of a message at which its gateway is killed.
+/// A step of the delivery of a message. The gateway is killed at this step.
 #[derive(Clone, Copy, Debug)]
 enum SendingStep {
     Connected,
@@ -195,7 +195,7 @@ async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_ste
         stream.write_all(answer.as_bytes()).await.unwrap();
         holder.program.signal("KILL");
         let others = [(); 2].map(|()| site.gateway_with(&on));
-        // The claim or the pause has ended.
+        // End the claim or the pause.
         sql(&site, &format!("UPDATE {queue} SET due_at = 0"));
         if !matches!(step, SendingStep::Answered) || queued() == "1" {
             let (mut stream, _) = receiver.accept().await.unwrap();

@@ -1,8 +1,9 @@
-//! Many active callers at midnight: gateways have their first units of the new day, no request gets a 503, and each unit is
-//! charged to the day of its request.
+//! Many active callers at midnight: gateways already hold first units of the new day, no request gets a 503, and each
+//! unit is charged to the day of its request.
 //!
-//! By default it runs at a small size; `SCOREGATE_FULL=1` runs 10,000 callers with the default timeout of the store, and
-//! writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways follow it.
+//! By default the test runs at a small size; `SCOREGATE_FULL=1` runs 10,000 callers with the default timeout of the
+//! store, and writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways
+//! follow it.
 
 use std::fmt::Write as _;
 use std::sync::Barrier;
@@ -23,7 +24,7 @@ use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 const GATEWAYS: usize = 2;
 /// One of this many callers is on the Free tier, where units are leased one by one.
 const FREE_EVERY: usize = 10;
-/// A larger step of the clock is followed after a minute.
+/// Gateways follow a larger step of the clock only after a minute.
 const MAX_STEP: i64 = 50;
 const WAITS: &str = "scoregate_lease_waits_total";
 
@@ -33,9 +34,9 @@ struct MidnightSize {
     /// Connections to each gateway.
     connections: usize,
     store_timeout: &'static str,
-    /// Gateways start.
+    /// Time at which the gateways start.
     start: i64,
-    /// All callers send the last request of the day. Their tokens of the minute last for half a minute after it.
+    /// Time at which all callers send the last request of the day. Their minute tokens last for half a minute after it.
     last_use: i64,
 }
 
@@ -71,7 +72,7 @@ struct CallerWave {
     name: &'static str,
     latencies: Vec<Duration>,
     took: Duration,
-    /// Responses that are no 200.
+    /// Responses other than 200.
     refused: Vec<(u16, String)>,
     /// Requests that waited for the ledger.
     waited: usize,
@@ -90,9 +91,9 @@ impl MidnightSite {
         let keys = import_callers(&tables, size.callers);
         let offset = offset_to_midnight(size.start);
         clock.set(offset);
-        // Its processes read the file once a second.
+        // The processes of the database read the file once a second.
         std::thread::sleep(Duration::from_secs(2));
-        // One that is a day behind the database would follow it after a minute.
+        // A gateway whose clock is a day behind the database would follow it only after a minute.
         let gateway_clock = FakeClock::new(offset);
         let gateway_environment = gateway_clock.environment();
         let mut settings = tables.environment().to_vec();
@@ -141,7 +142,7 @@ impl MidnightSite {
         if next > DAY / 2 { next - DAY } else { next }
     }
 
-    /// Sets the clock ahead to this many seconds before midnight, or as far as one step may be.
+    /// Sets the clock ahead to this many seconds before midnight, but by one maximum step at most.
     fn step_to(&self, left: i64) {
         let step = (self.left() - left).clamp(0, MAX_STEP);
         let offset = self.offset.fetch_add(step, Ordering::Relaxed) + step;
@@ -191,7 +192,7 @@ impl MidnightSite {
         self.side_ports.iter().map(|port| value(*port, WAITS)).sum()
     }
 
-    /// One request of every caller to its gateway, or to the next one after `shift`.
+    /// Sends one request of every caller to its gateway, or to the gateway `shift` places further.
     fn everybody(&self, name: &'static str, shift: usize, connections: usize) -> CallerWave {
         let waits = self.waits();
         let barrier = Barrier::new(GATEWAYS * connections + 1);
@@ -307,7 +308,7 @@ fn active_callers_get_no_503_at_midnight_and_their_units_of_the_new_day_were_lea
     let [today, tomorrow] = fleet.days();
     let active = fleet.everybody("before midnight, without units", 0, size.connections);
     note(&format!("{}\n{} s left", active.row(), fleet.left()));
-    // Units of all callers are due half a minute before midnight.
+    // Leases for all callers are due half a minute before midnight.
     fleet.step_to(30);
     fleet.wait_for_leases_ahead(&tomorrow);
     fleet.step_to(size.last_use);
@@ -341,7 +342,7 @@ fn active_callers_get_no_503_at_midnight_and_their_units_of_the_new_day_were_lea
     }
 }
 
-/// Every caller has sent two requests on each day. What gateways did not use of the open day is returned when they stop.
+/// Every caller has sent two requests on each day. When gateways stop, they return the unused units of the open day.
 fn check_units(mut fleet: MidnightSite, size: &MidnightSize, days: [&str; 2]) {
     for gateway in fleet.gateways.drain(..) {
         let ended = gateway.program.stop().with(0);
@@ -383,12 +384,12 @@ fn write(size: &MidnightSize, rows: &[String]) {
     } = size;
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::midnight`: the {BUILD} build of {GATEWAYS} gateways, a primary \
-         and its synchronous standby on {cores} cores shared with all clients. {callers} callers, one in {FREE_EVERY} on the Free \
-         tier; {connections} connections to each gateway, each of which sends without a pause; `store.timeout` is \
+         and its synchronous standby, on {cores} cores shared with all clients. There are {callers} callers, one in {FREE_EVERY} \
+         on the Free tier, and {connections} connections to each gateway, which send requests without pauses. `store.timeout` is \
          {store_timeout}.\n\n\
-         Units of the new day were leased before midnight for all callers. At the other gateway each caller waits for a token \
-         of the minute. All units were charged to the day of their request.\n\n\
-         | Requests | Number | No 200 | Waited for the ledger | All within | Median | p99 | Longest |\n\
+         The new day's units were leased before midnight for all callers. At the other gateway, each caller waits for a token of \
+         the minute limit. All units were charged to the day of their request.\n\n\
+         | Requests | Number | Not 200 | Waited for the ledger | Total time | Median | p99 | Longest |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n{}\n",
         rows.join("\n")
     );

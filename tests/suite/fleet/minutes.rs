@@ -16,9 +16,9 @@ use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
 
 const GATEWAYS: usize = 3;
-/// The limit that clients of an outage exceed.
+/// The minute limit that clients exceed in an outage.
 const EXCEEDED: u32 = 600;
-/// A paid request that takes longer has waited.
+/// A paid request that takes longer has waited for the database.
 const PROMPT: Duration = Duration::from_millis(250);
 
 /// Number of tokens that a limit per minute refills in this time, rounded up.
@@ -81,7 +81,7 @@ fn a_gateway_gets_the_tokens_that_another_one_does_not_hold() {
     let second = site.gateway();
     let clock = Clock::system();
     let before = clock.mono();
-    // It leases 3 tokens, 6 and 12, and holds at most 12 when it stops.
+    // The gateway leases 3, 6 and 12 tokens, and holds at most 12 unused ones.
     assert_eq!(served(first.public, &key, 10), 10);
     let total = 10 + use_up(second.public, &key);
     let most = 60 + refilled(60, seconds_since(&clock, before));
@@ -111,7 +111,7 @@ fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
     killed.program.signal("KILL");
     stopped.program.stop().with(0);
     let total = served(last.public, &key, 100);
-    // Two were used, and the killed gateway holds two of three.
+    // Two tokens were used, and the killed gateway still holds two of its three.
     let most = 56 + refilled(60, seconds_since(&clock, start));
     assert!(
         (56..=most).contains(&total),
@@ -134,7 +134,7 @@ fn a_free_caller_has_one_request_a_minute_on_all_gateways() {
     assert_eq!(reply.status_and_code().1, "rate_limit_exceeded");
 }
 
-/// A database whose connections forward nothing from some time on.
+/// A database whose connections stop forwarding data at some time.
 struct SilentDatabase {
     site: Site,
     link: FaultyLink,
@@ -233,7 +233,7 @@ fn lease_waits(gateways: &[ObservedGateway]) -> usize {
     waits.sum()
 }
 
-/// Requests above a bucket that was full at `start` and of which `before` were taken since.
+/// Number of requests above a bucket that was full at `start` and from which `before` tokens have been taken since.
 fn excess(served: &[Mono], before: u32, start: Mono) -> u32 {
     let above = served.iter().zip(before + 1..).map(|(at, count)| {
         let seconds = at.since(start).as_secs_f64();
@@ -256,7 +256,7 @@ fn lose_the_database() {
     // Units and grace suffice for the whole time.
     let terms = ["--tier", "pro", "--minute", &minute, "--day", "1000000"];
     let limited = site.create_with(&terms).1;
-    // Days that the leased units cover for this time, and days that they do not.
+    // Daily quotas whose leased units suffice for this time, and quotas whose units do not.
     let others = ["250000", "250000", "10000", "10000", "400"].map(|day| site.create(day).1);
     let environment = [
         &site.environment()[..],
@@ -288,8 +288,8 @@ fn lose_the_database() {
     let longer = |time: Duration| all.iter().filter(|took| **took > time).count();
     let excess = excess(&admitted, before, start);
     let rows = format!(
-        "{} paid requests in {seconds} s: {} took more than 250 ms, {waited} waited for a lease. Of a minute of {EXCEEDED}, used \
-         up before, {} were served, {excess} above one bucket.",
+        "Of {} paid requests in {seconds} s, {} took more than 250 ms and {waited} waited for a lease. With a minute limit of \
+         {EXCEEDED} that was used up before the outage, {} requests were served, {excess} above a single bucket.",
         all.len(),
         longer(PROMPT),
         admitted.len(),
@@ -313,9 +313,9 @@ fn write(rows: &str) {
     let day = Clock::system().now().wall.day();
     let page = format!(
         "# The first minutes without the database, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: a database whose connections forward \
-         nothing, 3 gateways, 6 paid applications. Debug build on 2 cores shared with the clients. Required: at most 0.2 % of the \
-         requests take more than 250 ms.\n\n{rows}\n"
+         `SCOREGATE_FULL=1 cargo test --test suite fleet::minutes::when_the_database`: 3 gateways, 6 paid applications, and a \
+         database whose connections are open but forward nothing. Debug build on 2 cores shared with the clients. Required: at \
+         most 0.2 % of the requests take more than 250 ms.\n\n{rows}\n"
     );
     let name = format!("tests/results/{day}-ledger-outage.md");
     std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
@@ -368,7 +368,7 @@ fn without_the_database_gateways_above_the_setting_divide_the_minute_by_their_nu
     let most = refilled(600, seconds_since(&clock, start)) + 3;
     assert!(
         (most / 2..=most).contains(&total),
-        "{total} were admitted, of at most {most}"
+        "{total} requests were admitted, of at most {most}"
     );
     for gateway in gateways {
         let log = gateway.gateway.program.stop().err;

@@ -52,7 +52,7 @@ struct Site {
     schema: String,
 }
 
-/// One gateway with a data directory of its own.
+/// One gateway with its own data directory.
 struct SiteGateway {
     data_dir: TempDir,
     program: Program,
@@ -84,7 +84,7 @@ impl Site {
             ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),
             // A busy machine delays transactions. No test depends on this timeout.
             ("SCOREGATE_STORE_TIMEOUT", "30s"),
-            // Tests of starts without a database need not wait for one.
+            // Tests that start without a database do not wait for it.
             ("SCOREGATE_STORE_START_TIMEOUT", "1s"),
         ]
     }
@@ -206,7 +206,7 @@ fn is_copied(directory: &Path, text: &str) -> bool {
     sql_on(&directory.join(LocalFile::NAME), &found).is_ok_and(|count| count != "0\n")
 }
 
-/// Removes what a stopped gateway knows of grace.
+/// Removes the records of grace of a stopped gateway.
 fn forget_grace(directory: &Path) {
     let forget = "DELETE FROM promises WHERE kind IN ('share', 'owed')";
     sql_on(&directory.join(LocalFile::NAME), forget).unwrap();
@@ -220,7 +220,7 @@ fn probe(side: SocketAddr, path: &str) -> (u16, String) {
     }
 }
 
-/// Sends requests until one is no 200, and returns the number of 200s.
+/// Sends requests until a response is not 200, and returns the number of 200s.
 fn use_up(public: SocketAddr, key: &str) -> u32 {
     let mut connection = Wire::open(public).unwrap();
     let mut served = 0;
@@ -237,14 +237,18 @@ fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
     let one = site.gateway();
     let other = site.gateway();
     let (id, key) = one.keys().create("pro");
-    assert_eq!(one.status(&key), 200, "immediately where it was made");
+    assert_eq!(
+        one.status(&key),
+        200,
+        "the change applies immediately at its gateway"
+    );
     other.reaches(&key, 200);
     let newer = other.keys().json(&["rotate", &id, "--overlap-hours", "0"]);
     let newer = newer["key"].as_str().unwrap();
     assert_eq!((other.status(&key), other.status(newer)), (401, 200));
     one.reaches(&key, 401);
     one.reaches(newer, 200);
-    // Without a running server, on the database itself.
+    // The command works directly on the database, without a running server.
     let revoked = run_with(&["keys", "revoke", &id], &site.environment());
     revoked.with(0);
     for gateway in [&one, &other] {
@@ -282,7 +286,7 @@ fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
                 .map(|client| client.join().unwrap())
                 .sum()
         });
-        // Units that one gateway held while another was refused.
+        // Use the units that one gateway held while another gateway refused requests.
         let remaining: u32 = gateways
             .iter()
             .map(|gateway| use_up(gateway.public, &key))
@@ -450,7 +454,7 @@ fn a_gateway_without_its_database_serves_up_to_the_maximum_age_of_its_keys() {
         site.gateway(),
     ];
     for gateway in &gateways {
-        // Units in hand for the time without a ledger.
+        // Lease units for the time without a ledger.
         assert!((0..200).all(|_| gateway.status(&key) == 200));
     }
     drop(server);

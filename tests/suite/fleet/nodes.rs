@@ -1,4 +1,4 @@
-//! The list of gateways, and usage added up over them.
+//! The list of gateways, and the sum of their usage.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use crate::program::{BUILT_IN, run};
 
 use super::*;
 
-/// More than a report takes that is due every ten seconds, or the time after which a gateway that is not seen is not live.
+/// More than the ten seconds between reports, and more than the time after which a gateway without reports is not live.
 const REPORT_SECONDS: u64 = 60;
 
 /// The list of gateways, by a command on the database.

@@ -1,4 +1,4 @@
-//! The password of the database is changed while a gateway runs, and is wrong while one starts.
+//! The password of the database is changed while a gateway runs, and is wrong while a gateway starts.
 
 use crate::program::write_secret;
 
@@ -11,7 +11,7 @@ const SETTINGS: [&str; 1] = ["fsync=off"];
 /// A site whose gateways need a password, and the file that contains it.
 struct GuardedSite {
     _server: PostgresServer,
-    /// Of the role that owns the tables, which needs none.
+    /// The site for commands: the role that owns the tables needs no password.
     site: Site,
     gateway_url: String,
     directory: TempDir,
@@ -73,7 +73,7 @@ impl GuardedSite {
         );
     }
 
-    /// A new key reaches the gateway, and has units there: it is connected.
+    /// Checks that the gateway is connected: a new key reaches it and gets units there.
     fn is_connected(&self, gateway: &ObservedGateway) {
         let (_, key) = self.site.create("1000");
         gateway.gateway.reaches_within(&key, 200, 60);
@@ -120,7 +120,11 @@ fn a_start_with_a_wrong_password_uses_the_copy_of_the_keys_until_the_file_is_cor
     guarded.write("wrong\n");
     let gateway = guarded.start(data_dir);
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
-    assert_ne!(gateway.gateway.status(&key), 200, "it has no units");
+    assert_ne!(
+        gateway.gateway.status(&key),
+        200,
+        "the gateway has no units"
+    );
     guarded.write("first\n");
     gateway.gateway.reaches_within(&key, 200, 60);
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");

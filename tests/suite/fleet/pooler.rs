@@ -14,8 +14,8 @@ struct Pooler {
 }
 
 impl Pooler {
-    /// A pooler in front of the shared server, with fewer connections to it than gateways use: without transaction mode
-    /// they would wait for ever.
+    /// A pooler in front of the shared server, with fewer connections to the server than gateways use. Without
+    /// transaction mode the gateways would wait forever.
     fn start() -> Self {
         let directory = TempDir::new().unwrap();
         let url = shared_server().url();
@@ -40,7 +40,7 @@ impl Pooler {
         while !directory.path().join(".s.PGSQL.6432").exists() {
             assert!(
                 clock.mono().since(start).as_secs() < 30,
-                "pgbouncer does not start"
+                "pgbouncer did not start"
             );
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -58,7 +58,7 @@ impl Pooler {
     }
 }
 
-/// What several gateways have in common, on a site behind a pooler.
+/// Checks the shared state of several gateways on a site behind a pooler.
 fn check_site(gateways: &[SiteGateway; 3], daily: &str, free: &str) {
     let [one, other, third] = gateways;
     let (id, key) = one.keys().create("pro");

@@ -1,4 +1,4 @@
-//! A gateway that can serve nobody is not ready, while others serve, and becomes ready by itself.
+//! A gateway that can serve nobody is not ready while others serve, and becomes ready without a restart.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ const GATEWAYS: usize = 3;
 const CUT_OFF: usize = 2;
 /// How long one gateway is cut off after its restart.
 const OUTAGE: Duration = Duration::from_secs(15);
-/// After the first missed deadline of a start: the load balancer uses a gateway after its next check.
+/// Silence after the first missed deadline of a start. The load balancer uses a gateway after its next check.
 const FURTHER_SILENCE: Duration = Duration::from_secs(3);
-/// The defaults, which tests of other things replace.
+/// The default values of settings that other tests replace.
 const TIMEOUTS: [(&str, &str); 3] = [
     ("SCOREGATE_STORE_TIMEOUT", "2s"),
     ("SCOREGATE_STORE_START_TIMEOUT", "10s"),
@@ -163,7 +163,7 @@ fn a_rolling_update_in_which_the_database_is_silent_at_a_start_fails_no_request(
                 }
                 let started = fleet.gateways[number].spawn(&fleet.environment(number));
                 if number == CUT_OFF {
-                    // Nothing was answered within `store.timeout`.
+                    // The database did not answer within `store.timeout`.
                     started.logs("cannot use the database");
                     std::thread::sleep(FURTHER_SILENCE);
                     fleet.link.set(LinkMode::Forward);

@@ -27,7 +27,7 @@ fn tool(site: &Site, program: &str, arguments: &[&str], input: &str) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// So small that there is no grace.
+/// A quota so small that it has no grace.
 const QUOTA: u32 = 60;
 const ACCEPTED: [&str; 3] = ["store", "restore", "--accept-lost-revocations"];
 

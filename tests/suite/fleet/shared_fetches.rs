@@ -18,7 +18,7 @@ const GATEWAYS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(4);
 /// The time that the backend takes for a response.
 const LATENCY: Duration = Duration::from_millis(150);
-/// More than the deadline of a claim with the shortest timeouts, and the time of a busy machine.
+/// More than the deadline of a claim with the shortest timeouts, with a reserve for a busy machine.
 const LONGEST_CLAIM: Duration = Duration::from_secs(30);
 /// The pause of a caller between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ struct CountingBackend {
 
 #[derive(Default)]
 struct Sent {
-    /// The refresh of the first request: scores, which have a maximum, are counted from it.
+    /// The refresh at the first request. Scores are counted from it, because they have a maximum.
     first: OnceLock<u64>,
     /// Bodies, by target and number of the refresh.
     bodies: Mutex<HashMap<(String, u64), u32>>,
@@ -137,7 +137,7 @@ fn body(target: &str, refresh: u64, score: u64) -> String {
     format!(r#"{{"success":true,"generated_at":"{at}","data":[{data}]}}"#)
 }
 
-/// Requests all documents from a gateway over and over, and returns the numbers of responses and of other statuses.
+/// Requests all documents from a gateway repeatedly, and returns the number of 200s and of other responses.
 fn keep_requesting(
     runtime: &Handle,
     gateway: SocketAddr,
@@ -175,7 +175,7 @@ fn counter(gateway: &SiteGateway, series: &str) -> u64 {
     line.map_or(0, |value| value.parse().unwrap())
 }
 
-/// Requests that waited for the backend.
+/// Number of requests that waited for the backend.
 fn waited(gateway: &SiteGateway) -> u64 {
     let outcome = |word| {
         counter(
@@ -274,7 +274,7 @@ async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits(
     });
 }
 
-/// The result of a request, and the document's refresh by its score.
+/// Sends a request, and returns the document's score, which identifies its refresh.
 fn score(gateway: &SiteGateway, key: &str) -> u64 {
     let reply = Wire::open(gateway.public)
         .unwrap()
@@ -296,8 +296,8 @@ fn claimed(gateway: &SiteGateway) -> u64 {
     )
 }
 
-/// Two gateways with a stored document, one of which has just claimed its refresh and waits for the backend: that one, the
-/// other one, and the score of the stored document.
+/// Two gateways with a stored document. The first one has just claimed the refresh and waits for the backend. Returns
+/// both gateways and the score of the stored document.
 fn with_a_claim(
     site: &Site,
     key: &str,
@@ -343,7 +343,7 @@ fn refreshes(gateway: &SiteGateway, key: &str, stored: u64) {
     while score(gateway, key) == stored {
         assert!(
             clock.mono().since(start) < LONGEST_CLAIM,
-            "the claim of the other gateway still delays it"
+            "the claim of the other gateway still delays the refresh"
         );
     }
 }
@@ -366,7 +366,7 @@ async fn a_killed_owner_of_a_claim_delays_a_document_until_its_deadline_and_no_c
     });
 }
 
-/// The same endpoint, with a score for everyone or for paid callers only.
+/// A definition of the endpoint, with a score for everyone or for paid callers only.
 fn definition(score_is_paid: bool) -> TempDir {
     let directory = TempDir::new().unwrap();
     let paid = if score_is_paid { ", paid = true" } else { "" };

@@ -8,7 +8,7 @@ use crate::program::run;
 use super::*;
 use crate::postgres::unprivileged;
 
-/// More than the half minute after which a gateway reads what others have stored.
+/// More than the half minute after which a gateway reads the data that others have stored.
 const READING_SECONDS: u64 = 90;
 
 /// The status page of a gateway, as sent.
@@ -67,7 +67,7 @@ fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_take
     ];
     let one = site.gateway_with(&on);
     let other = site.gateway_with(&on);
-    // It has read the store before the message is posted.
+    // The gateway has read the store before the message is posted.
     page_with(other.public, "no history yet");
     let data_dir = one.data_dir.path().to_str().unwrap();
     let post = [

@@ -1,8 +1,8 @@
-//! Lower limits hold for all gateways together, also for what they had leased before.
+//! Lower limits apply to all gateways together, including their existing leases.
 
 use super::*;
 
-/// Sends requests in turn to all gateways until each one refused, and returns the number of 200s.
+/// Sends requests to all gateways in turn until each has refused one, and returns the number of 200s.
 fn served_by_all(gateways: &[SiteGateway], key: &str) -> u32 {
     gateways
         .iter()
@@ -10,7 +10,7 @@ fn served_by_all(gateways: &[SiteGateway], key: &str) -> u32 {
         .sum()
 }
 
-/// Sets limits, and waits until every gateway applied them.
+/// Sets limits, and waits until every gateway has applied them.
 fn set_limits(site: &Site, gateways: &[SiteGateway], id: &str, limits: &[&str]) {
     let (marker_id, marker) = site.create("10");
     for gateway in gateways {
@@ -18,7 +18,7 @@ fn set_limits(site: &Site, gateways: &[SiteGateway], id: &str, limits: &[&str]) 
     }
     let arguments = [&["keys", "set-limits", id], limits].concat();
     run_with(&arguments, &site.environment()).with(0);
-    // Changes are applied in their order.
+    // Changes are applied in order.
     run_with(&["keys", "revoke", &marker_id], &site.environment()).with(0);
     for gateway in gateways {
         gateway.reaches(&marker, 401);
@@ -32,7 +32,7 @@ fn after_a_lower_daily_limit_gateways_deliver_what_is_left_of_it_and_no_more() {
         let site = Site::new();
         let (id, key) = site.create("100000");
         let gateways = [site.gateway(), site.gateway(), site.gateway()];
-        // Each has leased more than it used.
+        // Each gateway has leased more than it used.
         for gateway in &gateways {
             let mut connection = Wire::open(gateway.public).unwrap();
             assert!((0..50).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
@@ -72,7 +72,7 @@ fn after_a_lower_minute_limit_gateways_have_what_is_left_of_it() {
         assert!((0..50).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
     }
     set_limits(&site, &gateways, &id, &["--minute", "6"]);
-    // Tokens that are left of the old limit.
+    // Use the remaining tokens of the old limit.
     served_by_all(&gateways, &key);
     let clock = Clock::system();
     let start = clock.mono();
@@ -80,7 +80,7 @@ fn after_a_lower_minute_limit_gateways_have_what_is_left_of_it() {
     while clock.mono().since(start).as_secs() < 15 {
         served += served_by_all(&gateways, &key);
     }
-    // One token in ten seconds, and at most one that was there before.
+    // One token every ten seconds, and at most one from before.
     let most = 2 + u32::try_from(clock.mono().since(start).as_secs() / 10).unwrap();
     assert!(
         (1..=most).contains(&served),

@@ -66,7 +66,7 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         assert_eq!(remaining(&gateway), 9);
         gateway.reaches(&key, 200);
 
-        // While the gateway runs: from then on it finds no tables.
+        // Export while the gateway is running: from then on it finds no tables.
         let back = gateway.data_dir.path().join("back.jsonl");
         let back = back.to_str().unwrap();
         let exported = run_with(&["store", "export", back, "--close"], &site.environment())

@@ -3,7 +3,7 @@
 use super::*;
 use crate::postgres::unprivileged;
 
-/// A step of a later release: it only adds.
+/// A migration step of a later release, which only adds tables and columns.
 const LATER_STEP: &str = "
 ALTER TABLE {schema}.applications ADD COLUMN added text NOT NULL DEFAULT 'x';
 ALTER TABLE {schema}.keys ADD COLUMN added bigint;
@@ -13,12 +13,12 @@ ALTER TABLE {schema}.minute_pools ADD COLUMN added bigint NOT NULL DEFAULT 0;
 CREATE TABLE {schema}.added (id bigint PRIMARY KEY);
 CREATE INDEX added_index ON {schema}.applications (added);
 UPDATE {schema}.site SET format = format + 1;";
-/// How often a transaction that the server ended is repeated.
+/// How often a transaction that the server aborted is repeated.
 const REPEATS: usize = 5;
 
 impl Site {
-    /// Runs statements in one transaction, with every `{schema}` replaced. Like an upgrade, it is repeated if the server ends
-    /// it because it and an exchange wait for each other.
+    /// Runs statements in one transaction, with every `{schema}` replaced. Like an upgrade, the transaction is repeated
+    /// if the server aborts it because of a deadlock with an exchange.
     fn sql(&self, statements: &str) {
         let statements = statements.replace("{schema}", &self.schema);
         let mut errors = Vec::new();

@@ -1,4 +1,4 @@
-//! The exported usage of a month is what callers got.
+//! The exported usage of a month equals the responses that callers got.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::mail::sql;
 use super::nodes::side;
 use super::*;
 
-/// Counts the responses with content to some requests.
+/// Sends this many requests, and returns the number of 200s.
 fn delivered(gateway: &SiteGateway, key: &str, requests: u32) -> u64 {
     let mut connection = Wire::open(gateway.public).unwrap();
     let statuses = (0..requests).map(|_| connection.get(TARGET, key).status_and_code().0);
@@ -86,7 +86,7 @@ async fn the_export_of_a_month_is_the_number_of_200_over_two_gateways_and_a_rest
     let state = format!("month closed: true; SHA-256 of its lines as JSON: {digest}\n");
     assert_eq!(exported.err, state);
 
-    // Later changes do not change the days before them.
+    // Later changes do not affect the usage of earlier days.
     for (command, value) in [("set-tier", Some("teams")), ("revoke", None)] {
         let command = [&["keys", command, &applications[0].0][..], value.as_slice()].concat();
         run_with(&command, &site.environment()).with(0);

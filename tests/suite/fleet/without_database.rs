@@ -1,5 +1,5 @@
-//! Starts while the database is away: keys are known from the local copy, and nothing is delivered without units or a share of
-//! grace.
+//! Starts while the database is unreachable: keys are known from the local copy, and nothing is delivered without units
+//! or a share of grace.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ pub(super) fn restartable_site() -> (PostgresServer, Site) {
     (server, site)
 }
 
-/// A gateway with its side port.
+/// A gateway with access to its side port.
 pub(super) struct ObservedGateway {
     pub(super) gateway: SiteGateway,
     probes: SocketAddr,
@@ -47,7 +47,7 @@ impl ObservedGateway {
         }
     }
 
-    /// Ends it and starts it again on its data directory.
+    /// Restarts the gateway on its data directory.
     fn restarted(self, site: &Site, signal: &str) -> Self {
         let SiteGateway {
             data_dir, program, ..
@@ -57,7 +57,7 @@ impl ObservedGateway {
         Self::start(site, data_dir)
     }
 
-    /// Ends it, and starts it again without what it knows of grace.
+    /// Restarts the gateway without its records of grace.
     fn restarted_without_a_share(self, site: &Site) -> Self {
         let SiteGateway {
             data_dir, program, ..
@@ -104,7 +104,7 @@ impl ObservedGateway {
         served
     }
 
-    /// The status of a request for data that the caller has already, by its entity tag.
+    /// The status of a conditional request with the entity tag of the caller's copy.
     fn revalidated(&self, key: &str, tag: &str) -> String {
         revalidated(self.gateway.public, key, tag)
     }
@@ -127,7 +127,7 @@ impl ObservedGateway {
     }
 }
 
-/// The response to a request for data that the caller has already, by its entity tag.
+/// The response to a conditional request with the entity tag of the caller's copy.
 pub(super) fn revalidated(public: SocketAddr, key: &str, tag: &str) -> String {
     let request = format!(
         "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nIf-None-Match: {tag}\r\nConnection: close\r\n\r\n"
@@ -224,7 +224,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     run_with(&["keys", "revoke", &later_id], &site.environment()).with(0);
     gateway.gateway.program.signal("CONT");
     until(|| match gateway.gateway.status(&later) {
-        // The minute without the database starts empty.
+        // Without the database the bucket of the minute starts empty.
         429 | 503 => false,
         401 => true,
         other => panic!("{other} for a revoked key"),
@@ -287,7 +287,7 @@ fn grace_is_charged_after_a_crash_and_never_more_than_a_share_is_owed() {
             assert_eq!(connection.get(TARGET, &key).status_and_code().0, 200);
             delivered += 1;
         }
-        // What was owed is charged, so as much may be owed again.
+        // The owed units are charged, so the same number may be owed again.
         server.stop();
         delivered += second.served_until(&key, "overloaded");
         assert_eq!(second.metric(grace), GRACE.to_string());
@@ -312,7 +312,7 @@ fn a_copy_of_another_data_set_is_not_mixed_with_the_database() {
     first.copies(&digest(&key));
     server.stop();
 
-    // The settings name another schema than the copy is of.
+    // The settings name a schema other than the schema of the copy.
     let gateway = first.restarted_without_a_share(&other);
     gateway.gateway.reaches(&key, 503);
     server.restart(&SETTINGS);

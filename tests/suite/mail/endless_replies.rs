@@ -1,4 +1,4 @@
-//! Servers whose replies have no end: neither memory nor time without a limit is spent on them.
+//! Servers with endless replies: the memory and the time spent on them are limited.
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -6,12 +6,12 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// More than the buffers of two sockets. The server stops here, so that a gateway without a limit fails the test only.
+/// More than the buffers of two sockets. The server stops here, so that a gateway without a limit only fails the test.
 const MOST_SENT: usize = 64 << 20;
 const IN_TIME: Duration = Duration::from_secs(20);
 
-/// A server that sends this and then that over and over, as long as it is read. Its port, and the number of bytes that it has
-/// sent in the end.
+/// Starts a server that sends `begin` and then repeats `more` as long as the client reads. Returns its port, and a task
+/// with the total number of bytes sent.
 async fn flood(begin: &'static str, more: String) -> (u16, JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

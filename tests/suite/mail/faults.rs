@@ -1,4 +1,4 @@
-//! Servers that are slow, refuse mail, or disconnect: nothing is lost, and nothing is repeated without need.
+//! Servers that are slow, refuse mail, or disconnect: nothing is lost, and nothing is repeated unnecessarily.
 
 use super::*;
 use crate::ports::ReservedPort;
@@ -18,7 +18,7 @@ async fn server_that(acts: &str) -> SmtpTestServer {
 }
 
 impl MailStation {
-    /// What has been counted: sent, retried, refused and expired.
+    /// The counters of sent, retried, refused and expired mails.
     fn results(&self) -> [u32; 4] {
         ["sent", "retried", "refused", "expired"].map(|result| self.counted(result))
     }
@@ -28,7 +28,7 @@ impl MailStation {
         self.backlog().await.mails
     }
 
-    /// Passes this time and sends what is due.
+    /// Advances the clock by this time, and sends the mails that are due.
     async fn send_after(&mut self, time: Duration) {
         self.pass(time);
         self.send().await;
@@ -36,7 +36,7 @@ impl MailStation {
 }
 
 impl SmtpTestServer {
-    /// Checks that these are its next events: mails by their ids, others by their names.
+    /// Checks the next events: mails by id, others by name.
     async fn sees(&mut self, expected: &[&str]) {
         for expected in expected {
             let event = self.next_event().await;
@@ -49,7 +49,7 @@ impl SmtpTestServer {
     }
 }
 
-/// What a server does with the first mails, and what follows from it for two mails.
+/// The acts of a server for the first mails, and the results for two mails.
 struct Refusal {
     acts: &'static str,
     /// The events of the first attempt.
@@ -63,7 +63,7 @@ struct Refusal {
 }
 
 const REFUSALS: &[Refusal] = &[
-    // Others do not wait for an email that is deferred.
+    // Other mails do not wait for a deferred one.
     Refusal {
         acts: "defer",
         first: &["defer", TWO],
@@ -71,7 +71,7 @@ const REFUSALS: &[Refusal] = &[
         counted: [1, 1, 0],
         second: &[ONE],
     },
-    // A permanent refusal of a recipient or of a content removes the mail and no other.
+    // A permanent refusal of the recipient or the content removes this mail and no other.
     Refusal {
         acts: "refuse",
         first: &["refuse", TWO],
@@ -94,7 +94,7 @@ const REFUSALS: &[Refusal] = &[
         counted: [0, 2, 0],
         second: &[ONE, TWO],
     },
-    // A refused sender is a wrong setting: the second mail would be refused too.
+    // A refused sender means a wrong setting: the second mail would be refused too.
     Refusal {
         acts: "refuse_sender",
         first: &["refuse_sender"],
@@ -180,7 +180,7 @@ async fn a_lost_final_reply_repeats_the_mail_with_the_same_message_id() {
     station.queue(&["one", "two"]).await;
     station.send().await;
     let first = server.event("mail").await;
-    // By another connection.
+    // The second mail is sent on another connection.
     server.sees(&[TWO]).await;
     let error = station.last_error().await;
     assert!(error.contains("the content"), "{error}");

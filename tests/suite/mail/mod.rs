@@ -62,12 +62,12 @@ fn login(password: &str) -> SmtpLogin {
 }
 
 impl MailStation {
-    /// One that sends to this server.
+    /// A station that sends to this server.
     fn to(server: SmtpServer) -> Self {
         Self::by(MailDelivery::Smtp(Box::new(server)))
     }
 
-    /// One that sends to this server without TLS.
+    /// A station that sends to this server without TLS.
     fn plain(server: &SmtpTestServer) -> Self {
         Self::to(self::server(server.port, SmtpTls::Off, None))
     }
@@ -124,7 +124,7 @@ impl MailStation {
             .unwrap();
     }
 
-    /// Sends what is due once.
+    /// Sends the mails that are due, in one pass.
     async fn send(&mut self) {
         self.worker.send_due(&CancellationToken::new()).await;
     }
@@ -142,7 +142,7 @@ impl MailStation {
         self.backlog().await.last_error.unwrap()
     }
 
-    /// Attempts with this result.
+    /// Number of attempts with this result.
     fn counted(&self, result: &str) -> u32 {
         self.gauge(&format!(
             "scoregate_mails_total{{kind=\"sign_in\",result=\"{result}\"}}"
@@ -178,7 +178,7 @@ fn worker(
     )
 }
 
-/// The message ids of the mails among these events, in their order.
+/// The message ids of the mails among these events, in order.
 pub fn message_ids(events: &[serde_json::Value]) -> Vec<String> {
     let mails = events.iter().filter(|event| event["event"] == "mail");
     mails.map(|mail| header(mail, "Message-ID")).collect()

@@ -176,7 +176,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
         ended.err
     );
     assert!(server.events_so_far().is_empty());
-    // The other one was claimed with it, and can be sent by another process immediately.
+    // The second mail was claimed together with the first, and can be sent by another process immediately.
     let now = Clock::system().now().wall.seconds() * 1_000 + 1_000;
     let due = sql(
         directory.path(),
@@ -219,7 +219,7 @@ async fn an_unreachable_server_does_not_prevent_the_start() {
     plant(&directory, "one");
     let mail = [
         BUILT_IN[0],
-        // Nothing listens on this port, which needs root.
+        // Nothing listens on this port, because only root can.
         ("SCOREGATE_MAIL_SERVER", "127.0.0.1:1"),
         ("SCOREGATE_MAIL_TLS", "none"),
         ("SCOREGATE_MAIL_FROM", "noreply@example.org"),

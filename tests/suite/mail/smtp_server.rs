@@ -1,4 +1,4 @@
-//! A real SMTP server, `tests/servers/smtp.py`, whose acts a test chooses.
+//! A real SMTP server, `tests/servers/smtp.py`, with a behavior that the test chooses.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ const REAL_NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 pub const USER: &str = "mailer";
 pub const PASSWORD: &str = "canary-of-the-mail-server";
 
-/// The running server, which ends with this value.
+/// The running server, which ends when this value is dropped.
 pub struct SmtpTestServer {
     child: Child,
-    /// The server ends with its standard input.
+    /// The server ends when its standard input is closed.
     stdin: ChildStdin,
     events: UnboundedReceiver<Value>,
     pub port: u16,
 }
 
-/// How it is started.
+/// How the server is started.
 #[derive(Default)]
 pub struct SmtpOptions<'a> {
     /// `starttls`, `implicit`, or none.
     pub tls: Option<(&'a str, &'a BackendAuthority)>,
-    /// The names in its certificate; its real ones if empty.
+    /// The names in the certificate; the real names if empty.
     pub certified_for: &'a [&'a str],
     pub needs_login: bool,
-    /// What it does with the first mails, separated by commas.
+    /// The acts for the first mails, separated by commas.
     pub acts: &'a str,
 }
 
@@ -85,7 +85,7 @@ impl SmtpTestServer {
         }
     }
 
-    /// The next event, which has this name.
+    /// The next event, which must have this name.
     pub async fn event(&mut self, name: &str) -> Value {
         let event = self.next_event().await;
         assert_eq!(event["event"], name, "{event}");
@@ -97,7 +97,7 @@ impl SmtpTestServer {
         next(&mut self.events).await
     }
 
-    /// Lets it reply to the mails that it holds.
+    /// Lets the server reply to the mails that it holds.
     pub fn release(&mut self) {
         self.stdin.write_all(b"release\n").unwrap();
     }

@@ -1,4 +1,4 @@
-//! The ways that mail takes.
+//! Transports of mail: TLS, authentication, and several addresses.
 
 use super::*;
 
@@ -10,7 +10,7 @@ async fn server_with(tls: &str, authority: &BackendAuthority) -> SmtpTestServer 
     .await
 }
 
-/// Sends an email with all that it has, and checks it as received.
+/// Sends an email with all its parts, and checks the received one.
 async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     station.queue(&["one"]).await;
     station.send().await;
@@ -56,13 +56,13 @@ async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     );
 }
 
-/// Both kinds of TLS: the name that the server has for it, and the setting.
+/// Both kinds of TLS: the server's name for it, and the setting.
 const KINDS: [(&str, SmtpTls); 2] = [
     ("starttls", SmtpTls::StartTls),
     ("implicit", SmtpTls::Implicit),
 ];
 
-/// A server that needs a login, by STARTTLS, and the settings that reach it without one.
+/// A server that requires a login over STARTTLS, and settings for it without a login.
 async fn server_with_login(authority: &BackendAuthority) -> (SmtpTestServer, SmtpServer) {
     let options = SmtpOptions {
         tls: Some(("starttls", authority)),

@@ -1,4 +1,4 @@
-//! Connections of language models: kept after a message of known length, closed after anything else.
+//! Connections of language models: they are kept open after a message of known length, and closed after anything else.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn a_message_of_another_framing_closes_the_connection() {
         assert_eq!((response.status, response.closes()), (status, true));
         assert!(connection.read(false).await.is_none(), "no request follows");
     }
-    // No body: the next bytes are a request.
+    // There is no body: the next bytes are a request.
     let mut connection = world.connect().await;
     connection.write([&empty, follow].concat().as_bytes()).await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);

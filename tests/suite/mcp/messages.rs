@@ -1,4 +1,4 @@
-//! Messages that need no key: handshakes, lists, and what is refused.
+//! Messages that need no key: handshakes, lists, and refused messages.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn meta() -> Value {
     }})
 }
 
-/// The fields of a request of the newest revision.
+/// The header fields of a request in the newest protocol revision.
 fn fields(method: &str) -> [(&str, &str); 2] {
     [("MCP-Protocol-Version", STATELESS), ("Mcp-Method", method)]
 }
@@ -89,9 +89,9 @@ async fn the_stateless_revision_is_discovered_and_its_lists_state_how_long_they_
     );
     assert_eq!(
         found["result"]["ttlMs"], 0,
-        "nothing is known of the next refresh"
+        "nothing is known about the next refresh"
     );
-    // A document states when the next one is expected.
+    // A response states when the next document is expected.
     let customer = world.paid().await;
     world.get_as(&customer, "/api/v1/models").await;
     for method in ["server/discover", "tools/list"] {

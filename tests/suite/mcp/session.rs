@@ -21,12 +21,12 @@ pub async fn gateway_of(
     World::with(&format!("{ON}{settings}"), script).await
 }
 
-/// A request of JSON-RPC.
+/// A JSON-RPC request.
 pub fn rpc(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
-/// A call of a tool.
+/// A tool call.
 pub fn call(tool: &str, arguments: &Value) -> String {
     rpc("tools/call", &json!({"name": tool, "arguments": arguments}))
 }

@@ -1,6 +1,6 @@
 //! Steps of the wall clock while requests arrive: an hour back, ten seconds back across midnight, a day forward and
-//! back. No step grants a second quota or freezes or refills a minute, and the day of a caller never goes back. A
-//! clock that is ahead for less than a minute changes nothing.
+//! back. No step grants a second quota, or freezes or refills the minute limit, and the day of a caller never goes
+//! back. A clock that is ahead for less than a minute changes nothing.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
 async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
     let (served, granted) =
         stays(&[("2026-11-21T12:00:00Z", 60), ("2026-11-21T11:01:00Z", 200)]).await;
-    // A burst of twelve and one each five seconds: neither frozen nor refilled by the step.
+    // A burst of twelve, and then one every five seconds: the step neither froze nor refilled the bucket.
     assert_eq!(served, [23, DAY - 23]);
     assert_eq!(granted, "2026-11-21|40\n");
 }
@@ -76,7 +76,7 @@ async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
 async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
     let periods = [("2026-11-21T23:57:00Z", 183), ("2026-11-21T23:59:53Z", 180)];
     let (served, granted) = stays(&periods).await;
-    // The first day was spent before midnight; from then on the second day applies at any wall clock time.
+    // The first day's quota was spent before midnight. From midnight on, the second day applies at any wall clock time.
     assert_eq!(served[0], DAY + 1 + 2);
     assert_eq!(granted.lines().count(), 2, "{granted}");
     assert_eq!(
@@ -108,7 +108,7 @@ async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
         ("2026-11-22T12:03:30Z", 400),
     ];
     let (served, granted) = stays(&periods).await;
-    // The first day is spent by then, and applies for another minute.
+    // By then the first day's quota is spent, and the first day applies for another minute.
     assert_eq!((served[0], served[1], served[2]), (DAY, 0, DAY));
     assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{DAY}\n"));
 }
@@ -200,7 +200,7 @@ async fn a_clock_step_is_detected_without_requests() {
         .manual_clock
         .step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     let forward = "scoregate_clock_steps_total{direction=\"forward\"}";
-    // The checking task may be about to sleep, so it gets some time.
+    // The task that checks the clock may be about to sleep, so it gets some time.
     while world.counted(forward).await == 0 {
         world.pass(Duration::from_millis(100));
         tokio::task::yield_now().await;

@@ -26,8 +26,8 @@ const SMALL: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_mins(2);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(40);
-/// The first request that finds the ledger unreachable waits two seconds for it; the rest is for a busy
-/// machine.
+/// The first request that finds the ledger unreachable waits two seconds for it; the remaining time is a reserve for a
+/// busy machine.
 const SLOWEST: Duration = Duration::from_secs(10);
 /// The default of `server.shutdown_timeout`.
 const GRACE: Duration = Duration::from_secs(30);
@@ -235,7 +235,7 @@ impl Scenario {
             assert!(tally.slowest < SLOWEST, "{tally:?}");
         }
         let served_on_grace = self.grace.of(200, "");
-        // A lease of two units, one of them spent before, and a grace of two.
+        // A lease of two units, one of which was already spent, and a grace of two.
         assert_eq!(served_on_grace, 3, "{:?}", self.grace);
         assert_eq!(
             self.grace.of(503, "overloaded") + served_on_grace,
@@ -267,8 +267,8 @@ impl Scenario {
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
-    /// Checks that the log writers were blocked. A short run fits into the access log's queue, and two minutes of
-    /// events, which are rate-limited by kind, into that of the event log.
+    /// Checks that the log writers were blocked. A short run fits into the access log's queue. Two minutes of events,
+    /// which are rate-limited by kind, fit into the event log's queue.
     fn check_lost_lines(&self) {
         assert!(self.lost_lines("access") > 0.0);
     }
@@ -297,10 +297,10 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
 fn record(scenario: &Scenario, duration: Duration) {
     let cores = cores();
     let mut page = format!(
-        "`{CARGO_TEST} --test suite combined_failures::`: the {BUILD} build of the program for {} s, {cores} cores \
-         shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
-         process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
-         | Caller | Answers | Slowest |\n|---|---|---:|\n",
+        "`{CARGO_TEST} --test suite combined_failures::`: the {BUILD} build of the program for {} s, on {cores} cores \
+         shared with its callers. Standard output and standard error are full pipes without a reader, the disk is full, another \
+         process holds the ledger's lock, and the backend answers 500. Documents become stale after 2 s.\n\n\
+         | Caller | Responses | Slowest |\n|---|---|---:|\n",
         duration.as_secs(),
     );
     let mut row = |callers: &str, tally: &Tally| {
@@ -332,8 +332,8 @@ fn record(scenario: &Scenario, duration: Duration) {
     row("probes and metrics", &scenario.probes.tally);
     writeln!(
         page,
-        "\nLines lost: {} of the access log, {} of the event log. Oldest heartbeat at a look: {:.0} ms. From SIGTERM to the end of the \
-         process: {} ms.",
+        "\nLines lost: {} of the access log, {} of the event log. Maximum observed age of the heartbeat: {:.0} ms. Time from \
+         SIGTERM until the process ended: {} ms.",
         scenario.lost_lines("access"),
         scenario.lost_lines("events"),
         scenario.probes.oldest_heartbeat * 1_000.0,

@@ -65,7 +65,7 @@ impl<'d> Service<'d> {
             .status_and_code()
     }
 
-    /// Sends requests until one is no 200. Returns the number of 200s, and the last response.
+    /// Sends requests until a response is not 200. Returns the number of 200s, and the last response.
     fn request_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
         let mut connection = Wire::open(self.public).unwrap();
         for served in 0..=load_client.quota {
@@ -117,7 +117,7 @@ impl<'d> Service<'d> {
         while connection.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
             assert!(
                 clock.now().mono.since(started_at) < RECOVERY_LIMIT,
-                "no request is served any more"
+                "no request is served any longer"
             );
         }
     }
@@ -133,7 +133,7 @@ impl<'d> Service<'d> {
         body
     }
 
-    /// Waits for the lease that the first request requests ahead for the next ones.
+    /// Waits for the lease that the first request starts in advance.
     fn await_lease_ahead(&self) {
         let leased = |line: &str| {
             line.strip_prefix("scoregate_quota_units_total{use=\"leased\"} ")?
@@ -248,7 +248,7 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
 
             disk.order(Order::Work);
             let service = Service::start(directory.path(), &disk);
-            // A lease that was written and never synced may exist: it is lost, as a granted one would be.
+            // A lease that was written but never synced may exist. It is lost like a granted lease.
             let left = remaining(service.public, load_client);
             let lost = (load_client.quota - spent).checked_sub(left);
             assert!(
@@ -335,7 +335,8 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Lazily, so that it is unmounted even while a program left by a failed test has it open.
+            // Lazily, so that the file system is unmounted even if a program left by a failed test has files open on
+            // it.
             drop(
                 Command::new("umount")
                     .arg("--lazy")
@@ -346,7 +347,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// After this many failures in a row the disk counts as full.
+/// After this many consecutive failures the disk counts as full.
 const FULL_AFTER: u32 = 5;
 /// More applications than fit on it.
 const MOST_TO_FILL: u32 = 1_000;
@@ -369,7 +370,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         };
         let service = Service::start(&directory, &disk);
 
-        // The log is empty and cannot be extended.
+        // The write-ahead log is empty and cannot be extended.
         small.fill_but(0);
         assert_eq!(
             (service.request(large), service.request(bare)),
@@ -380,7 +381,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         service.request_until_served(large);
         service.request_until_served(bare);
         let mut made = fill(&service);
-        // A checkpoint makes room in the log, so leases may continue; if not, nothing is lost.
+        // A checkpoint frees space in the log, so leases may continue. If they do not, nothing is lost.
         let (of_large, then) = service.request_while_served(large);
         assert!(
             then == overloaded() || then.1 == "quota_exceeded",

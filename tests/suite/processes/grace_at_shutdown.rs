@@ -16,7 +16,7 @@ use crate::program::{BUILT_IN, CommandOutput, Program, within_one_day};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;
-/// Number of shutdowns while its disk fails.
+/// Number of shutdowns while the disk fails.
 const STOPS: u32 = 3;
 /// Units delivered without a lease, and not charged if every write fails.
 const NOT_SAVED: &str = "units delivered on grace cannot be saved";
@@ -46,7 +46,7 @@ impl Day {
         (program, public)
     }
 
-    /// Sends requests until one is no 200. Returns the number of 200s, and the code of the last response.
+    /// Sends requests until a response is not 200. Returns the number of 200s, and the code of the last response.
     fn request_up_to(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut connection = Wire::open(public).unwrap();
         for served in 0..most {
@@ -60,7 +60,8 @@ impl Day {
         (most, String::new())
     }
 
-    /// One run: `leasing` requests on a working disk, then as many as are served on a failing one, and a shutdown.
+    /// One run: `leasing` requests on a working disk, then requests on a failing disk until one is refused, and a
+    /// shutdown.
     fn run_failing(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
         let (program, public) = self.start();
@@ -129,7 +130,7 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
             }
             answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
-            // A lease that was written and not synced may have been granted: at most one is lost at each shutdown.
+            // A lease that was written but not synced may have been granted: at most one is lost at each shutdown.
             let lost = if order == Order::FailSyncsAndOwed {
                 STOPS * day.load_client.lease(QUOTA)
             } else {

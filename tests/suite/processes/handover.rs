@@ -46,7 +46,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// Sends one request. After `Connection: close` it reconnects; no request is ever sent twice.
+    /// Sends one request. After `Connection: close` the caller reconnects. No request is ever sent twice.
     async fn send_request(&mut self) -> std::io::Result<()> {
         let mut stream = if let Some(stream) = self.stream.take() {
             stream
@@ -137,7 +137,7 @@ fn settings(file: &Path, data_dir: &Path, day: u32) {
     std::fs::write(file, text).unwrap();
 }
 
-/// During the requests, settings and process change alternately.
+/// Changes the settings and the process alternately while requests are sent.
 fn change(
     socket: &TcpListener,
     directory: &Path,
@@ -171,7 +171,7 @@ fn change(
     program
 }
 
-/// Runs it and returns the results.
+/// Runs the test and returns the text of its page.
 fn run(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
@@ -213,13 +213,13 @@ fn run(scale: &Scale) -> String {
     );
     assert!(
         connections > CALLERS,
-        "all callers reconnected to another process"
+        "all callers must reconnect to another process"
     );
     format!(
-        "`{CARGO_TEST} --test suite handover::` on {} cores shared with the callers, {BUILD} build: {CALLERS} callers ask {} times a second in all; \
-         meanwhile the settings are read again and a new process takes over by the socket, by turns, {} times.\n\n\
-         {answered} requests answered, {failed} refused, cut off or answered with anything but 200, over {connections} \
-         connections.\n",
+        "`{CARGO_TEST} --test suite handover::` with the {BUILD} build, on {} cores shared with the callers: {CALLERS} callers \
+         send {} requests a second in total. Meanwhile there are {} changes: alternately, the settings are reloaded and a new \
+         process takes over the socket.\n\n\
+         All {answered} requests, on {connections} connections, got a 200. None was refused or cut off.\n",
         cores(),
         scale.rate,
         scale.changes

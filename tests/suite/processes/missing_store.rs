@@ -53,7 +53,7 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
         failing_start.err
     );
     assert!(!store(path).exists());
-    // Other commands do not create one either.
+    // Other commands do not create a store either.
     let created = Keys(path)
         .run(&["create", "--name", "One", "--tier", "pro"])
         .with(2);
@@ -146,11 +146,11 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     }
     assert!(
         (3..10).contains(&served),
-        "what is leased and grace: {served}"
+        "leased units and grace: {served}"
     );
     while world.get_as(&free, MODELS).await.status == 200 {}
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // Another store under the name is rejected too.
+    // A different store file with the same name is rejected too.
     fs::copy(&away, &file).unwrap();
     let failing_start = world
         .running

@@ -1,4 +1,4 @@
-//! Start, shutdown and handover of the program; disks, logs and clocks that fail it.
+//! Start, shutdown and handover of the program; failures of disks, logs and clocks.
 
 mod clock_steps;
 mod combined_failures;

@@ -8,7 +8,7 @@ use crate::world::World;
 
 const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
 const SIZE: &str = "scoregate_last_backup_size_bytes";
-/// Interval of measuring the data directory.
+/// Interval between measurements of the data directory.
 const MEASURED: Duration = Duration::from_secs(15);
 
 /// Seconds since 1970, from the modification time of a new file.
@@ -67,13 +67,13 @@ async fn time_and_size_of_the_last_backup_are_zero_without_one_and_known_to_a_ru
         fs::metadata(&file).unwrap().len()
     );
 
-    // A failed backup does not count.
+    // The time of a failed backup is not recorded.
     world.store(&["backup", &file]).with(1);
     world.store(&["check"]).with(0);
     let world = world.restarted().await;
     assert_eq!(world.counted(BACKUP).await, at);
 
-    // An export lacks what only this store needs, so it does not count.
+    // An export lacks data that only this store needs, so it does not count as a backup.
     for target in [export.as_str(), "-"] {
         world.store(&["export", target]).with(0);
     }

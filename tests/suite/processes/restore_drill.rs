@@ -40,7 +40,7 @@ struct KilledServer {
     directory: TempDir,
     backups: TempDir,
     busy: LoadClient,
-    /// Its key was revoked after the backup.
+    /// An application whose key was revoked after the backup.
     revoked: LoadClient,
     delivered: u32,
 }
@@ -52,7 +52,7 @@ impl KilledServer {
         let path = directory.path();
         let clients = prepare(path, &QUOTAS.map(|quota| ("pro", quota)));
         let [busy, revoked] = clients.try_into().unwrap();
-        // A clean end stores the usage, so that the backup has some.
+        // A graceful shutdown stores the usage, so that the backup contains some.
         let program = Program::serve(path, &BUILT_IN);
         let address = program.public();
         assert_eq!([0; 2].map(|_| status(address, &busy.key).0), [200, 200]);
@@ -145,7 +145,7 @@ impl KilledServer {
         program.stop().with(0);
     }
 
-    /// It has the units of the backup, and the bound is printed.
+    /// The restored day has the units of the backup, and the bound is printed.
     fn is_restored_with_an_open_day(&self, backup: &Path, granted: u64) {
         let new = TempDir::new().unwrap();
         let restore = [

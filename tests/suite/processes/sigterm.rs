@@ -93,7 +93,7 @@ fn the_data_directory_is_locked_until_the_store_is_closed() {
     for round in 0..3 {
         let program = Program::serve(directory.path(), &BUILT_IN);
         program.public();
-        // A non-empty log, so that closing has work to do.
+        // The write-ahead log is not empty, so that closing the store has work to do.
         let mut text = String::from("sha256,name,tier\n");
         for number in 0..400 {
             text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
@@ -138,7 +138,7 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
         };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
-        // The list makes the models below known.
+        // After the list, the gateway knows the models below.
         assert_eq!(
             Wire::open(public)
                 .unwrap()

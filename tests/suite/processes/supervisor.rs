@@ -1,5 +1,5 @@
-//! Notifications of the real program to a service manager: ready, watchdog keep-alives, stopping. When keep-alives
-//! stop is tested in `app/supervisor.rs`.
+//! Notifications of the real program to a service manager: ready, watchdog keep-alives, stopping. The end of
+//! keep-alives is tested in `app/supervisor.rs`.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
     let data_dir = TempDir::new().unwrap();
     let (manager, program) = supervised(directory.path(), data_dir.path());
     let mut messages = vec![next(&manager)];
-    // A keep-alive may have been due during the start.
+    // A keep-alive may have been sent during the start.
     messages.retain(|first| first != "WATCHDOG=1");
     while messages.len() < 4 {
         messages.push(next(&manager));

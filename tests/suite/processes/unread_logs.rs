@@ -22,9 +22,9 @@ use crate::world::good;
 
 /// The smallest possible pipe.
 const PIPE: usize = 4_096;
-/// A wait for a log never ends; on a busy machine everything else may take this long.
+/// Maximum time of everything else on a busy machine. A wait for a log would never end.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A shutdown with nothing to finish waits a second in total for its last log lines.
+/// A shutdown without requests in flight waits a second in total for its last log lines.
 const STOP: Duration = Duration::from_secs(10);
 
 /// A pipe of a child process whose reader can stop.
@@ -53,7 +53,7 @@ impl Pipe {
             line.clear();
             assert!(
                 self.reader.read_line(&mut line).unwrap() > 0,
-                "it ended without {words:?}"
+                "the program ended without {words:?}"
             );
         }
         line
@@ -142,7 +142,7 @@ impl UnreadProgram {
         std::thread::spawn(move || sender.send(child.0.wait()));
         let Ok(status) = ended.recv_timeout(limit) else {
             signal("KILL").unwrap();
-            panic!("it does not stop within {limit:?}");
+            panic!("the program did not stop within {limit:?}");
         };
         assert_eq!(status.unwrap().code(), Some(0));
         drop((out, err));
@@ -158,7 +158,8 @@ pub fn fails_for_incidents(received: &Received) -> Act {
     good(received)
 }
 
-/// Requests documents whose fetches fail, with others in between so that the breaker stays closed. Returns the statuses.
+/// Requests documents whose fetches fail, with good ones in between so that the circuit breaker stays closed. Returns
+/// the statuses.
 fn request_failing_documents(
     public: SocketAddr,
     load_client: &LoadClient,
@@ -215,9 +216,9 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     program.stop_within(STOP);
 }
 
-/// Marks a test that runs in its own process, and runs the child's part there.
+/// Marks the child process of a test, which runs the child's part.
 const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
-/// More than a pipe can hold.
+/// Panics whose messages are more than a pipe can hold.
 const PANICS: usize = 10;
 
 fn panics_often() {

@@ -1,4 +1,4 @@
-//! The daily quota: start and end of a day, the day that a request is charged to, and the effect of changes of the
+//! The daily quota: start and end of a day, the day to which a request is charged, and the effect of changes of the
 //! clock, the tier, the key or the process.
 
 use std::time::Duration;

@@ -39,7 +39,8 @@ async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_wai
     for request in 0..10_000 {
         let response = connection.send(world.get(MODELS).key(&customer.key)).await;
         assert_eq!(response.status, 200, "request {request}");
-        // A lease taken in advance has time until half of the previous one is spent; here no time has to pass.
+        // A lease in advance may take until half of the previous lease is spent. The test waits for it without
+        // advancing the clock.
         while account.is_leasing() {
             tokio::task::yield_now().await;
         }
@@ -65,7 +66,7 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
             (request, request)
         );
     }
-    // A spent day is detected without the ledger.
+    // A used-up daily quota is detected without the ledger.
     assert_eq!(
         world.get_as(&customer, MODELS).await.code(),
         "quota_exceeded"
@@ -85,7 +86,7 @@ async fn leases_of_tomorrow_are_taken_before_midnight_for_applications_in_use() 
     }
     let leased = "scoregate_quota_units_total{use=\"leased\"}";
     let before = world.counted(leased).await;
-    // All are due half a minute before midnight: eight units of the large quota, one of the small one.
+    // The leases are due half a minute before midnight: eight units of the large quota, one unit of the small quota.
     world.pass(Duration::from_secs(43_170));
     world.reaches(leased, before + 9).await;
     let waited = waits(&world).await;
@@ -124,7 +125,7 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
         .set_limits("test", customer.id, minute, None)
         .await
         .unwrap();
-    // What was leased under the other limits is returned.
+    // The units that were leased under the other limits are returned.
     world.pass(Duration::from_secs(1));
     world
         .reaches(

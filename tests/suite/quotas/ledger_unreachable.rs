@@ -17,7 +17,7 @@ use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// Writes of the ledger.
+/// The writes of the ledger, by table and statement.
 const WRITES: [(&str, &str); 4] = [
     ("ledger_days", "INSERT"),
     ("ledger_days", "UPDATE"),
@@ -58,7 +58,7 @@ impl World {
     /// Lets time pass until the server has noticed that the ledger is reachable.
     async fn ledger_is_reachable(&self) {
         loop {
-            // A probe that is late because the machine is busy misses this second, and runs a second later.
+            // On a busy machine a late probe misses this second, and runs a second later.
             self.pass(RETRY);
             for _ in 0..1_000 {
                 if self.counted("scoregate_ledger_unreachable").await == 0 {
@@ -118,7 +118,7 @@ impl World {
 pub struct Lock(#[expect(dead_code, reason = "it holds the lock")] Connection);
 
 impl Lock {
-    /// Acquires it.
+    /// Acquires the lock.
     pub fn on(data_dir: &Path) -> Self {
         let connection =
             Connection::open(data_dir.join(scoregate_store::Store::FILE_NAME)).unwrap();
@@ -127,7 +127,8 @@ impl Lock {
     }
 }
 
-/// Whether a write to the store is in progress. A process of its own takes long enough that the writer makes progress.
+/// Whether a write to the store is in progress. The check runs in a separate process, which takes long enough that the
+/// writer makes progress.
 fn is_locked(data_dir: &Path) -> bool {
     let file = data_dir.join(scoregate_store::Store::FILE_NAME);
     let begun = Command::new("sqlite3")
@@ -171,7 +172,7 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
         (3, 10 - served)
     );
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // One call detected the failure. No other request calls the ledger: a call a second in the background does.
+    // One call detected the failure. No other request calls the ledger: the background retries once a second.
     assert_eq!(
         world
             .counted("scoregate_store_failures_total{operation=\"lease\"}")
@@ -346,7 +347,7 @@ async fn ledger_unreachable_in_three_minutes_no_request_waits_but_the_first() {
     let grace = world.grace_decisions("grace").await;
     assert_eq!((served, grace), (leased + 9, 9));
     assert!(world.counted("scoregate_lease_waits_total").await <= waits + 1);
-    // The probe leases for an application that needs units, and so it charges what was delivered on grace.
+    // The probe leases units for an application that needs them, and thereby charges the units delivered as grace.
     world.ledger_returns().await;
     assert_eq!(world.served_of(&third, 1).await.0, 1);
 }
@@ -358,7 +359,7 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
     world.has_leased(&customer).await;
     let leased = world.granted();
-    // The last leased unit is left; the lease in advance that it starts finds the file locked.
+    // One leased unit is left. Its request starts a lease in advance, which finds the file locked.
     assert_eq!(world.served_of(&customer, leased - 2).await.0, leased - 2);
     let lock = Lock::on(world.directory.path());
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -406,7 +407,7 @@ async fn ledger_unreachable_owed_units_are_charged_while_last_uses_of_keys_are_r
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
     world.has_leased(&customer).await;
-    // A write that takes a minute or more, so that the pause after it is longer than three.
+    // A write that takes at least a minute, so that the pause after it is longer than three minutes.
     let lock = Lock::on(world.directory.path());
     for _ in 0..100 {
         world.pass(RETRY);
@@ -465,7 +466,7 @@ async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded()
         ..
     } = world;
     let stopping = tokio::spawn(running.stop());
-    // Less time passes than until the periodic write.
+    // Less time passes than the interval of the periodic write.
     let mut moves = 0;
     while !stopping.is_finished() {
         if moves < 10 && is_locked(directory.path()) {

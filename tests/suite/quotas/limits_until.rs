@@ -1,4 +1,4 @@
-//! Limits that an operator sets until a time.
+//! Limits that an operator sets until a given time.
 
 use std::time::Duration;
 

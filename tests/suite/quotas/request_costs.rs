@@ -15,7 +15,7 @@ use crate::client::RequestBuilder;
 use crate::world::{Customer, REGIONS, World, good};
 
 const MODELS: &str = "/api/v1/models";
-/// The standard tiers that the test uses, one without a right that the other has.
+/// The standard tiers of the test. The first tier lacks a right of the second.
 const TIERS: &str = "[tiers.free]\nminute = 1\nday = 10\npaid = false\nincidents = \"7d\"\n\
                      [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n";
 
@@ -83,7 +83,7 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
     }
 }
 
-/// A request with this outcome, and everything that must happen before it.
+/// Prepares the state for this outcome, and returns the request.
 async fn prepared(
     world: &World,
     ending: PricedEnding,
@@ -178,7 +178,7 @@ async fn prepared_error(
     }
 }
 
-/// Sends it, and causes the events that must occur meanwhile.
+/// Sends the request, and causes the events that must occur in the meantime.
 async fn ended(
     world: &World,
     ending: PricedEnding,
@@ -199,7 +199,7 @@ async fn ended(
     response.status
 }
 
-/// No request makes the handler panic. On a thread without a runtime it panics when it starts the fetch.
+/// No request makes the handler panic. On a thread without a runtime, however, starting the fetch panics.
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());

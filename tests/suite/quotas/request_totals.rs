@@ -52,7 +52,7 @@ async fn totals(world: &World, customer: &Customer, query: &str) -> Value {
     response.json()
 }
 
-/// Waits until everything before was recorded. The clock moves on by seconds.
+/// Waits until all earlier requests are recorded. The clock advances second by second.
 async fn recorded(world: &World, customer: &Customer) -> Value {
     let now = world.clock.now().wall.rfc3339();
     loop {
@@ -252,7 +252,7 @@ async fn a_crash_loses_the_requests_since_the_last_recording() {
         outcomes(&[("ok", 1)])
     );
     assert_eq!(status(&world, &customer, MODELS).await, 200);
-    // The directory as a crash at this moment would leave it.
+    // A copy of the directory in the state after a crash at this moment.
     let left = TempDir::new().unwrap();
     for entry in fs::read_dir(world.directory.path()).unwrap() {
         let entry = entry.unwrap();

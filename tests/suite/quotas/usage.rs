@@ -85,7 +85,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
         .await
         .json();
     assert_eq!(&whole, one);
-    // The remaining allowance is the one in the caller's own headers.
+    // The remaining allowance equals the value in the caller's response headers.
     let me = world.get_as(&customer, "/api/v1/me").await.json();
     let left = |limits: &Value| -> Vec<(Value, Value)> {
         let limits = limits
@@ -98,7 +98,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
             .collect()
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
-    // Applications without requests are not in the list, but can be queried.
+    // Applications without requests are not in the list, but can be queried individually.
     let none = request_side(&world, &format!("/v1/usage/show?id={}", idle.id))
         .await
         .json();

@@ -1,4 +1,4 @@
-//! Keys: the headers that may contain them, values that are no key, and the time from which a key is refused.
+//! Keys: the headers that may contain them, values that are not keys, and the time from which a key is refused.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ async fn auth_every_invalid_key_gets_the_same_response() {
     let bearer = format!("Bearer {}", one.key);
     let known = world.get(ME).key("x").send().await;
     let before = world.running.gateway().key_directory.len();
-    // Further spellings are rows of `raw_bytes/keys.rs`.
+    // Further spellings are tested in `raw_bytes/keys.rs`.
     for headers in [
         &[("X-API-Key", unknown.expose())][..],
         &[("X-API-Key", &wrong_checksum)],

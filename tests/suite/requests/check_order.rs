@@ -41,7 +41,7 @@ const UNKNOWN: &[&str] = &[
     "/admin",
     "/metrics",
 ];
-/// Not a code: the request succeeds.
+/// Used in place of a code: the request succeeds.
 const FINE: &str = "";
 
 /// Callers, a method, targets, and the code that each of these requests gets.
@@ -52,13 +52,13 @@ const ORDER: &[(&[Caller], &str, &[&str], &str)] = &[
     (ANY, "DELETE", API, "method_not_allowed"),
     (ANY, "OPTIONS", PAGES, FINE),
     (ANY, "OPTIONS", API, FINE),
-    // The pages before the key, and the key before route, values and entitlement.
+    // The pages before the key, and the key before the route, the values and the entitlement.
     (ANY, "GET", PAGES, FINE),
     (&[NoKey], "GET", API, "api_key_required"),
     (&[NoKey], "GET", UNKNOWN, "api_key_required"),
     (&[WrongKey, TwoKeys], "GET", API, "invalid_api_key"),
     (&[WrongKey, TwoKeys], "GET", UNKNOWN, "invalid_api_key"),
-    // The route before values, and the value in the path before those of the query.
+    // The route before values, and the value in the path before the values in the query.
     (&[Free, Spent], "GET", &["/api/v1/nothing?period=7D", "/api/v1/models/?period=latest", "/api/v1/models/%00/nothing", "/api/v1/incidents/%00?limit=0"], "not_found"),
     (&[Free, Pro], "GET", &["/api/v1/models/%00/history?period=7D", "/api/v1/models/%00/history?period=latest"], "invalid_model_id"),
     // Values before entitlement, and entitlement before admission.

@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// The case of a code; `None` only if no request can cause it, with the reason.
+/// The case of a code; `None` only if no request can cause it. A comment gives the reason.
 async fn case(code: ErrorCode) -> Option<Case> {
     Some(match code {
         ErrorCode::BadRequest => {
@@ -101,8 +101,8 @@ async fn case(code: ErrorCode) -> Option<Case> {
             break_the_ledger(&case.world);
             case
         }
-        // It is the response to a panic. No bytes of a client and no response of a backend are known to cause one,
-        // and no setting does.
+        // This is the response to a panic. No request of a client, no response of a backend and no setting is known to
+        // cause one.
         ErrorCode::InternalError => return None,
     })
 }

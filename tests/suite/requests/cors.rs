@@ -1,8 +1,8 @@
 //! CORS: pages of listed origins can read every response in a browser, pages of others none; without listed origins,
 //! no CORS header is sent.
 //!
-//! `Rules` also checks on every response of every test that none of these headers is present without configuration,
-//! that `Vary` contains `Origin` exactly if origins are listed, and that credentials are never allowed.
+//! `Rules` also checks every response of every test: without configuration none of these headers is present, `Vary`
+//! contains `Origin` exactly if origins are listed, and credentials are never allowed.
 
 use scoregate_base::routes::headers::for_scripts;
 

@@ -21,7 +21,7 @@ const PAID: &str = "an-imported-key-of-a-paying-application";
 const PROBE: &str = "an-imported-key-of-a-curious-application";
 const SETTINGS: &str = "keys.accept_imported = true";
 
-/// Fields of a detail for paid callers at each refresh of the backend: a field with its comma, or nothing.
+/// The field of a detail for paid callers at each refresh of the backend: the field with its comma, or nothing.
 type Secrets = [&'static str; 4];
 
 /// The same data for Free callers, in any spelling and position of the field.
@@ -235,7 +235,7 @@ impl System {
 
 async fn driven(secrets: Secrets) -> Vec<(String, Response)> {
     let mut system = System::start(secrets).await;
-    // The first request of each leases, so that no later one waits for a lease.
+    // The first request of each caller leases units, so that no later request waits for a lease.
     system.paid("/api/v1/index").await;
     system.free("GET", "/api/v1/index", &[]).await;
     // A shared miss: the paid caller's fetch is shared.

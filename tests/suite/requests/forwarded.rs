@@ -1,4 +1,4 @@
-//! The client address behind proxies: the guard follows the addresses that trusted proxies report, and no others.
+//! The client address behind proxies: the guard uses the addresses that trusted proxies report, and no others.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>)
     response.number("x-ratelimit-remaining")
 }
 
-/// The same on a new connection.
+/// Like `left_over`, on a new connection.
 async fn left(world: &World, peer: &str, lines: Lines<'_>) -> u64 {
     left_over(&mut from(world, peer).await, world, lines).await
 }

@@ -1,5 +1,5 @@
-//! Ids that the backend reads differently than the client wrote them: no document is stored under an alias, and no
-//! response is about another model than the requested one.
+//! Ids that the backend parses differently from the client: no document is stored under an alias, and every response is
+//! about the requested model.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn at(path: &str, id: &str) -> String {
     path.replace("{id}", id)
 }
 
-/// A backend that reads an id as far as it is a number, as `parseInt` does.
+/// A backend that parses the leading digits of an id, as `parseInt` does.
 fn lenient(received: &Received) -> Act {
     let target = received.target().trim_start_matches("/api/v1");
     if target.starts_with("/models?") {
@@ -121,11 +121,11 @@ async fn ids_outside_the_expression_are_a_404_before_anything_is_asked_of_the_ba
                 (404, "model_not_found"),
                 "{path} {id}"
             );
-            assert_eq!(got.header("retry-after"), "", "a final answer");
+            assert_eq!(got.header("retry-after"), "", "a final response");
         }
     }
     assert_eq!(world.backend.received().len(), 0, "not even the list");
-    // Refused ids take no turn from those that may be looked up.
+    // Refused ids do not delay lookups of valid ids.
     for path in ABOUT_ONE {
         world.pass(SECOND);
         assert_eq!(
@@ -162,7 +162,7 @@ async fn a_400_to_an_id_is_a_404_unless_the_model_is_known() {
             "{path}"
         );
     }
-    // The model is listed, so the backend rejects something else.
+    // The model is listed, so the backend rejected something else.
     for path in ABOUT_ONE {
         world.backend.next(respond(
             "400 Bad Request",
@@ -176,7 +176,7 @@ async fn a_400_to_an_id_is_a_404_unless_the_model_is_known() {
             "{path}"
         );
     }
-    // A page of a proxy is not an answer of the backend.
+    // A page from a proxy is not a response of the backend.
     world.pass(SECOND);
     world.backend.next(respond(
         "400 Bad Request",
@@ -187,7 +187,7 @@ async fn a_400_to_an_id_is_a_404_unless_the_model_is_known() {
         world.get_as(&customer, "/api/v1/models/xyz").await.code(),
         "upstream_invalid"
     );
-    // Nor is a 400 where the client chose no id.
+    // A 400 to a request without an id is not one either.
     world.backend.next(respond("400 Bad Request", &TYPED, "{}"));
     assert_eq!(
         world.get_as(&customer, "/api/v1/index").await.code(),

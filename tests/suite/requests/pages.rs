@@ -130,7 +130,11 @@ async fn pages_are_compressed_for_clients_that_accept_it() {
         }
         tags.sort_unstable();
         tags.dedup();
-        assert_eq!(tags.len(), 3, "{page}: each encoding has a tag of its own");
+        assert_eq!(
+            tags.len(),
+            3,
+            "{page}: each encoding has its own entity tag"
+        );
     }
 }
 
@@ -145,7 +149,7 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
         .body
         .len()
         .div_ceil(1024);
-    // 15 MiB a minute, of which one page has been sent.
+    // The limit is 15 MiB a minute, and one page has been sent.
     for _ in 1..15 * 1024 / size {
         assert_eq!(world.get("/openapi.json").send().await.status, 200);
     }
@@ -156,7 +160,7 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
         (429, "too_many_refusals")
     );
     assert_eq!(refused.header("x-ratelimit-resource"), "guard");
-    // The guard, which counts requests, is not the exhausted limit.
+    // The exhausted limit is not the guard, which counts requests.
     assert_eq!(
         (
             refused.json().get("limit"),
@@ -189,7 +193,7 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
             .status,
         200
     );
-    // The guard for refusals is another one.
+    // The guard for refused requests is separate.
     assert_eq!(connection.send(world.get("/nothing")).await.status, 401);
     world.pass(Duration::from_secs(refused.number("retry-after")));
     let mut statuses = Vec::new();
@@ -199,7 +203,7 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
     assert_eq!(
         (statuses[0], statuses[2]),
         (200, 429),
-        "in a second there is room for one page or two"
+        "the limit allows one or two pages per second"
     );
     assert!(world.refused("too_many_refusals").await >= 2);
 }
@@ -317,7 +321,7 @@ async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
 async fn pages_the_icon_is_an_image_that_browsers_cache() {
     let world = World::new().await;
     let response = world.get("/favicon.ico").send().await;
-    // An icon file with one image of 16 by 16 pixels of 32 bits, which is the rest of the file.
+    // An icon file with a single image of 16 by 16 pixels with 32 bits each, which fills the rest of the file.
     assert_eq!(response.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
     let [length, at] =
         [14, 18].map(|from| u32::from_le_bytes(response.body[from..from + 4].try_into().unwrap()));

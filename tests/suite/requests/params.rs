@@ -6,7 +6,7 @@ use crate::client::Connection;
 use crate::requests::queries::{BAD_PERIODS, BAD_SORTS, MODELS, SAME_AS_NONE};
 use crate::world::{Customer, World, good};
 
-/// A customer with limits for every row of a table on one key.
+/// A customer whose limits allow every row of a table with one key.
 async fn wide(tier: &str) -> (World, Customer, Connection) {
     let world = World::with("guard.per_minute = 100000", good).await;
     let customer = world
@@ -16,7 +16,7 @@ async fn wide(tier: &str) -> (World, Customer, Connection) {
     (world, customer, connection)
 }
 
-/// The upstream targets, below the base.
+/// The upstream targets, relative to the base URL.
 fn upstream_targets(world: &World) -> Vec<String> {
     let targets = world.backend.received();
     targets
@@ -61,7 +61,7 @@ async fn params_every_query_is_one_document_or_one_error() {
         }
         assert_eq!(world.refused(code).await, refused);
     }
-    // For any spelling, one upstream request for each document, with its canonical target.
+    // For all spellings together, one upstream request per document, with its canonical target.
     let upstream_targets = upstream_targets(&world);
     assert_eq!(upstream_targets.len(), documents.len());
     assert_eq!(

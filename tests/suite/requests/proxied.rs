@@ -1,5 +1,5 @@
-//! Behind a proxy that forwards bytes only: the client is the one in the PROXY header of a trusted proxy, and no
-//! other header is accepted.
+//! Behind a proxy that only forwards bytes, the client address comes from the PROXY header of a trusted proxy. Other
+//! PROXY headers are rejected.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn binary(client: [u8; 4]) -> Vec<u8> {
     header
 }
 
-/// The response to a request after this header, from a loopback address; none if the connection is closed.
+/// The response to a request after this header, from a loopback address; `None` if the connection is closed.
 async fn request(world: &World, from: u8, header: &[u8]) -> Option<Response> {
     let local = IpAddr::V4(Ipv4Addr::new(127, 0, 0, from));
     let mut connection = Connection::open_from(local, world.address()).await;
@@ -148,7 +148,8 @@ async fn connect(world: &World, header: &[u8]) -> (bool, Connection) {
 
 #[tokio::test]
 async fn clients_behind_one_proxy_have_two_connections_each_and_a_third_is_refused() {
-    // The proxy is also trusted for the HTTP header, as most are: that exempts itself, and none of its clients.
+    // The proxy is also trusted for the HTTP header, as is common. This exempts the proxy itself, but none of its
+    // clients.
     let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
         server.max_connections_per_address = 2";
     let world = World::with(settings, good).await;
@@ -167,7 +168,7 @@ async fn clients_behind_one_proxy_have_two_connections_each_and_a_third_is_refus
         );
     }
     assert_eq!((held.len(), world.ended("address_limit").await), (40, 20));
-    // An address with many connections gets two slots, and uses none of those of other addresses.
+    // An address with many connections gets two slots, and takes none from other addresses.
     let mut answered = 0;
     for _ in 0..100 {
         let (is_answered, connection) = connect(&world, &binary([198, 51, 100, 1])).await;

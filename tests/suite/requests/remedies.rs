@@ -1,4 +1,5 @@
-//! Refusals state where to sign up and where larger plans are, if these addresses are configured, and when to try again.
+//! Refusals state where to sign up and where to get a larger plan, if these addresses are configured, and when to try
+//! again.
 
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 
@@ -111,7 +112,7 @@ async fn a_refusal_names_the_page_of_the_plan_that_it_needs() {
     let spent = world.get_as(&free, models).await;
     assert_eq!(spent.code(), "quota_exceeded");
     assert_eq!(named(&spent), upgrade("https://example.org/pro"));
-    // In these settings Free has more requests a minute than Pro.
+    // With these settings, Free has a larger minute limit than Pro.
     let limited = world.get_as(&pro, models).await;
     assert_eq!(limited.code(), "rate_limit_exceeded");
     assert_eq!(named(&limited), upgrade("https://example.org/free"));

@@ -179,7 +179,7 @@ async fn a_malformed_or_repeated_request_id_is_replaced() {
 #[tokio::test]
 async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
-    // A line break ends the field: the rest is another field of the request, and does not reach the response.
+    // A line break ends the field: the rest is parsed as another request field, and does not reach the response.
     let split = response_with_id(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
     assert_eq!(
         (split.header("x-request-id"), split.header("x-injected")),

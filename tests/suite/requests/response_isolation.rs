@@ -1,5 +1,5 @@
-//! Isolation of responses: any two different requests have different responses and any two equal ones share one, on
-//! every endpoint and in both forms; and no response contains data of another key, under any fault.
+//! Isolation of responses: on every endpoint and in both forms, different requests get different responses and equal
+//! requests share one. No response contains data of another key, under any fault.
 //!
 //! Spellings of requests are in `params` and `paths`, data hidden from one form in `form_isolation`.
 

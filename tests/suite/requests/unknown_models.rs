@@ -1,4 +1,4 @@
-//! Models that the backend has not listed: random identifiers reach neither the backend nor the memory, and requests
+//! Models that the backend has not listed: random identifiers neither reach the backend nor use memory, and requests
 //! for existing models never wait because of them.
 
 use std::collections::BTreeSet;
@@ -133,7 +133,7 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
     };
     assert_eq!(of_failures(&failures), of_failures(&world.scrape().await));
     assert_eq!(world.refused("model_not_found").await, 1 + 18);
-    // A model that is known not to exist has no Retry-After, and costs its token.
+    // The response for a model that is known not to exist has no Retry-After, and costs a token.
     let known = world.get_as(&customer, "/api/v1/models/nobody").await;
     assert_eq!((known.status, known.header("retry-after")), (404, ""));
 }

@@ -7,11 +7,11 @@ use scoregate_base::keys::ApplicationId;
 use super::browser::Browser;
 use crate::world::World;
 
-/// A trusted proxy in front, so that a test can be many networks.
+/// A trusted proxy in front, so that a test can send requests from many networks.
 const PROXIED: &str = "proxies.trusted = [\"127.0.0.1\"]\n";
 
 impl Browser<'_> {
-    /// Comes from another address.
+    /// Sets the client address of the browser.
     fn moved_to(&mut self, network: u32) {
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + network);
         self.fields.retain(|(name, _)| *name != "X-Forwarded-For");
@@ -30,7 +30,7 @@ async fn a_mailbox_gets_five_mails_an_hour_from_any_number_of_networks() {
         let sent = robot.submit("/account/sign-in", &[("email", &email)]).await;
         assert_eq!(
             sent.status, 200,
-            "the answer does not tell that the mailbox had its mails"
+            "the response does not reveal that the mailbox has reached its mail limit"
         );
     }
     let bombed = "SELECT count(*) FROM mail_queue";
@@ -124,7 +124,7 @@ async fn a_session_that_an_attacker_planted_is_not_adopted() {
         "/account/sign-in",
         "the planted session has ended"
     );
-    // A made-up token does not become a session either.
+    // An invented token does not become a session either.
     let mut made_up = Browser::of(&world);
     made_up
         .cookies
@@ -174,7 +174,7 @@ async fn forms_of_other_sites_change_nothing() {
     }
     assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
     assert_eq!(ann.visit(&path).await, path);
-    // Nor can another site sign a browser in, or have mail sent.
+    // Another site can neither sign a browser in nor cause mail to be sent.
     let mut visitor = Browser::of(&world);
     let token = world.links("mallory@example.org").pop().unwrap();
     for target in ["/account/confirm", "/account/sign-in"] {
@@ -216,7 +216,7 @@ async fn applications_of_others_are_unknown() {
     }
     assert_eq!(answers[0], answers[1]);
     assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 200);
-    // Nor is a key of another application revoked through an own one.
+    // A key of another application cannot be revoked through one's own application either.
     let (own, _) = mallory.create("Own").await;
     mallory.visit(&own).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Owners of applications that the operator made.
+//! Owners of applications that the operator has created.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 const ANN: &str = "Ann@example.org";
 
 impl World {
-    /// Performs a command of the operator.
+    /// Executes a command of the operator.
     async fn operator(&self, command: &str, body: &Value) -> Value {
         let target = format!("/v1/{command}");
         let fields = [("Authorization", BEARER)];
@@ -75,7 +75,7 @@ async fn an_invitation_is_repeated_with_its_id_and_its_link_is_used_once() {
     let created = keys.json(&[&create[..], &["--owner", ANN]].concat());
     let id = created["application"]["id"].as_str().unwrap().to_owned();
 
-    // The server takes the mail and ends the connection without a reply.
+    // The server accepts the mail and closes the connection without a reply.
     let first = server.event("mail").await;
     let text = sql(directory.path(), "SELECT text FROM mail_queue");
     let second = server.event("mail").await;
@@ -113,7 +113,7 @@ async fn an_invitation_is_repeated_with_its_id_and_its_link_is_used_once() {
     );
     let link = format!("/account/confirm?token={}", token(&text));
     let again = Browser::to(public).open(&link).await;
-    assert_eq!(again.status, 410, "a used link");
+    assert_eq!(again.status, 410, "a link that was already used");
 
     let (other, _) = keys.create("enterprise");
     let attached = keys.json(&["attach", &other, "ann+work@example.org"]);
@@ -150,7 +150,7 @@ async fn mail_about_an_application_goes_to_the_invited_address_until_it_stops_it
         assert!(mail.contains(stop), "{mail}");
     }
 
-    // A link from there has the same page as the invitation.
+    // A sign-in link leads to the same page as the invitation.
     let mut ann = Browser::of(&world);
     let links = [ann.request_link(ANN).await, token(&invitation).to_owned()];
     for link in &links {
@@ -170,7 +170,7 @@ async fn mail_about_an_application_goes_to_the_invited_address_until_it_stops_it
     let sent = world.operator("accounts/contact", &contact).await;
     assert_eq!(
         sent["unreached"][0]["reason"],
-        "the invited address stopped mail"
+        "the invited address has unsubscribed"
     );
     assert_eq!((&sent["queued"], world.taken(ANN).len()), (&json!(0), 0));
     ann.use_link(&links[1]).await;
@@ -196,7 +196,7 @@ async fn an_invitation_ends_after_a_week_and_can_be_repeated() {
     let ended = ann
         .open(&format!("/account/confirm?token={}", token(&first)))
         .await;
-    assert_eq!(ended.status, 410, "an ended link");
+    assert_eq!(ended.status, 410, "an expired link");
     world.operator("keys/attach", &attach).await;
     let second = world.taken(ANN).pop().unwrap();
     assert_ne!(token(&first), token(&second));

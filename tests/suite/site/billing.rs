@@ -1,4 +1,4 @@
-//! Payments change tiers: requests of the side port that are repeated, and the receiver of `docs/billing.md`.
+//! Payments change tiers: repeated requests to the side port, and the receiver in `docs/billing.md`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -59,7 +59,7 @@ async fn a_repeated_creation_returns_the_first_key_and_creates_nothing() {
     assert_eq!(done(&world, "keys/create", &new, KEY).await, first);
     let world = world.restarted().await;
     assert_eq!(done(&world, "keys/create", &new, KEY).await, first);
-    // As if the process had been killed before it stored the response.
+    // The state after a kill of the process before it stored the response.
     world.rows("UPDATE idempotency_keys SET reply = NULL");
     let again = done(&world, "keys/create", &new, KEY).await;
     assert_eq!(
@@ -151,7 +151,7 @@ async fn only_some_commands_take_an_idempotency_key_and_a_refused_one_can_be_rep
     }
 }
 
-/// The receiver, which runs until it is dropped.
+/// The receiver, which runs until this value is dropped.
 struct Receiver {
     program: Child,
     port: u16,
@@ -180,7 +180,7 @@ impl Receiver {
         Self { program, port }
     }
 
-    /// The status of the response to a message; none if the receiver fails.
+    /// Sends a message, and returns the status of the response; `None` if the receiver fails.
     async fn gets(&self, id: &str, at: u64, body: &Value, secret: &[u8]) -> Option<u16> {
         let body = body.to_string();
         let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
@@ -239,7 +239,7 @@ async fn the_documented_receiver_sets_the_tier_of_signed_messages_once() {
         Some(204)
     );
     assert_eq!(tier(), "free");
-    // The first message again.
+    // Send the first message again.
     assert_eq!(
         receiver.gets("msg_1", now, &active, &secret).await,
         Some(204)

@@ -1,4 +1,4 @@
-//! A browser without JavaScript: cookies, forms and links, and the mail that the service would send.
+//! A browser without JavaScript: cookies, forms and links. It also reads the mail that the service would send.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use crate::client::{Connection, Response};
 use crate::program::sql;
 use crate::world::{World, good};
 
-/// Settings with sign-up. The server of mail does not exist, so all mail stays in the queue, where tests read it.
+/// Settings with sign-up. The mail server does not exist, so all mail stays in the queue, where tests read it.
 const ON: &str = "site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\n";
 
 impl World {
@@ -47,7 +47,7 @@ impl World {
 
 /// A browser.
 pub struct Browser<'w> {
-    /// The gateway whose clock passes and whose mail is read; none if a test does that.
+    /// The gateway whose clock is advanced and whose mail is read; `None` if the test does both.
     pub(super) world: Option<&'w World>,
     pub address: SocketAddr,
     pub(super) cookies: BTreeMap<String, String>,
@@ -55,7 +55,7 @@ pub struct Browser<'w> {
     pub(super) fields: Vec<(&'static str, String)>,
     /// The local address of its connections.
     pub(super) from: IpAddr,
-    /// The page that was read last.
+    /// The most recently read page.
     pub page: String,
 }
 
@@ -132,7 +132,7 @@ impl<'w> Browser<'w> {
         self.send("GET", target, None).await
     }
 
-    /// Opens a page and follows redirects. Returns where it ends.
+    /// Opens a page and follows redirects. Returns the final target.
     pub async fn visit(&mut self, target: &str) -> String {
         let mut at = target.to_owned();
         for _ in 0..5 {
@@ -143,10 +143,10 @@ impl<'w> Browser<'w> {
                 status => panic!("{at}: {status} {}", self.page),
             }
         }
-        panic!("{target} redirects for ever");
+        panic!("{target} redirects forever");
     }
 
-    /// The token of the forms of the page.
+    /// The CSRF token of the forms on the page.
     pub(super) fn csrf(&self) -> String {
         self.hidden("csrf")
     }
@@ -173,7 +173,7 @@ impl<'w> Browser<'w> {
 
     /// Submits a form of the page with its hidden fields.
     pub async fn submit(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
-        // Each link has a time of its own.
+        // The clock advances so that each link has a different time.
         if let Some(world) = self.world {
             world.pass(Duration::from_secs(1));
         }

@@ -1,4 +1,5 @@
-//! Floods of requests for links, from one network and from many. A trusted proxy in front lets a test be many networks.
+//! Floods of requests for links, from one network and from many. A trusted proxy in front lets a test send requests
+//! from many networks.
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crate::world::World;
 const PROXIED: &str = "proxies.trusted = [\"127.0.0.1\"]\n";
 /// The network of the attacker: `2001:db8:0:aa00::/56`.
 const ATTACKER: u128 = 0x2001_0db8_0000_aa00 << 64;
-/// Its requests for links in a second, and for how long.
+/// The attacker's requests for links per second, and the duration in seconds.
 const POSTS: u32 = 25;
 const SECONDS: u32 = 120;
 
@@ -97,7 +98,7 @@ async fn a_network_creates_ten_accounts_a_day_with_addresses_of_a_domain() {
             "{}",
             person.page
         );
-        // A /64 gets an account back every 2.4 hours, and a /56 two.
+        // A /64 may create another account every 2.4 hours, and a /56 two.
         assert!(
             !is_limited || (4_000..=4_320).contains(&used.number("retry-after")),
             "{:?}",
@@ -121,7 +122,7 @@ async fn a_network_creates_ten_accounts_a_day_with_addresses_of_a_domain() {
         }
     }
     assert_eq!((accepted, refused), (20, 5), "twice the limit of a /64");
-    // Neither other networks nor other domains are affected, and who has an account can sign in.
+    // Neither other networks nor other domains are affected, and owners of accounts can sign in.
     assert_eq!(sign_up(robot(1), "ann@example.org".into()).await, 303);
     assert_eq!(sign_up(1 << 64, "bob@example.net".into()).await, 303);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Forms: what is accepted over HTTP/1.1 and HTTP/2, and how long it may take.
+//! Forms: accepted requests over HTTP/1.1 and HTTP/2, and the time limit.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ async fn a_wrong_page_is_a_page_and_a_slash_at_the_end_is_redirected() {
             404,
             "{path}"
         );
-        // With a key too: it is no path of the API.
+        // The same holds with a key, since this is no path of the API.
         ann.fields = vec![("Authorization", format!("Bearer {key}"))];
         assert_eq!(
             ann.open(path).await.header("content-type"),

@@ -1,4 +1,4 @@
-//! Texts of strangers in headers, in HTML and in mail.
+//! Untrusted text in headers, in HTML and in mail.
 
 use super::browser::Browser;
 use crate::world::World;
@@ -108,7 +108,7 @@ async fn pages_forbid_everything_that_they_do_not_need() {
             "{target}"
         );
     }
-    // Only the page of a new key has a script, and its policy allows no other.
+    // Only the page of a new key has a script, and its content security policy allows no other script.
     ann.visit("/account").await;
     let issued = ann
         .submit("/account/applications", &[("name", "One")])

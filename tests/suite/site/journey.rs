@@ -1,4 +1,4 @@
-//! What a person does with an account, from signing up to its end.
+//! The use of an account, from sign-up to deletion.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::quotas::ledger_unreachable::Lock;
 use crate::world::World;
 
 impl World {
-    /// Checks the counted changes by owners.
+    /// Checks the counters of changes by owners.
     async fn changes_are(&self, expected: &[(&str, u32)]) {
         for (step, count) in expected {
             let series = format!("scoregate_account_changes_total{{change=\"{step}\"}}");
@@ -336,7 +336,7 @@ async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
     );
     assert!(
         ann.page.contains("value=\"One\""),
-        "the entered name is kept"
+        "the form keeps the entered name"
     );
     assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
 
@@ -358,7 +358,7 @@ async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
     );
     assert!(ann.page.contains("The keys have changed"), "{}", ann.page);
     assert_eq!(world.rows("SELECT count(*) FROM keys"), ["2"]);
-    // The page of the refusal shows the present keys, so its form can be sent.
+    // The page with the refusal shows the current keys, so its form can be sent.
     assert_eq!(
         ann.submit(&rotate, &[("overlap", "1d"), ("replace", "yes")])
             .await

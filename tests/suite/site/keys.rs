@@ -1,4 +1,4 @@
-//! Keys of an application: adding one, replacing all, cancelling an expiry, and their names.
+//! Keys of an application: adding a key, replacing all keys, cancelling an expiry, and names.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     assert_eq!(ann.submit(&keep, &[("key", &digest)]).await.status, 422);
     assert!(ann.page.contains("cannot be kept"), "{}", ann.page);
     assert_eq!(world.get_by(&first, "/api/v1/me").await.status, 401);
-    // Nor does it bring back a revoked key, or reach a key of another application.
+    // Cancelling an expiry neither restores a revoked key nor affects a key of another application.
     ann.visit(&path).await;
     assert_eq!(ann.submit(&keep, &[("key", "00")]).await.status, 404);
     assert_eq!(

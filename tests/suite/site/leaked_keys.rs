@@ -26,7 +26,7 @@ pub struct Scanner {
     identifier: String,
 }
 
-/// A token as it is reported.
+/// A token in the format of a report.
 pub fn token(token: &str, url: &str) -> Value {
     json!({"token": token, "type": "scoregate_api_key", "url": url, "source": "content"})
 }
@@ -39,7 +39,7 @@ impl Scanner {
         }
     }
 
-    /// Its public key, as it is published.
+    /// The scanner's public key in the published format.
     pub fn published(&self) -> String {
         let key = json!({"key_identifier": self.identifier, "key": self.pair.public_key_pem(), "is_current": true});
         json!({"public_keys": [key]}).to_string()
@@ -57,7 +57,7 @@ impl Scanner {
         BASE64.encode(&self.pair.sign(body).unwrap())
     }
 
-    /// The headers that sign a body.
+    /// The headers with the signature of a body.
     pub fn signed(&self, body: &[u8]) -> [(&'static str, String); 2] {
         [
             ("github-public-key-identifier", self.identifier.clone()),
@@ -321,7 +321,7 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
             vec![(IDENTIFIER, "one"), (SIGNATURE, signed_cut.as_str())],
             400,
         ),
-        // The guard is empty.
+        // The guard is used up.
         (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 429),
     ] {
         let response = post(address, body, &headers).await;
@@ -554,7 +554,7 @@ async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_
     accepted(&two).await;
     assert_eq!(fetches(), 2);
     assert_eq!(one.report(world.address(), &[]).await.status, 401);
-    // An unusable list is not used, and fetched again after five minutes.
+    // An unusable list is ignored, and the list is fetched again after five minutes.
     "no list".clone_into(&mut published.lock());
     world.pass(Duration::from_hours(1));
     while fetches() < 3 {

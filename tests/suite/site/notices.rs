@@ -14,14 +14,14 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The ids of the notices that were queued, or of those of a kind.
+/// The ids of the queued notices whose id begins with `kind`.
 fn notices(world: &World, kind: &str) -> Vec<String> {
     world.rows(&format!(
         "SELECT id FROM notices WHERE id LIKE '{kind}%' ORDER BY at, id"
     ))
 }
 
-/// Lets the background tasks run until these notices were queued.
+/// Lets the background tasks run until these notices are queued.
 async fn until(world: &World, kind: &str, expected: &[String]) {
     for _ in 0..1_000 {
         if notices(world, kind) == expected {
@@ -38,7 +38,7 @@ fn newest(world: &World, kind: &str) -> String {
     mail_where(world, &format!("kind = '{kind}'"))
 }
 
-/// The newest mail with this property.
+/// The newest mail that matches this condition.
 fn mail_where(world: &World, condition: &str) -> String {
     let columns = "recipient || ' ' || message_id || ' ' || subject || ' ' || text || ' ' || html";
     world.rows(&format!(
@@ -50,7 +50,8 @@ fn id_of(path: &str) -> ApplicationId {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// The statuses of requests on one connection, which would not stay open while time passes.
+/// The statuses of requests on one connection. The clock does not advance meanwhile, because the connection would be
+/// closed.
 async fn statuses(world: &World, key: &str, requests: usize) -> Vec<u16> {
     let request = format!(
         "GET /api/v1/models HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\r\n",
@@ -76,7 +77,7 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
         "{}",
         ann.page
     );
-    assert_eq!(notices(&world, ""), [""; 0], "none in free tiers");
+    assert_eq!(notices(&world, ""), [""; 0], "no notices in free tiers");
 
     let chosen = [
         ("key_changed", "yes"),
@@ -140,7 +141,7 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
     assert_eq!(
         world.rows("SELECT '[' || notices || ']' FROM owners"),
         ["[]"],
-        "a choice of none"
+        "the owner chose no notices"
     );
 }
 
@@ -235,7 +236,7 @@ async fn a_month_and_the_pool_of_an_account_have_notices_with_their_reset() {
         assert!(mail.contains(words), "{mail}");
     }
     let of_owner = format!("quota_80.{owner}.owner_month.2026-11-01");
-    // The sweep before the one that finds the refusal may have queued a notice about a part of the month too.
+    // The sweep before the one that detects the refusal may also have queued a notice about 80 % of the monthly quota.
     let mut mail_of_owner = String::new();
     for _ in 0..1_000 {
         mail_of_owner = mail_where(&world, &format!("message_id LIKE '{of_owner}%'"));

@@ -1,4 +1,4 @@
-//! Limits of an account for all its applications together.
+//! Limits of an account that apply to all its applications together.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn limits_of_an_account_are_in_force_at_once_for_present_and_new_applicati
     used(&world, &one, 2).await;
     let owner = world.rows("SELECT id FROM owners").remove(0);
     world.set_account(&owner, &json!({"owner_day": 5})).await;
-    // The application returns the units that it leased without the limit.
+    // The application returns the units that it leased before the limit was set.
     used(&world, &one, 1).await;
     let (_, other) = ann.create("other").await;
     used(&world, &other, 2).await;

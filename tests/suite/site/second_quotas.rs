@@ -1,4 +1,4 @@
-//! An account gets no second quota of a day by closing applications, or by its deletion and another sign-up.
+//! An account gets no second quota on the same day by closing applications, or by deletion and another sign-up.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const WHEN: &str = "tomorrow, from 00:00 UTC";
 const TO_MIDNIGHT: Duration = Duration::from_hours(12);
 
 impl World {
-    /// Uses a unit of the day.
+    /// Uses a unit of the daily quota.
     async fn use_key(&self, key: &str) {
         assert_eq!(self.get("/api/v1/models").key(key).send().await.status, 200);
     }

@@ -1,4 +1,4 @@
-//! Sessions: how they begin and end, and what they protect.
+//! Sessions: start, end, and the actions that require one.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_sign_out_ends_the_session_and_one_everywhere_ends_all() {
     assert_eq!(
         laptop.visit("/account").await,
         "/account/sign-in",
-        "the session ended, not the cookie only"
+        "the session ended, not just the cookie"
     );
     laptop.cookies.clear();
     laptop.sign_in("ann@example.org").await;
@@ -93,7 +93,7 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
         .submit("/account/sign-in", &[("email", &ann.hidden("email"))])
         .await;
     assert_eq!((sent.status, links().as_str()), (200, "2"));
-    // What can be undone needs none.
+    // Actions that can be undone do not need a recent session.
     ann.visit(&path).await;
     let replaced = ann
         .submit(
@@ -131,7 +131,7 @@ async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_
             format!("SELECT count(*) FROM sign_in_links WHERE {mailbox} AND created_at > {hour}");
         world.rows(&query).pop().unwrap()
     };
-    // A session of another account gives no more links than none.
+    // A session of another account allows no more links than no session.
     for _ in 0..7 {
         mallory.visit("/account").await;
         assert_eq!(
@@ -166,7 +166,7 @@ async fn an_owner_who_is_signed_in_gets_links_after_others_used_up_those_of_the_
     ann.submit(&format!("{path}/revoke"), &[("key", &digest)])
         .await;
     assert_eq!(world.get_by(&key, "/api/v1/me").await.status, 401);
-    // They are limited too, and end with the session.
+    // These links are limited too, and expire with the session.
     for _ in 0..6 {
         ann.visit("/account").await;
         ann.submit("/account/sign-in", &[("email", "ann@example.org")])

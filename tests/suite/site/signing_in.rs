@@ -1,4 +1,4 @@
-//! Email links: who gets one, what it says, and how it is used.
+//! Email links: recipients, content, and use.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
             .headers
             .iter()
             .filter(|(name, _)| !differs.contains(&name.as_str()));
-        // Addresses of equal length, so that the pages have equal length.
+        // The addresses have equal length, so that the pages have equal length.
         let fields: Vec<_> = fields.cloned().collect();
         answers.push((sent.status, fields, browser.page.replace(email, "ADDRESS")));
     }
@@ -158,7 +158,7 @@ async fn addresses_that_differ_in_case_or_tag_sign_in_to_one_account() {
         .await;
     assert!(
         tagged.page.contains("Ann+news@Example.org"),
-        "the page does not tell the address of the account"
+        "the page does not reveal the address of the account"
     );
     assert!(
         world.links("Ann+news@Example.org").is_empty(),

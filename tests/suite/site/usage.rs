@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::browser::Browser;
 use crate::world::World;
 
-/// Waits until a query on the store returns this number. The clock moves on by seconds.
+/// Waits until a query on the store returns this number. The clock advances second by second.
 async fn reaches(world: &World, query: &str, number: &str) {
     while world.rows(query) != [number] {
         world.pass(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! The webhooks of an owner on the page of the account.
+//! The webhooks of an owner on the account page.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const ON: &str = "site.webhooks = true\n";
 const URL: &str = "https://hooks.example.org/in?a=1&b=2";
 
 impl Browser<'_> {
-    /// Sends the form of the webhook that the page of the account shows first.
+    /// Sends the form of the first webhook on the account page.
     async fn change_webhook(&mut self, step: &str) -> u16 {
         self.visit("/account").await;
         let id = self.hidden("webhook");
@@ -148,7 +148,7 @@ async fn the_page_shows_why_a_webhook_cannot_be_contacted() {
     let world = World::with_sign_up(ON).await;
     let mut ann = signed_in(&world).await;
     ann.submit(PATH, &[("webhook_url", URL)]).await;
-    // Until then the clock stands still, and no message is sent.
+    // The clock has not advanced so far, so no message was sent.
     world.rows("UPDATE owner_webhooks SET url = 'https://127.0x1/'");
     let failed = || {
         world.rows("SELECT count(*) FROM mail_queue WHERE kind = 'webhook' AND last_error <> ''")

@@ -1,4 +1,4 @@
-//! The access log of the real program: its fields, data that it never contains, and that it never blocks a request.
+//! The access log of the real program: its fields, and data that it never contains. It never blocks a request.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
     );
     assert!(good["duration_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
     assert_eq!((bad["status"], bad["code"]), ("400", "invalid_model_id"));
-    // The charged day; only the 200 with data was charged.
+    // The charged day. Only the 200 with data was charged.
     assert!(
         good["day"].len() == 10 && good["at"].starts_with(good["day"]),
         "{good:?}"

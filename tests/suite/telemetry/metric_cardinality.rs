@@ -1,5 +1,5 @@
-//! Values of unauthenticated clients add no series and use no memory: many requests, each with its own path, method,
-//! agent, request id, trace and key, leave the list of series identical.
+//! Values from unauthenticated clients add no series and use no memory. Many requests, each with a different path,
+//! method, agent, request id, trace and key, do not change the list of series.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::program::{BUILT_IN, Program};
 
 const SMALL: usize = 40_000;
 const FULL: usize = 1_000_000;
-/// After these requests, one-time allocations are done: threads, buffers, pages of code.
+/// After these requests, all one-time allocations have been made: threads, buffers, pages of code.
 const WARM: usize = 15_000;
 /// Requests per batch on a connection.
 const BATCH: usize = 100;
@@ -28,7 +28,7 @@ const GROWTH: u64 = 1 << 20;
 fn request_unknown_models(number: usize, key: &str) -> (String, u16) {
     let nobody = KeyForm::new("sg_live", false).mint().unwrap();
     let name = format!("made-up-{number:08}");
-    // A well-formed unknown key, a malformed one, and a valid one.
+    // A well-formed unknown key, a malformed key, and a valid key.
     let nobody = nobody.expose();
     let malformed = format!("sg_live_{name}");
     let (method, target, key, status) = match number % 10 {
@@ -81,7 +81,7 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
             let response = connection
                 .read(head.starts_with("HEAD "))
                 .await
-                .expect("an answer");
+                .expect("a response");
             assert_eq!(response.status, status, "{head}");
         }
     }

@@ -1,4 +1,4 @@
-//! The page of metrics is the one generated from the table, and a scrape contains exactly the metrics of the table.
+//! The metrics page equals the page generated from the table, and a scrape contains exactly the metrics of the table.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ async fn metrics_reference_contains_every_scraped_metric() {
         names.difference(&known).collect::<Vec<_>>(),
         Vec::<&&str>::new()
     );
-    // Each handle is created at the start, so that a rate has a first value.
+    // All handles are created at the start, so that a rate has a first value.
     assert_eq!(
         known.difference(&names).collect::<Vec<_>>(),
         Vec::<&&str>::new()

@@ -1,4 +1,4 @@
-//! The status page: what it says about the service, its data and its incidents, and what it costs.
+//! The status page: its statements about the service, the data and incidents, and its cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ impl World {
         world
     }
 
-    /// Waits until this moment was observed.
+    /// Waits until the gateway has observed the current time.
     async fn observed(&self) {
         let now = self.clock.mono();
         while self
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// Passes minutes, one by one.
+    /// Advances the clock minute by minute.
     async fn minutes(&self, count: u32) {
         for _ in 0..count {
             self.pass(MINUTE);
@@ -57,7 +57,7 @@ impl World {
         String::from_utf8(response.body).unwrap()
     }
 
-    /// The text of the page once it contains these words. Only then the clock is moved on, by seconds.
+    /// The text of the page once it contains these words. The clock advances second by second until then.
     async fn status_with(&self, words: &str) -> String {
         for _ in 0..100 {
             self.observed().await;
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// The response of a backend with data of this hour; with 0 it fails.
+/// The response of a backend with data of this hour; for hour 0 an error.
 fn data_of(hour: u64) -> Act {
     let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":{hour}}}"#);
     match hour {
@@ -272,7 +272,7 @@ async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
     world.minutes(60).await;
     assert!(
         world.status().await.contains("its data is current"),
-        "it is not overdue by a minute"
+        "the refresh is not overdue by a minute"
     );
     world.minutes(2).await;
     let page = world.status_with("its data is stale").await;
@@ -502,7 +502,7 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
         ("SCOREGATE_SITE_STATUS_PAGE", "true"),
     ];
     let program = Program::serve(directory.path(), &on);
-    assert!(program.public().port() > 0, "it is running");
+    assert!(program.public().port() > 0, "the gateway is running");
     let more = status(&[
         "post",
         "--incident",

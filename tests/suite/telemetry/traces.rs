@@ -1,5 +1,5 @@
-//! Traces (W3C `traceparent`): a fetch is part of the trace of the request that started it, and forwards no other
-//! trace header.
+//! Traces (W3C `traceparent`): a fetch belongs to the trace of the request that started it, and forwards no other trace
+//! header.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn id(number: u32) -> String {
     format!("0af7651916cd43dd8448eb21{number:08x}")
 }
 
-/// The one trace header that the backend got, in its parts.
+/// The parts of the only trace header that the backend got.
 fn trace_parts(received: &Received) -> Option<Vec<String>> {
     let mut headers = received
         .headers
@@ -84,7 +84,7 @@ async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_docume
         "{received:?}"
     );
     is_of(&received[1], 2);
-    // Once more without a trace: nothing is left of the previous one.
+    // A further fetch without a trace sends nothing of the previous trace.
     world.pass(Duration::from_hours(2));
     world.get_as(&customer, MODELS).await;
     world.fetched(3).await;

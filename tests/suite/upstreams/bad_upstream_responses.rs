@@ -1,5 +1,5 @@
 //! Upstream responses that fail before their data: unreachable backends, slow responses, oversized heads and
-//! contradictory framing. Each has its code, and nothing of it is stored or served.
+//! contradictory framing. Each has its error code, and no part of the response is stored or served.
 //!
 //! The gateway uses only HTTP/1.1 to backends, so failures of HTTP/2 cannot occur. Bad data in a valid response is in
 //! `faults`.

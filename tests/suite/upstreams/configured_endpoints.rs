@@ -110,7 +110,7 @@ async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one()
         .await;
     assert!(
         again.header("cache-status").contains("; hit"),
-        "an unknown parameter is in no key"
+        "an unknown parameter is not part of a document key"
     );
     assert_eq!(again.body, first.body);
     let known = world.get("/api/v1/prices/m-1?period=7d").key(&customer.key);
@@ -126,7 +126,7 @@ async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one()
         "two responses with data and a 304"
     );
 
-    // Models in no list are asked about once a second.
+    // Models that are in no list are fetched at most once a second.
     world.pass(Duration::from_secs(1));
     let default = world.get_as(&customer, "/api/v1/prices/m-1").await;
     assert_eq!(
@@ -199,7 +199,7 @@ async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
     assert_eq!(
         world.backend.received().len(),
         1,
-        "only an unknown model is asked about"
+        "only the unknown model is fetched"
     );
 }
 
@@ -295,7 +295,7 @@ async fn documents_of_other_definitions_are_not_served_after_a_restart() {
     assert_ne!(
         identity(SETTINGS),
         identity(&with_paid_fields()),
-        "a field that became one for paid callers"
+        "a field that became restricted to paid callers"
     );
 }
 

@@ -7,7 +7,7 @@ use crate::world::World;
 
 const ATLAS: &str = "/api/v1/models/atlas";
 const MODELS: &str = "/api/v1/models?period=24h";
-/// A small cap, so that a response beyond it is small too.
+/// A small cap, so that a response above it is small too.
 const CAPPED: &str = "[upstream]\nurl = \"{backend}\"\nmax_body = \"1KiB\"";
 
 /// Longer than any Retry-After of these responses.
@@ -264,7 +264,7 @@ async fn a_bad_response_never_replaces_good_data() {
         world.pass(Duration::from_hours(2));
         for (hours, outcome) in [(0, "stale"), (25, "stale_on_error")] {
             world.pass(Duration::from_hours(hours));
-            // The second time its connection is a new one.
+            // The second time the connection is new.
             if hours == 0 && is_retried(&name) {
                 world.backend.next(act.clone());
                 twice += 1;
@@ -282,7 +282,7 @@ async fn a_bad_response_never_replaces_good_data() {
             calls += 1;
             world.fetched(calls).await;
         }
-        // Each begins with a document that was just revalidated.
+        // Each case begins with a document that was just revalidated.
         world.pass(REST);
         let confirmed = world.get_as(&customer, ATLAS).await;
         assert!(
@@ -304,7 +304,7 @@ async fn a_bad_response_never_replaces_good_data() {
 async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
     let with = |name: &str, act: Act| (name.to_owned(), act, 0);
     let mut bad = all();
-    // One of each kind: the test before has all of them.
+    // One case of each kind: the previous test has all cases.
     bad.retain(|(name, ..)| {
         [
             "cut at 1 by length",

@@ -70,7 +70,7 @@ const ROWS: [Row; 12] = [
 ];
 
 const BUSY: &str = r#"{"success":false,"error":"SQLITE_BUSY: database is locked"}"#;
-/// The fake backend's response to an unknown route, which shows a wrong upstream request.
+/// The fake backend's response to an unknown route. It reveals a wrong upstream request.
 const NO_ROUTE: (&str, &str) = (
     "500 Internal Server Error",
     r#"{"message":"there is no such route"}"#,

@@ -1,5 +1,5 @@
-//! Oversized upstream responses and decompression bombs against the real program: they are rejected at the cap,
-//! early, and use no more memory than the cap. Also a hundred simultaneous valid responses.
+//! Oversized upstream responses and decompression bombs against the real program: they are rejected early, at the cap,
+//! and use no more memory than the cap. Also a hundred simultaneous valid responses.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
     let clock = Clock::system();
     for (bomb, name) in names.iter().enumerate() {
         let mut fastest = Duration::MAX;
-        // A busy machine can be slow once.
+        // One attempt may be slow on a busy machine.
         for again in 1..=3 {
             let sent_at = clock.now().mono;
             let response = client

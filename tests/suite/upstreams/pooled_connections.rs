@@ -1,5 +1,5 @@
-//! Reused connections to the backend: a connection that was closed meanwhile loses no response, and each one uses the
-//! gateway's credential for every caller.
+//! Reused connections to the backend: a connection that was closed meanwhile loses no response, and every connection
+//! uses the gateway's credential for all callers.
 //!
 //! Bad responses are in `bad_upstream_responses` and `faults`.
 

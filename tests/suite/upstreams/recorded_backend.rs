@@ -1,5 +1,6 @@
-//! The backend of the shipped mapping, played from the shapes of its responses: numeric ids, words in capitals, numbers in
-//! strings, other names. Every response is validated against the gateway's own description by the client of the tests.
+//! The backend of the shipped mapping, simulated with the shapes of its responses: numeric ids, words in capitals,
+//! numbers in strings, other names. Every response is validated against the gateway's own description by the client of
+//! the tests.
 
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ fn recorded(received: &Received) -> Act {
 }
 
 async fn world() -> World {
-    // Without it, pages of a gateway on loopback show its port.
+    // Without this setting, pages of a gateway on loopback show its port.
     let settings = format!("service.base_url = \"https://api.example\"\n{SHIPPED}");
     World::with(&settings.replace("127.0.0.1:4000", "{address}"), recorded).await
 }
@@ -185,7 +186,7 @@ async fn ids_words_and_numbers_of_the_backend_become_those_of_the_api() {
         .map(|item| item["id"].clone())
         .collect();
     assert_eq!(ids, ["17", "18", "19"]);
-    // Neither word exists in this API, nor is this a time.
+    // This API has neither of these words, and the third value is not a time.
     let odd = &models.json()["data"][2];
     assert_eq!(
         (odd.get("trend"), odd.get("status"), odd.get("lastUpdated")),
@@ -271,7 +272,7 @@ async fn aliases_unscored_and_unknown_ids_of_a_mapped_backend_are_404_without_do
             "{path}"
         );
     }
-    // Without a score a model has a detail and an empty history, and no drift signature.
+    // A model without a score has a detail and an empty history, but no drift signature.
     assert_eq!(
         item(&world, &paid, "/api/v1/models/18").await["latestScore"],
         Value::Null

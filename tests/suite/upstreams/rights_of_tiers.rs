@@ -1,4 +1,4 @@
-//! Rights of tiers: the requests and fields that each tier may have, on every path by which bytes can leave.
+//! Rights of tiers: the requests and fields that each tier may have, on every path on which data leaves the gateway.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,13 +72,13 @@ struct Expected {
 
 const ALL: &[Period] = &[Period::Latest, Period::Day, Period::Week, Period::Month];
 const NOT_LATEST: &[Period] = &[Period::Day, Period::Week, Period::Month];
-/// The fields that only some callers see: their names, their values in the data, and the endpoint that has them.
+/// The fields that only some callers see: name, value in the data, and endpoint.
 const RESERVED: [(&str, &str, &str); 3] = [
     ("latestScore", "7.5", "model"),
     ("margin", "7.125", "prices"),
     ("rebate", "7.25", "prices"),
 ];
-/// The tier that sees most is the first, so that the others are asked with its tags.
+/// The tier that sees the most fields is first, so that requests of the others use its tags.
 const TIERS: [Expected; 5] = [
     PRO,
     Expected {
@@ -122,7 +122,7 @@ impl Expected {
         Self { fields, ..self }
     }
 
-    /// The reserved fields of an endpoint that it sees.
+    /// The reserved fields of an endpoint that the tier sees.
     fn fields_of(&self, endpoint: &str) -> Vec<&'static str> {
         let of_endpoint = RESERVED.iter().filter(|(.., of)| *of == endpoint);
         of_endpoint
@@ -136,7 +136,7 @@ impl Expected {
             .is_none_or(|endpoints| endpoints.contains(&endpoint))
     }
 
-    /// The periods that it may request of an endpoint.
+    /// The periods that the tier may request from an endpoint.
     fn periods_of(&self, endpoint: &str) -> Vec<Period> {
         let longest = match endpoint {
             "history" => self.history,
@@ -157,7 +157,7 @@ fn prices(margin: &str) -> Act {
     ))
 }
 
-/// Data whose reserved fields have a value of their own.
+/// Data whose reserved fields have unique values.
 pub(super) fn backend(received: &Received) -> Act {
     let data = if received.target().contains("/prices") {
         r#"[{"margin":7.125,"id":"atlas","undeclared":7.375,"seller":{"rebate":7.25,"name":"a","x":2}}]"#
@@ -181,7 +181,7 @@ fn settings(text: &str) -> Config {
     .unwrap()
 }
 
-/// A request of the table: what a tier asks for, and what it may have.
+/// A request of the table: the requested document, and the rights of the tier.
 struct Asked<'a> {
     world: &'a World,
     customer: &'a Customer,
@@ -191,7 +191,7 @@ struct Asked<'a> {
     coding: &'a str,
 }
 
-/// The tags of forms, by document and encoding, and by the fields in them.
+/// Entity tags of forms, by document and encoding, and by the fields in the form.
 type Tags = BTreeMap<(String, String), BTreeMap<Vec<&'static str>, String>>;
 
 impl Asked<'_> {
@@ -215,12 +215,12 @@ impl Asked<'_> {
         })
     }
 
-    /// Only the tier that sees all reserved fields gets undeclared ones.
+    /// Only the tier that sees all reserved fields gets undeclared fields.
     fn sees_undeclared(&self) -> bool {
         self.expected.tier == "pro" && self.endpoint.name == "prices"
     }
 
-    /// Sends it, and checks status and price: units of minute and day, tokens of the guard.
+    /// Sends the request, and checks the status and the price: units of minute and day, tokens of the guard.
     async fn sent(&self, method: &str, tag: &str, status: u16) -> Response {
         let about = format!(
             "{} {method} {} {} {tag}",
@@ -250,7 +250,7 @@ impl Asked<'_> {
         response
     }
 
-    /// Sends it with GET, HEAD, its own tag and those of other forms.
+    /// Sends the request with GET, with HEAD, with its own tag, and with the tags of other forms.
     async fn check(&self, tags: &mut Tags) {
         if !self.may() {
             let others = tags.values().flat_map(BTreeMap::values).take(3);
@@ -271,7 +271,7 @@ impl Asked<'_> {
         let forms = tags
             .entry((format!("{path} {applied}"), self.coding.to_owned()))
             .or_default();
-        // Equal fields have equal tags, other fields have others, which do not match.
+        // Equal fields have equal tags. Different fields have different tags, which do not match.
         assert_eq!(forms.entry(fields).or_insert_with(|| tag.clone()), &tag);
         let others: Vec<&str> = forms
             .values()
@@ -300,7 +300,7 @@ impl Asked<'_> {
         );
     }
 
-    /// A body has the reserved fields that the tier sees, and no byte of the others.
+    /// A body has the reserved fields that the tier sees, and no byte of other reserved fields.
     fn check_body(&self, got: &Response) {
         let text = String::from_utf8(got.decoded()).unwrap();
         let tier = self.expected.tier;

@@ -10,12 +10,12 @@ use crate::world::{Customer, World};
 const PRICES: &str = "/api/v1/prices?period=7d";
 const MODEL: &str = "/api/v1/models/atlas";
 
-/// A tier that is paid, with further settings.
+/// A paid tier with further settings.
 fn tier(name: &str, more: &str) -> String {
     format!("[tiers.{name}]\nminute = 60\nday = 9000\npaid = true\n{more}\n")
 }
 
-/// The reserved fields in the responses of both endpoints that have some.
+/// The reserved fields in the responses of both endpoints that have such fields.
 async fn fields(world: &World, customer: &Customer) -> Vec<&'static str> {
     let mut text = String::new();
     for target in [PRICES, MODEL] {
@@ -47,7 +47,7 @@ async fn a_tier_that_a_reload_adds_sees_no_field_that_it_may_not_see() {
     ];
     let before = [fields(&world, &pro).await, fields(&world, &trial).await];
     assert_eq!(before[0], ["latestScore", "margin", "rebate", "undeclared"]);
-    // The names are before and after those of the other tiers: their sets stay what they are.
+    // The new names sort before and after the names of the other tiers. The sets of the other tiers stay unchanged.
     let added = [
         tier("a_none", "fields = []"),
         tier(
@@ -59,7 +59,7 @@ async fn a_tier_that_a_reload_adds_sees_no_field_that_it_may_not_see() {
             "fields = [\"prices.seller.rebate\", \"prices.margin\"]",
         ),
     ];
-    // At most four sets are possible, so that of `seller` makes room.
+    // At most four sets are possible, so the set of `seller` is removed.
     let settings = SETTINGS.replace("\"model.latestScore\", \"prices.seller.rebate\"", "");
     let changed = world
         .reload(&format!("{settings}{}", added.concat()))
@@ -92,7 +92,7 @@ async fn a_reload_that_removes_or_narrows_a_tier_gives_no_other_tier_its_fields(
     };
     let whole = world.get_as(pro, PRICES).await;
     assert_eq!(fields(&world, trial).await, ["margin", "rebate"]);
-    // The set of `seller` was before that of `trial`.
+    // The set of `seller` came before the set of `trial`.
     let (rest, _) = SETTINGS.split_once("[tiers.seller]").unwrap();
     let (_, of_trial) = SETTINGS.split_once("[tiers.trial]").unwrap();
     let narrowed = rest.replace(
@@ -110,7 +110,7 @@ async fn a_reload_that_removes_or_narrows_a_tier_gives_no_other_tier_its_fields(
     );
     assert_eq!(fields(&world, trial).await, ["margin", "rebate"]);
     assert!(fields(&world, free).await.is_empty() && fields(&world, pro).await.is_empty());
-    // The caller still has the whole form and its tag.
+    // The caller still has a copy of the whole form and its tag.
     let again = world
         .get(PRICES)
         .key(&pro.key)

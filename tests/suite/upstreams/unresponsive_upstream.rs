@@ -15,9 +15,9 @@ use crate::world::{Customer, NOON, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
-/// The clock advances in such steps: a few per minute, so that fetches time out and are retried.
+/// The clock advances in these steps, a few per minute, so that fetches time out and are retried.
 const STEP: Duration = Duration::from_secs(20);
-/// A fetch in flight when the backend recovers times out after that long; then the next one is sent.
+/// A fetch that is in flight when the backend recovers times out after this long. Then the next fetch is sent.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A customer with a realistic plan who uses all of the daily quota.
@@ -49,7 +49,7 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
 }
 
 impl UnresponsiveUpstream {
-    /// Starts after every document was fetched once, when none is fresh any more.
+    /// Starts after every document was fetched once and none is fresh any longer.
     async fn start() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = SnapshotUpstream::new(now);
@@ -187,10 +187,10 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
         }
     }
     let requests = outage.world.backend.received().len() - before;
-    // The half-open breaker sends one request at a time, and each of these runs into its timeout.
+    // The half-open circuit breaker sends one request at a time, and each of them times out.
     assert!(requests <= 24 * 60 * 2, "{requests}");
 
-    // Its data after the recovery is current.
+    // The backend's data after the recovery is current.
     outage.backend.refresh();
     let script = outage.backend.clone();
     outage

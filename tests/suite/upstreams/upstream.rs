@@ -273,7 +273,7 @@ async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
     .await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get_as(&pro, "/api/v1/index").await.status, 200);
-    // The document has no validators, so it was not revalidated.
+    // The document has no validators, so it was fetched without a condition.
     world
         .backend
         .set_script(|_| respond("304 Not Modified", &[], ""));

@@ -1,5 +1,5 @@
 //! A backend with several addresses: a request goes to the first one, and to the next ones while it fails. Attempts are
-//! counted at the addresses.
+//! counted at each address.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::world::{Customer, World, good};
 const TOKEN: &str = "a-token-of-the-side-port";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Backends that run this script with their number.
+/// Backends that run this script, each with its number.
 async fn backends<const N: usize>(script: fn(usize, &Received) -> Act) -> [Backend; N] {
     let all =
         join_all((0..N).map(|number| Backend::start(move |received| script(number, received))))
@@ -26,7 +26,7 @@ async fn backends<const N: usize>(script: fn(usize, &Received) -> Act) -> [Backe
     all.try_into().unwrap_or_else(|_| panic!())
 }
 
-/// A gateway in front of these addresses, and a customer. The last one is a backend that is always good.
+/// A gateway in front of these addresses, and a customer. The last address is a backend that always works.
 async fn world_at(urls: &[&str], last: &Backend, settings: &str) -> (World, Customer) {
     let settings = format!("admin.token = \"{TOKEN}\"\n[upstream]\nurls = {urls:?}\n{settings}");
     let directory = Arc::new(TempDir::new().unwrap());
@@ -35,7 +35,7 @@ async fn world_at(urls: &[&str], last: &Backend, settings: &str) -> (World, Cust
     (world, customer)
 }
 
-/// The same in front of these backends.
+/// A gateway like `world_at`, for these backends.
 async fn world(addresses: &[Backend], settings: &str) -> (World, Customer) {
     let urls: Vec<String> = addresses.iter().map(Backend::url).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
@@ -52,7 +52,7 @@ async fn fetch(world: &World, customer: &Customer, limits: std::ops::Range<usize
     statuses
 }
 
-/// Requests documents that all succeed.
+/// Requests documents, all of which must succeed.
 async fn fetch_all(world: &World, customer: &Customer, limits: std::ops::Range<usize>) {
     let statuses = fetch(world, customer, limits).await;
     assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
@@ -335,7 +335,7 @@ async fn validators_are_sent_only_to_the_address_that_sent_them() {
     fetch_all(&world, &customer, 1..21).await;
     refresh(&world, &customer, 1..21).await;
     assert_eq!(validators(&all[0]), vec!["\"of-0\""; 20]);
-    // The address of the documents fails: the other one gets no validators of it.
+    // The address from which the documents came fails. The other address gets none of its validators.
     all[0].set_script(failing);
     refresh(&world, &customer, 1..21).await;
     assert_eq!(documents(&all[1]), 20);

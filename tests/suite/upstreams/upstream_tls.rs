@@ -251,7 +251,7 @@ async fn changed_files_are_used_within_ten_seconds_and_unusable_ones_are_reporte
     }
     std::fs::copy(next.ca_file(), authority.ca_file()).unwrap();
     tls.present(&next, "backend");
-    // The connection of the old authority is used until the files are read.
+    // The connection verified with the old authority is used until the files are reloaded.
     while tls.handshakes().len() < 2 {
         world.pass(CHECK_INTERVAL);
         assert_eq!(failure(&world).await, None);

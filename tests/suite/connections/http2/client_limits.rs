@@ -1,4 +1,4 @@
-//! What a client may hold by what it has shown: pending responses of a connection, connections of an application, and the
+//! Limits that depend on the key of a client: pending responses of a connection, connections of an application, and the
 //! memory that one key takes in an attack.
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
@@ -38,7 +38,7 @@ fn requests(streams: u32, target: &str, key: &str) -> Vec<u8> {
         .collect()
 }
 
-/// How many of twenty requests of a client that opens no window are answered and refused.
+/// How many of twenty requests are answered and refused if the client opens no window.
 async fn answered_and_refused(world: &World, target: &str, key: &str) -> (usize, usize) {
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     connection.send(&requests(20, target, key)).await;
@@ -188,8 +188,8 @@ async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
     );
 }
 
-/// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the responses begun, completed and
-/// refused, and the last stream of the last GOAWAY.
+/// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the number of responses that
+/// were started, completed and refused, and the last stream of the last GOAWAY.
 async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
     let mut begun = 0;
     let mut completed = 0;
@@ -203,7 +203,7 @@ async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
             assert_eq!(code(&read.payload[4..]), 0);
             if last == 0 {
                 let room = [
-                    // Of streams that were not taken.
+                    // The next two frames are for streams that were not accepted.
                     frame(WINDOW_UPDATE, 0, 119, &[0, 1, 0, 0]),
                     frame(RST_STREAM, 0, 117, &[0, 0, 0, 8]),
                     frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]),
@@ -300,8 +300,8 @@ async fn paid_caller(
     (count, slowest)
 }
 
-/// Memory of a program in an attack of this many connections with a key or without one: at most `allowed`, once the
-/// gateway has closed what it closes.
+/// Checks the memory of a program in an attack of this many connections, with or without a key: at most `allowed`, once
+/// the gateway has closed connections.
 async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
     let directory = TempDir::new().unwrap();
     let (program, target) = program(directory.path(), 10_000, false);
@@ -331,13 +331,13 @@ async fn check_attack(with_key: bool, connections: u32, allowed: u64) {
     let [after, peak] =
         [program.resident(), program.most_resident()].map(|bytes| bytes.saturating_sub(before));
     over.store(1, Ordering::Relaxed);
-    let shown = if with_key { "one Free key" } else { "no key" };
+    let shown = if with_key { "one Free key" } else { "none" };
     let [after_mb, peak_mb] = [after, peak].map(|bytes| bytes / MEGABYTE);
     let (count, slowest) = caller.await.unwrap();
     let row = format!(
-        "| {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB | {count} | {slowest:?} |"
+        "| TCP | {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB | {count} | {slowest:?} |"
     );
-    // The attack takes the processors of this machine too.
+    // The attack uses CPU time of this machine too.
     assert!(count > 10 && slowest < 10 * SECOND, "{row}");
     println!("{row}");
     slow_clients::record(Part::Keys, row);
@@ -379,7 +379,7 @@ async fn clients_that_read_nothing_over_tls_hold_one_record_of_a_large_page_each
     let mut held = Vec::new();
     let mut before = 0;
     for number in 0..250 {
-        // The first ones warm up the program.
+        // The first connections warm up the program.
         if number == 50 {
             before = program.resident();
         }

@@ -1,5 +1,5 @@
-//! Endless frames that request little or nothing: each flood closes the connection within its bound, without any load
-//! on the backend before.
+//! Endless frames that request little or nothing: each flood closes the connection within its bound, and causes no load
+//! on the backend until then.
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS,
@@ -10,18 +10,18 @@ use crate::world::World;
 /// The required bounds, in frames.
 const FEW_FRAMES: usize = 2_500;
 const SOME_FRAMES: usize = 5_000;
-/// The number of the shortest frames in twice 128 KiB, and some more for the replies.
+/// The number of minimum-size frames in twice 128 KiB, and some more for the replies.
 const MANY_FRAMES: usize = 40_000;
 
 pub struct Flood {
     pub name: &'static str,
-    /// The prefix, sent once.
+    /// The first bytes, which are sent once.
     pub first: Vec<u8>,
-    /// The repeated frames, by the number of the repetition.
+    /// The repeated frames, for each repetition.
     pub again: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
-    /// The final frames that would complete it.
+    /// The final frames that would complete the flood.
     pub last: Vec<u8>,
-    /// It must be over within this many frames.
+    /// The connection must be closed within this many frames.
     pub most: usize,
 }
 
@@ -59,7 +59,8 @@ fn number(of: u32) -> u32 {
     2 * of + 1
 }
 
-/// Every flood. Those on an open stream keep one open with this request, which must stay in flight as long.
+/// Every flood. Floods on an open stream keep the stream open with this request, which must stay in flight for that
+/// time.
 pub fn floods(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
     let small = block(&fields(&[("x", "y")]));
@@ -203,7 +204,7 @@ async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
         .await;
     let mut ended = 0;
     while ended < 100 {
-        // It updates both windows with every frame, as some libraries do.
+        // The client updates both windows with every frame, as some libraries do.
         let read = connection.find(DATA).await;
         ended += u32::from(read.flags & END_STREAM != 0);
         let room = u32::try_from(read.payload.len())

@@ -1,5 +1,5 @@
-//! Request heads of attackers on HTTP/2: ambiguous ones are refused for the stream, for the connection or by a
-//! response, and never reach the backend.
+//! Request heads of attackers on HTTP/2. An ambiguous head never reaches the backend: it gets an error response, or the
+//! stream is reset, or the connection is closed.
 
 use super::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields,
@@ -18,7 +18,7 @@ const LENGTH: Field = ("content-length", "0");
 const CONNECT: Field = (":method", "CONNECT");
 const TUNNEL: Field = (":authority", "backend.example:443");
 
-/// A response that the gateway gives, or no response: the codec resets the stream or closes the connection.
+/// A response of the gateway, or no response: the codec resets the stream or closes the connection.
 const BAD: &str = "400 bad_request";
 const NO_METHOD: &str = "405 method_not_allowed";
 const REJECTED: &str = "rejected";
@@ -48,7 +48,7 @@ const HEADS: &[(&[Field], &str)] = &[
     (&[CONNECT, TUNNEL], NO_METHOD),
     (&[CONNECT, TUNNEL, ("host", "backend.example:443")], NO_METHOD),
     (&[CONNECT, SCHEME, AUTHORITY, (":path", "/chat"), (":protocol", "websocket")], REJECTED),
-    // What only the codec sees.
+    // Heads that only the codec sees.
     (&[METHOD, SCHEME, AUTHORITY, PATH, ("connection", "x-api-key")], REJECTED),
     (&[METHOD, SCHEME, AUTHORITY, PATH, ("transfer-encoding", "chunked")], REJECTED),
     (&[METHOD, SCHEME, AUTHORITY, PATH, ("X-Api-Key", "upper")], REJECTED),
@@ -86,7 +86,11 @@ async fn http2_an_ambiguous_head_is_refused_and_never_reaches_the_backend() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(world.backend.received().len(), 1, "of the good heads");
+    assert_eq!(
+        world.backend.received().len(),
+        1,
+        "only the good heads reach the backend"
+    );
     assert_eq!(world.documents(), 1);
 }
 

@@ -21,12 +21,12 @@ impl Http2Client {
         let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .unwrap();
-        // It ends when the gateway closes; the next request returns the reason.
+        // The task ends when the gateway closes the connection; the next request returns the reason.
         tokio::spawn(async move { drop(connection.await) });
         Self(sender)
     }
 
-    /// Sends a request; none if the connection ended first.
+    /// Sends a request and returns its response; `None` if the connection ended first.
     pub async fn request(
         &self,
         method: &str,
@@ -89,7 +89,7 @@ impl World {
         let response = client
             .request(method, target, headers)
             .await
-            .expect("an answer");
+            .expect("a response");
         self.check(method, target, &response);
         response
     }

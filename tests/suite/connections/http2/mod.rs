@@ -63,7 +63,7 @@ pub enum StreamOutcome {
 }
 
 impl StreamOutcome {
-    /// Whether it was rejected before it was handled as a request.
+    /// Whether the stream was rejected before it was handled as a request.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Response(..))
     }
@@ -88,7 +88,7 @@ pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// A length in seven bits, continued in further octets if necessary.
+/// A length, encoded in seven bits and, if necessary, further octets.
 fn length(bytes: &mut Vec<u8>, length: usize) {
     let Some(mut rest) = length.checked_sub(127) else {
         return bytes.push(u8::try_from(length).unwrap());
@@ -142,7 +142,7 @@ pub fn opening(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], flags: u8) -> Vec<u8>
 pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// Whether it acknowledges SETTINGS and PINGs.
+    /// Whether the client acknowledges SETTINGS and PINGs.
     pub acknowledges: bool,
 }
 
@@ -173,7 +173,7 @@ impl Wire {
         }
     }
 
-    /// Sends bytes. If the gateway has closed the connection, this shows when reading.
+    /// Sends bytes. If the gateway has closed the connection, the next read fails.
     pub async fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
@@ -303,7 +303,7 @@ pub fn code(payload: &[u8]) -> u32 {
     u32::from_be_bytes(*payload.first_chunk().unwrap())
 }
 
-/// The status encoded by one octet; 0 if it takes more.
+/// The status encoded by one octet; 0 if the encoding is longer.
 fn short_status(octet: u8) -> u16 {
     let short = [
         (0x88, 200),

@@ -17,7 +17,7 @@ const MOVING: &[&str] = &[
     "x-ratelimit-reset",
 ];
 
-/// Requests: method, target, whether with a key, and one more header field.
+/// Requests: method, target, whether a key is sent, and one more header field.
 #[rustfmt::skip]
 const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
     ("GET", "/api/v1/models", true, ("accept", "*/*")),
@@ -80,7 +80,7 @@ fn comparable_body(response: &Response) -> String {
 async fn http2_responses_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
-    // Both are served from the cache; missing documents were requested once by both.
+    // Both connections are served from the cache. Each missing document was fetched once.
     for (method, target, _, (name, value)) in ASKED {
         world
             .request(method, target)

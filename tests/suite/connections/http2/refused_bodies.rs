@@ -1,4 +1,4 @@
-//! What remains of a connection after the body of a request was refused.
+//! The state of a connection after the body of a request was refused.
 
 use super::{StreamOutcome, Wire, fields, opening};
 use crate::mcp::session::post;
@@ -41,7 +41,8 @@ async fn http2_a_connection_whose_body_is_refused_ends_once_it_is_answered_and_w
         matches!(outcome, StreamOutcome::Response(..)),
         "{outcome:?}"
     );
-    // The clock stands still, so no deadline ends it, and the client does not complete the exchange that ends it in order.
+    // The clock stands still, so no deadline ends the connection, and the client does not take part in the orderly
+    // shutdown.
     connection.rest().await;
     let refused = world.counted("scoregate_bodies_refused_total").await;
     assert!(refused > before, "{refused}");

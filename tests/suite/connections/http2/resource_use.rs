@@ -1,4 +1,4 @@
-//! Resource use of the real program under floods: no memory stays in use, and other clients are not delayed.
+//! Resource use of the real program under floods: memory is freed afterwards, and other clients are not delayed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const MEGABYTE: u64 = 1 << 20;
 const AT_MOST: u64 = 8 * MEGABYTE;
 const SOON: Duration = Duration::from_secs(1);
 
-/// Sends requests until stopped, and returns the longest duration of one.
+/// Sends requests until stopped, and returns the longest duration of a request.
 async fn slowest_request(address: SocketAddr, over: Arc<AtomicBool>) -> Duration {
     let clock = Clock::system();
     let mut connection = Connection::open(address).await;
@@ -29,7 +29,10 @@ async fn slowest_request(address: SocketAddr, over: Arc<AtomicBool>) -> Duration
         connection
             .write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .await;
-        assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+        assert_eq!(
+            connection.read(false).await.expect("a response").status,
+            200
+        );
         slowest = slowest.max(clock.now().mono.since(asked_at));
     }
     slowest

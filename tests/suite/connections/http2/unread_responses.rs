@@ -1,5 +1,5 @@
-//! Clients that request much and open no window: how many connection slots they hold, for how long, and the memory
-//! used.
+//! Clients that send many requests and open no window: how many connection slots they hold, for how long, and how much
+//! memory they use.
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
@@ -31,7 +31,7 @@ const INITIAL_WINDOW: u16 = 4;
 const SECOND: Duration = Duration::from_secs(1);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const MEGABYTE: u64 = 1 << 20;
-/// HTTP/2 connections without a response that have memory for their codec.
+/// Number of HTTP/2 connections without a response whose codecs fit into their memory budget.
 const CODECS: u32 = 12 * 1_024 / 28;
 
 /// This many requests for the largest page.
@@ -55,7 +55,7 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
     for _ in 0..70 {
         attackers.push(unread(&world, 24).await);
     }
-    // Only clients with a slot are answered at all.
+    // Only clients with a slot get responses.
     for attacker in &mut attackers[..64] {
         attacker.find(HEADERS).await;
     }
@@ -165,9 +165,9 @@ impl AttackTarget {
         ))
     }
 
-    /// Opens a connection from each of these addresses, 32 of them concurrently, and sends `opening`: the gateway refuses the
-    /// handshakes of a network that has too many waiting. Returns the results of `opened`, which gets each with the time of its
-    /// opening.
+    /// Opens a connection from each of these addresses, 32 of them concurrently, and sends `opening`: the gateway
+    /// refuses handshakes from a network with too many pending ones. Returns the results of `opened`, which is called
+    /// with each connection and the time when it was opened.
     pub async fn open_all<T>(
         &self,
         numbers: impl Iterator<Item = u32>,
@@ -211,7 +211,10 @@ impl AttackTarget {
 
 async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) {
     connection.write(HEALTH).await;
-    assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+    assert_eq!(
+        connection.read(false).await.expect("a response").status,
+        200
+    );
 }
 
 /// Creates certificate and key in a directory, and an HTTP/2 client that trusts them.
@@ -237,7 +240,7 @@ pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, Attac
     program_with(directory, slots, is_secure, "")
 }
 
-/// The same with more settings.
+/// Like `program`, with more settings.
 pub fn program_with(
     directory: &Path,
     slots: u32,
@@ -274,8 +277,8 @@ fn without_window() -> Vec<u8> {
     [PREFACE, &no_window, &requests(100)].concat()
 }
 
-/// This many connections that request a hundred large pages each and read none. Each task returns how long its connection
-/// lasted.
+/// Opens this many connections, each of which requests a hundred large pages and reads none. Each task returns how long
+/// its connection lasted.
 async fn attack(attacked: &AttackTarget, connections: u32) -> Vec<JoinHandle<Duration>> {
     let stay = |mut stream: Box<dyn Stream>, opened_at: Mono| {
         tokio::spawn(async move {
@@ -288,7 +291,7 @@ async fn attack(attacked: &AttackTarget, connections: u32) -> Vec<JoinHandle<Dur
     attacked.open_all(numbers, &without_window(), stay).await
 }
 
-/// The longest connection of an attack.
+/// Duration of the longest connection of an attack.
 async fn longest(attack: Vec<JoinHandle<Duration>>) -> Duration {
     join_all(attack)
         .await
@@ -309,7 +312,7 @@ async fn check_memory(clients: u32, is_secure: bool) {
     let before = program.resident();
     let clock = Clock::system();
     let attack = attack(&attacked, clients).await;
-    // Processing of the open connections is over by then, and none was closed.
+    // By then the requests on all connections have been processed, and no connection has been closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();
     let longest = longest(attack).await;

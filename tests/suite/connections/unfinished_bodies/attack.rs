@@ -1,4 +1,4 @@
-//! What an attacker sends.
+//! The bytes that an attacker sends.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,27 +6,27 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::connections::http2::{DATA, PREFACE, SETTINGS, fields, frame, opening};
 use crate::site::leaked_keys::{self, Scanner};
 
-/// Bytes that are sent of a body of 64 KiB.
+/// The number of bytes sent of a body of 64 KiB.
 pub(super) const SENT: usize = 60 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transport {
     Http1,
     Http1OverTls,
-    /// With so many bodies on each connection.
+    /// HTTP/2 with this many bodies on each connection.
     Http2(u32),
 }
 
-/// The head of a body that is never finished.
+/// The kind of request whose body is never finished.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     Mcp,
-    /// Which is refused unread.
+    /// A body of unknown length, which is refused unread.
     McpChunked,
     /// A head of 15 KiB.
     McpLargeHead,
     Form,
-    /// With a forged signature.
+    /// A report of leaked keys with a forged signature.
     Report,
 }
 
@@ -72,7 +72,7 @@ impl Target {
 }
 
 impl Attack {
-    /// What a connection sends that has no request so far.
+    /// The bytes that a connection sends before its first request.
     pub(super) fn preface(self) -> Vec<u8> {
         match self.transport {
             Transport::Http1 | Transport::Http1OverTls => Vec::new(),
@@ -80,7 +80,7 @@ impl Attack {
         }
     }
 
-    /// What each connection sends.
+    /// The bytes of the unfinished requests on each connection.
     pub(super) fn opening(self, scanner: &Scanner) -> Vec<u8> {
         let headers = self.target.headers(scanner);
         let Transport::Http2(streams) = self.transport else {
@@ -99,7 +99,7 @@ impl Attack {
             (":path", self.target.path()),
             (":authority", "localhost"),
         ];
-        // Without a length.
+        // The body has no stated length.
         let headers = headers.iter().filter(|(name, _)| *name != "content-length");
         let headers = headers.map(|(name, value)| (*name, value.as_str()));
         let head: Vec<_> = pseudo.into_iter().chain(headers).collect();

@@ -1,5 +1,6 @@
-//! Clients that send request bodies and do not finish them, against the real program: its memory grows by less than the
-//! budget of bodies and 16 MiB, and others are answered meanwhile, with bodies that arrive after their heads.
+//! Clients that send request bodies and do not finish them, against the real program. Its memory grows by less than the
+//! budget for bodies plus 16 MiB. Other clients get responses meanwhile, although their bodies arrive after their
+//! heads.
 //!
 //! Small in every run; `SCOREGATE_FULL=1` runs 10,000 connections and writes a dated page to `tests/results/`. Run that
 //! with `--test-threads=1`.
@@ -32,29 +33,30 @@ use crate::world::{World, good};
 use attack::{Attack, SENT, Target, Transport};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What a program may grow by, above what its connections take while they are idle.
+/// Limit of the program's memory growth, in addition to the memory of idle connections.
 const GROWTH: u64 = 48 << 20;
-/// What an idle connection may take, of HTTP/1.1 and of HTTP/2 with its codec, and what a program may grow by without any.
+/// Limits of the memory of an idle HTTP/1.1 connection and an idle HTTP/2 connection with its codec, and of the growth
+/// without connections.
 const IDLE: u64 = 8 << 10;
 const IDLE_HTTP2: u64 = 32 << 10;
 const SPARE: u64 = 4 << 20;
-/// The time of an attack at its small size.
+/// Duration of an attack at the small size and at full size.
 const SHORT: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(12);
 /// How long an attacker that was refused keeps its connection open.
 const HOLD: Duration = Duration::from_secs(2);
-/// Streams of a connection, which may have 100 at a time.
+/// Streams of a connection, which may have 100 concurrent streams.
 const STREAMS: u32 = 100;
 const FEW_STREAMS: u32 = 4;
 
-/// A program with everything that takes bodies, and the means of its callers.
+/// A program with every endpoint that accepts bodies, and the data that callers need.
 struct Attacked {
     program: Program,
     means: Arc<Means>,
     _directory: TempDir,
 }
 
-/// What callers and attackers need.
+/// The data that callers and attackers need.
 struct Means {
     target: AttackTarget,
     scanner: Scanner,
@@ -135,7 +137,7 @@ impl Means {
     }
 }
 
-/// Sends the bytes of a head, and later those of its body. Returns the status.
+/// Sends a head, and later its body. Returns the status.
 async fn in_two_parts(stream: Box<dyn Stream>, request: &str, clock: &Clock) -> Option<u16> {
     let mut connection = Connection::over(stream);
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -147,7 +149,7 @@ async fn in_two_parts(stream: Box<dyn Stream>, request: &str, clock: &Clock) -> 
     Some(connection.read(false).await?.status)
 }
 
-/// Sends the requests of honest callers until it is over. Returns their number and the longest duration.
+/// Sends the requests of honest callers until the attack is over. Returns their number and the longest duration.
 async fn callers(means: Arc<Means>, over: Arc<AtomicBool>) -> (u32, Duration) {
     let clock = Clock::system();
     let from = IpAddr::V4(Ipv4Addr::new(127, 200, 0, 1));
@@ -158,7 +160,7 @@ async fn callers(means: Arc<Means>, over: Arc<AtomicBool>) -> (u32, Duration) {
             let start = clock.mono();
             let stream = means.open(from).await.unwrap();
             let status = in_two_parts(stream, &request, &clock).await;
-            assert_eq!(status, Some(expected), "{name}, after {answered} answers");
+            assert_eq!(status, Some(expected), "{name}, after {answered} responses");
             answered += 1;
             longest = longest.max(clock.mono().since(start));
         }
@@ -167,7 +169,7 @@ async fn callers(means: Arc<Means>, over: Arc<AtomicBool>) -> (u32, Duration) {
     (answered, longest)
 }
 
-/// Opens a connection, sends an unfinished body, and holds the connection until the program ends it; again and again.
+/// Repeatedly opens a connection, sends an unfinished body, and keeps the connection open until the program closes it.
 async fn attacker(means: &Means, from: IpAddr, opening: &[u8], over: &AtomicBool) {
     let clock = Clock::system();
     while !over.load(Ordering::Relaxed) {
@@ -191,7 +193,7 @@ async fn attacker(means: &Means, from: IpAddr, opening: &[u8], over: &AtomicBool
     }
 }
 
-/// The most memory while as many connections as in an attack are open and have no request.
+/// Peak memory while as many connections as in an attack are open without a request.
 async fn idle(attacked: &Attacked, attack: Attack) -> u64 {
     let means = &attacked.means;
     attacked.program.forget_peak();
@@ -230,7 +232,7 @@ async fn run(attack: Attack) {
     let idle = idle(&attacked, attack).await.saturating_sub(before);
     attacked.program.forget_peak();
     let over = Arc::new(AtomicBool::new(false));
-    // A task of their own: they would wait for the work of all attackers otherwise.
+    // The callers have a separate task. Otherwise they would wait for the work of all attackers.
     let callers = tokio::spawn(callers(Arc::clone(means), Arc::clone(&over)));
     let attackers = (0..attack.connections)
         .map(|number| attacker(means, attack.address(number), &opening, &over));
@@ -271,7 +273,7 @@ async fn run(attack: Attack) {
     assert_eq!(attacked.program.stop().code, Some(0));
 }
 
-/// Runs an attack with so many connections at its small size and at its full size.
+/// Runs an attack with these numbers of connections at the small size and at full size.
 async fn attack(transport: Transport, target: Target, [small, full]: [u32; 2], networks: u32) {
     run(Attack {
         transport,
@@ -335,7 +337,7 @@ async fn unfinished_reports_with_forged_signatures_keep_no_signed_report_out() {
     }
 }
 
-/// The answer to a message whose body is sent once the gateway waits for it.
+/// The response to a message whose body is sent once the gateway expects it.
 async fn awaited(world: &World, from: IpAddr, headers: &[(&str, &str)]) -> Response {
     let expects = [headers, &[("Expect", "100-continue")]].concat();
     let request = post(&rpc("tools/list", &json!({})), &expects);
@@ -357,7 +359,7 @@ async fn a_network_that_uses_up_the_memory_for_bodies_gives_way_to_others() {
     let [loud, quiet] = [1, 2].map(|number| IpAddr::V4(Ipv4Addr::new(127, number, 0, 1)));
     let unfinished = post(&" ".repeat(64 << 10), &[]);
     let (unfinished, _) = unfinished.split_at(SENT);
-    // 24 MiB are 277 bodies of 64 KiB with their heads and the buffers of the codec.
+    // 24 MiB are enough for 277 bodies of 64 KiB with their heads and the buffers of the codec.
     let mut refused: FuturesUnordered<_> = (0..340)
         .map(|_| async {
             let mut connection = Connection::open_from(loud, world.address()).await;
@@ -376,7 +378,7 @@ async fn a_network_that_uses_up_the_memory_for_bodies_gives_way_to_others() {
     assert_eq!(
         awaited(&world, loud, &key).await.status,
         200,
-        "of an application"
+        "an application's requests are served"
     );
     for _ in 0..10 {
         assert_eq!(awaited(&world, quiet, &[]).await.status, 200);
@@ -393,11 +395,14 @@ fn record(row: String) {
     rows.push(row);
     let cores = cores();
     let page = format!(
-        "`{CARGO_TEST} --test suite -- --test-threads=1 unfinished_bodies::`: the {BUILD} build of the program, {cores} cores \
-         shared with its clients, {} s each, without the limit of the guard. A refused attacker keeps its connection for 2 s and comes \
-         again. Other callers send a body 20 ms after its head: all were answered.\n\n\
-         | Transport | Target | Bodies at once | Networks | Memory before | Idle | At most | Answers to others | Longest |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|---:|\n{}\n",
+        "`{CARGO_TEST} --test suite -- --test-threads=1 unfinished_bodies::`: the {BUILD} build of the program, on {cores} cores \
+         shared with its clients, for {} s per row, without the guard's limit. A refused attacker keeps its connection open for 2 s \
+         and then reconnects. Other callers send a body 20 ms after its head; all of them were answered.\n\n\
+         | Transport | Target | Concurrent bodies | Networks | Memory before | Idle | Peak | Responses to others | Slowest |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|\n{}\n\n\
+         `Idle` is the memory growth with the same number of open connections without a request (on HTTP/2, after the exchange of \
+         settings). `Peak` is the growth during the attack, including connections. `Http2(100)` has 100 bodies on each \
+         connection. The test requires at most 48 MiB more than for idle connections.\n",
         LONG.as_secs(),
         rows.join("\n")
     );

@@ -1,9 +1,9 @@
 //! A week of hourly refreshes, some early, some missing, with polling callers: the share of outdated responses and
 //! the load on the backend, compared with fixed times to live.
 //!
-//! It is the real program over real sockets with a simulated clock. All work of one second ends before the next, so
-//! the same seed gives the same table. Each run simulates four hours; `SCOREGATE_FULL=1` simulates the week. Latencies are
-//! not measured.
+//! It runs the real program over real sockets with a simulated clock. All work of one second ends before the next, so
+//! the same seed gives the same table. Each run simulates four hours; `SCOREGATE_FULL=1` simulates the week. Latencies
+//! are not measured.
 
 mod rng;
 mod table;
@@ -103,7 +103,8 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
             "{row:?}"
         );
     }
-    // Fresher than any fixed time to live, with fewer upstream requests than one that is nearly as fresh.
+    // The documents are fresher than with any fixed time to live, with fewer upstream requests than with one or five
+    // minutes.
     for row in [minute, five_minutes, hour] {
         assert!(
             ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness,
@@ -145,7 +146,7 @@ struct Simulation {
     world: World,
     backend: SnapshotUpstream,
     customers: Vec<(Customer, Connection)>,
-    /// Owners of the fetcher while no fetch is in progress.
+    /// Number of owners of the fetcher while no fetch is in progress.
     at_rest: usize,
     row: Row,
 }

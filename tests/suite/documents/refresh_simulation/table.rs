@@ -7,9 +7,9 @@ use super::Policy;
 pub(super) struct Row {
     pub(super) policy: Policy,
     pub(super) responses: u32,
-    /// Responses with data older than that of the backend at that moment.
+    /// Responses with data older than the data of the backend at that moment.
     pub(super) not_current: u32,
-    /// Maximum age, in seconds, of the first refresh that such a response lacked.
+    /// Maximum delay of such a response: the seconds since the first refresh that its data lack.
     pub(super) worst_lateness: u64,
     /// Mean delay in seconds from a refresh to the fetch of a body, over all documents.
     pub(super) mean_lateness: f64,
@@ -67,10 +67,10 @@ pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
         "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"
     );
     println!(
-        "                            not current      late, seconds            asked of the backend        bodies for   answers"
+        "                            not current     delay, seconds          upstream requests        bodies per responses"
     );
     println!(
-        "              answers     count        %     worst     mean  questions   bodies     304s   each refresh    waited"
+        "            responses     count        %     worst     mean   requests   bodies     304s        refresh    waited"
     );
     for row in rows {
         let policy = match row.policy {

@@ -15,9 +15,9 @@ use crate::load_clients::Reply;
 /// How long a client waits for a response.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const REVOKED_PAUSE: Duration = Duration::from_millis(40);
-/// Numbers of requests after the faults begin here.
+/// Requests after the faults have numbers from here on.
 const LAST_REQUESTS: u32 = 1_000_000;
-/// The wait for units that other gateways return.
+/// Passes over all gateways that may be refused while other gateways return units.
 const MAX_REFUSED_PASSES: u32 = 2;
 
 /// A client of one gateway and one application.
@@ -87,7 +87,7 @@ impl<'f> RecordedClient<'f> {
     }
 }
 
-/// The limit of the day that refused a request, if one did.
+/// The daily limit that refused a request, if one did.
 fn day_limit(reply: &Reply) -> Option<DayLimit> {
     let Reply::Response {
         status: 429, body, ..
@@ -108,7 +108,7 @@ fn day_limit(reply: &Reply) -> Option<DayLimit> {
     })
 }
 
-/// Requests of an application to one gateway until the run is over.
+/// Sends requests of an application to one gateway until the run is over.
 pub(super) fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
     let FleetApplication { key, pause, .. } = &fleet.applications[application];
     let mut client = RecordedClient::new(fleet, gateway, 0);
@@ -120,7 +120,8 @@ pub(super) fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
     fleet.record.lock().unwrap().requests.append(&mut seen);
 }
 
-/// Requests to one gateway with keys that are revoked during the run, and with keys created after each revocation.
+/// Sends requests to one gateway with keys that are revoked during the run, and with keys created after each
+/// revocation.
 pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
     let mut client = RecordedClient::new(fleet, gateway, 0);
     let mut seen = Vec::new();
@@ -170,7 +171,7 @@ pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
     record.known.append(&mut known);
 }
 
-/// Uses up the day of an application at all gateways, one request after another.
+/// Uses up the daily quota of an application at all gateways, one request after another.
 pub(super) fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
     let key = &fleet.applications[application].key;
     let mut seen = Vec::new();

@@ -1,5 +1,5 @@
-//! Refusals by the day that come long before a 200 of the same day. Each one has a cause within the bounds of
-//! `docs/guarantees.md`: another limit, or units that others hold or that were lost.
+//! Refusals by the daily quota that come long before a 200 on the same day. Each one has a cause within the bounds of
+//! `docs/guarantees.md`: another limit, or units that other gateways hold or that were lost.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use super::gateways::GATEWAYS;
 use super::laws::{PROPAGATION, affects};
 use super::trace::{DayLimit, FaultWindow, QuotaChange, SeenOutcome, SeenRequest, Trace};
 
-/// A refusal is early if a 200 of the same day was requested later than this after it, in seconds.
+/// A refusal is early if a request more than this many seconds later got a 200 on the same day.
 const EARLY: f64 = 10.0;
 /// Units of a day that may be leased before it begins.
 const FIRST_LEASE: usize = 8;
@@ -18,13 +18,13 @@ const FIRST_LEASE: usize = 8;
 pub(super) enum EarlyCause {
     /// The limit was used up, and was raised later.
     Raised,
-    /// The limit was raised later. Others held its last units, or they were lost.
+    /// The limit was raised later. Other gateways held its last units, or these were lost.
     RaisedWithRest,
-    /// The limit had been raised, and the gateway did not know it.
+    /// The limit had been raised, and the gateway had not applied the change.
     Outdated,
-    /// Others held the last units, and they were spent later.
+    /// Other gateways held the last units, which were spent later.
     Held,
-    /// A gateway that could not reach the database spent units that it held later, or grace.
+    /// A gateway that could not reach the database later spent units that it held, or grace.
     WithoutDatabase,
 }
 
@@ -38,7 +38,7 @@ impl EarlyCause {
     ];
 }
 
-/// Refusals of paid callers by the day, and the causes of early ones.
+/// Refusals of paid callers by the daily quota, and the causes of early ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct EarlyRefusals {
     pub(super) refused: usize,
@@ -47,14 +47,14 @@ pub(super) struct EarlyRefusals {
     pub(super) unexplained: Vec<String>,
 }
 
-/// A refusal, and the limit that it states.
+/// A refusal and the limit stated in it.
 #[derive(Clone, Copy, Debug)]
 struct DayRefusal<'t> {
     request: &'t SeenRequest,
     limit: u32,
 }
 
-/// Units that were lost at a time, or may have been.
+/// Units that were lost, or may have been lost, at a time.
 #[derive(Clone, Copy, Debug)]
 struct LostUnits {
     at: f64,
@@ -68,7 +68,7 @@ struct ApplicationDay<'t> {
     refused: Vec<DayRefusal<'t>>,
     /// In the order in which they were sent.
     served: Vec<&'t SeenRequest>,
-    /// When units were charged, in order.
+    /// Times at which units were charged, in order.
     charged: Vec<f64>,
     lost: Vec<LostUnits>,
 }
@@ -116,7 +116,7 @@ impl EarlyRefusals {
         self.unexplained.append(&mut other.unexplained);
     }
 
-    /// A row of a table: all, early ones, and their causes.
+    /// A row of a table: all refusals, early ones, and their causes.
     pub(super) fn row(&self) -> String {
         let early = self.explained.values().sum::<usize>() + self.unexplained.len();
         let mut row = format!("| {} | {early} |", self.refused);
@@ -127,7 +127,7 @@ impl EarlyRefusals {
         row
     }
 
-    /// Rows of a table: each limit, and the early refusals that stated it by cause.
+    /// Rows of a table: the early refusals by stated limit and by cause.
     pub(super) fn rows_by_limit(&self) -> String {
         let mut limits: Vec<u32> = self.explained.keys().map(|(limit, _)| *limit).collect();
         limits.dedup();
@@ -234,7 +234,8 @@ impl<'t> ApplicationDay<'t> {
         self.charged.partition_point(|at| *at <= request.done)
     }
 
-    /// The most units that others held or that were lost: a lease of each other gateway, and losses until then.
+    /// Maximum number of units that other gateways held or that were lost: one lease of each other gateway, and the
+    /// losses until then.
     fn held_or_lost(&self, request: &SeenRequest) -> usize {
         let at = request.done;
         let lost = self.lost.iter().filter(|lost| lost.at < at);
@@ -251,7 +252,8 @@ impl<'t> ApplicationDay<'t> {
             .max(1)
     }
 
-    /// Units of processes that ended without returning them, or may have, and those of requests without a response.
+    /// Units of processes that ended, or may have ended, without returning them, and units of requests without a
+    /// response.
     fn losses(&self) -> Vec<LostUnits> {
         let faults = self.trace.faults.iter();
         let killed = faults.filter(|fault| fault.what.starts_with("KillGateway"));
@@ -272,7 +274,8 @@ impl<'t> ApplicationDay<'t> {
         of_processes.into_values().chain(unconfirmed).collect()
     }
 
-    /// The process of a gateway that ended at a time, and what it lost: one lease at most, and no more units than it had used.
+    /// The process of a gateway that ended at a time, and the units that it lost: at most one lease, and no more units
+    /// than it had used.
     fn loss(&self, gateway: usize, at: f64) -> Option<((usize, u32), LostUnits)> {
         let of_gateway = self
             .requests()
@@ -297,7 +300,7 @@ impl<'t> ApplicationDay<'t> {
         changes.filter(move |change| change.application == application)
     }
 
-    /// Whether the limits that may have been in force were all larger than the one that refused.
+    /// Whether all limits that may have been in force were larger than the one that refused.
     fn was_larger(&self, refusal: DayRefusal<'_>) -> bool {
         let DayRefusal { request, limit } = refusal;
         let before = self.changes().filter(|change| change.until <= request.sent);

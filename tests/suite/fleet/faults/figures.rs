@@ -7,42 +7,42 @@ use super::early_refusals::EarlyRefusals;
 use super::trace::{SeenOutcome, Trace};
 use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
-const CAUSES: &str = "Raised | Raised with a rest | Outdated | Held | Without the database";
+const CAUSES: &str = "Raised | Raised, units left | Outdated | Held | Without the database";
 
 /// Writes the page to `tests/results/`.
 pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
     let cores = cores();
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {BUILD} build of \
-         three gateways, a primary and its synchronous standby on {cores} cores shared with all clients. No quota, minute \
-         limit or revocation was broken.\n\n{}",
+         three gateways, a primary and its synchronous standby, on {cores} cores shared with all clients. No quota or \
+         minute limit was exceeded, and no revoked key was accepted.\n\n{}",
         figures(trace, checked)
     );
     write_page("fleet-faults", "Gateways and database under faults", &page);
 }
 
-/// Writes the tables of ten schedules: a row for each, and one for each limit.
+/// Writes the tables of ten schedules: one row per schedule, and one row per limit.
 pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
     let page = format!(
-        "`{CARGO_TEST} --test suite fleet::faults::ten_schedules`: `quota_exceeded` for paid callers under ten \
-         schedules of faults and of changes of a quota, by seed. A refusal is early if a request more than 10 s after it had a \
-         200 of the same day. Day and limit are those that the refusal states.\n\n\
-         - *Raised*: the limit in force was used up, and was raised later.\n\
-         - *Raised with a rest*: the same, but at most one lease of each other gateway and the losses of processes that ended \
-         were unspent.\n\
-         - *Outdated*: the limit had been raised, at most 5 s before, or a fault of the gateway has lasted since.\n\
-         - *Held*: such a rest was unspent, and was spent later without a raise.\n\
-         - *Without the database*: a gateway that could not reach the database, or not for the last 8 s, delivered later: units \
-         that it held, or grace.\n\n\
+        "`{CARGO_TEST} --test suite fleet::faults::ten_schedules`: `quota_exceeded` responses to paid callers under \
+         ten schedules of faults and quota changes, by seed. A refusal is early if a request more than 10 s later got a 200 on the \
+         same day. The refusal states the day and the limit.\n\n\
+         - *Raised*: the current limit was used up, and was raised later.\n\
+         - *Raised, units left*: the same, but some units were unspent: at most one lease of each other gateway, and the units \
+         lost by processes that ended.\n\
+         - *Outdated*: the limit had been raised at most 5 s earlier, or a fault of the gateway had lasted since the raise.\n\
+         - *Held*: such units were unspent, and were spent later without a raise.\n\
+         - *Without the database*: a gateway that could not reach the database at that time or within the last 8 s later \
+         delivered units that it held, or grace.\n\n\
          | Seed | Refused | Early | {CAUSES} | Unexplained |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{rows}\n\
-         Early refusals by the limit that they state:\n\n\
+         Early refusals by the stated limit:\n\n\
          | Limit | {CAUSES} |\n|---:|---:|---:|---:|---:|---:|\n{}",
         all.rows_by_limit()
     );
-    write_page("early-refusals", "Early refusals by the day", &page);
+    write_page("early-refusals", "Early refusals by the daily quota", &page);
 }
 
-/// The figures, and each fault with its times.
+/// The figures, and each fault with its start and end.
 pub(super) fn described(trace: &Trace, checked: u32) -> String {
     let mut text = figures(trace, checked);
     for fault in &trace.faults {
@@ -74,8 +74,8 @@ fn figures(trace: &Trace, checked: u32) -> String {
     }
     let (charged, unknown) = trace.charged();
     let mut page = format!(
-        "{} revocations, {checked} requests with revoked keys after them. {unknown} responses around midnight are in no access \
-         log and count for no day.\n\n| Response | Requests |\n|---|---:|\n",
+        "There were {} revocations, followed by {checked} requests with revoked keys. {unknown} responses around midnight are in \
+         no access log and are not counted for any day.\n\n| Response | Requests |\n|---|---:|\n",
         trace.revocations.len()
     );
     for (outcome, count) in outcomes {
@@ -84,7 +84,7 @@ fn figures(trace: &Trace, checked: u32) -> String {
     let early = EarlyRefusals::of(trace);
     writeln!(
         page,
-        "\n| Refused by a paid day | Early | {CAUSES} | Unexplained |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n{}",
+        "\n| Paid requests refused by the daily quota | Early | {CAUSES} | Unexplained |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n{}",
         early.row()
     )
     .unwrap();
@@ -92,7 +92,7 @@ fn figures(trace: &Trace, checked: u32) -> String {
     for (kind, (times, longest)) in faults {
         writeln!(page, "| {kind} | {times} | {longest:.1} s |").unwrap();
     }
-    page.push_str("\nDays that were used up after the last fault:\n\n| Quota | Day before | Last day | Unconfirmed |\n|---:|---:|---:|---:|\n");
+    page.push_str("\nDaily quotas that were used up after the last fault:\n\n| Quota | Day before | Last day | Unconfirmed |\n|---:|---:|---:|---:|\n");
     for end in &trace.used_up {
         let of_application = charged
             .iter()

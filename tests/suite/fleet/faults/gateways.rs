@@ -1,4 +1,4 @@
-//! Three gateways with faulty links to a cluster of two database servers, and what happens to them.
+//! Three gateways with faulty links to a cluster of two database servers, and the operations on them.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
 
 pub(super) const GATEWAYS: usize = 3;
-/// A start is repeated until it succeeds, like that of a service manager.
+/// A start is repeated until it succeeds, as a service manager does.
 const MAX_START: f64 = 120.0;
 
 /// Everything that the threads of a run share.
@@ -53,7 +53,7 @@ pub(super) struct CurrentProcess {
     pub(super) public: Option<SocketAddr>,
 }
 
-/// What the threads have seen.
+/// The observations of the threads.
 #[derive(Default)]
 pub(super) struct SharedRecord {
     pub(super) requests: Vec<SeenRequest>,
@@ -71,7 +71,7 @@ pub(super) struct SharedRecord {
 }
 
 impl FaultyFleet {
-    /// Gateways that are not started yet, in front of servers with these sockets.
+    /// Gateways that are not started yet, and links to the database servers with these sockets.
     pub(super) fn new(
         url: String,
         sockets: &[PathBuf],
@@ -111,7 +111,7 @@ impl FaultyFleet {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Runs a command on the database, with its clock, until it succeeds. `None` if the run ends before.
+    /// Runs a command on the database, with its clock, until it succeeds. `None` if the run ends earlier.
     pub(super) fn command(&self, arguments: &[&str]) -> Option<serde_json::Value> {
         let clock = self.database_clock.environment();
         let clock: Vec<(&str, &str)> = clock
@@ -137,13 +137,13 @@ impl FaultyFleet {
         }
     }
 
-    /// Changes the quota of an application. Returns `false` if the run ends before.
+    /// Changes the quota of an application. Returns `false` if the run ends earlier.
     pub(super) fn set_quota(&self, application: usize, quota: u32) -> bool {
         let id = &self.applications[application].id;
         let day = quota.to_string();
         let from = self.now();
         let changed = self.command(&["keys", "set-limits", id, "--day", &day]);
-        // A command that is given up may have taken effect.
+        // A command that was abandoned may have taken effect.
         let change = QuotaChange {
             application,
             quota,
@@ -192,7 +192,7 @@ impl FaultyFleet {
         }
     }
 
-    /// Kills the gateway of a slot. `false` if it does not run.
+    /// Kills the gateway of a slot. Returns `false` if it is not running.
     pub(super) fn kill(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
         let Some(program) = gateway.program.lock().unwrap().take() else {
@@ -207,7 +207,7 @@ impl FaultyFleet {
         true
     }
 
-    /// Stops the gateway of a slot in order. `false` if it does not run.
+    /// Stops the gateway of a slot gracefully. Returns `false` if it is not running.
     pub(super) fn stop(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
         let Some(program) = gateway.program.lock().unwrap().take() else {

@@ -9,18 +9,19 @@ use super::trace::{
 const GATEWAYS: f64 = 3.0;
 /// The longest time that a change takes to reach a gateway whose feed is live.
 pub(super) const PROPAGATION: f64 = 5.0;
-/// How long a gateway may need to be live again after a fault.
+/// Maximum time until a gateway is live again after a fault.
 const RECOVERY: f64 = 8.0;
-/// How long a gateway may take to notice that the database is reachable again: two deadlines.
+/// Maximum time until a gateway notices that the database is reachable again: two deadlines.
 const RECONNECTION: f64 = 4.0;
-/// The longest time until a retry, and limits that no client of a run reaches.
+/// Maximum time until a retry, and limits that no client of a run reaches.
 const RETRY: f64 = 6.0;
 const UNLIMITED: u32 = 1_000_000;
 const LARGE_DAY: u32 = 300_000;
 /// The lifetime of a lease of tokens.
 const LEASE_LIFE: f64 = 100.0;
 
-/// No application gets more than its quota on any day, and a paid one at most one hundredth more by grace.
+/// No application gets more than its quota on any day, except that a paid application gets at most one hundredth more
+/// as grace.
 pub(super) fn days(trace: &Trace) -> Vec<String> {
     let (charged, _) = trace.charged();
     let excess = charged
@@ -39,8 +40,9 @@ pub(super) fn days(trace: &Trace) -> Vec<String> {
     excess.collect()
 }
 
-/// In any interval of t seconds an application gets at most L + L·t/60 requests, and what `docs/fleet.md` grants: L once
-/// after the database's clock was set ahead, and an equal part of the limit for each gateway that cannot reach the database.
+/// In any interval of t seconds an application gets at most L + L·t/60 requests, plus the exceptions in
+/// `docs/fleet.md`. These are L once after the database's clock was set ahead, and an equal part of the limit for each
+/// gateway that cannot reach the database.
 pub(super) fn minutes(trace: &Trace) -> Vec<String> {
     let excess = trace
         .applications
@@ -100,7 +102,7 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
             } else {
                 GATEWAYS
             };
-            // Tokens of the last minute may be left.
+            // Tokens of the previous minute may be left.
             let seconds = until.min(fault.until + RECONNECTION) - (from - 60.0).max(fault.from);
             gateways * seconds.max(0.0)
         })
@@ -109,8 +111,8 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
     limit * steps + limit / GATEWAYS * unreachable / 60.0
 }
 
-/// A paid caller below its limits gets a 200 from some gateway within its retry, also while faults last, unless each gateway
-/// has a fault of its own.
+/// A paid caller below its limits gets a 200 from some gateway within its retry time, even during faults, unless every
+/// gateway has its own fault.
 pub(super) fn retries(trace: &Trace) -> Vec<String> {
     let is_below = |request: &&SeenRequest| {
         let AllowedUse {
@@ -157,8 +159,9 @@ pub(super) fn retries(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// A revoked key gets no 200 from a gateway that knows of a later change, nor more than five seconds later from a gateway
-/// that was live meanwhile. Second, the number of requests with revoked keys that could have violated this.
+/// A revoked key gets no 200 from a gateway that knows of a later change, nor more than five seconds later from a
+/// gateway that was live in that time. Returns the violations, and the number of requests with revoked keys that could
+/// have violated the rule.
 pub(super) fn revocations(trace: &Trace) -> (Vec<String>, u32) {
     let mut found = Vec::new();
     let mut checked = 0;
@@ -205,8 +208,8 @@ pub(super) fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64
         && fault.until + RECOVERY > from
 }
 
-/// After all faults the whole quota can be used, but for one lease for each kill, and for each stop while the database cannot
-/// be reached; all other stops return their units. The first refusal comes when at most one lease for each gateway is unspent.
+/// After all faults the whole quota can be used, except for one lease per kill and per stop without a reachable
+/// database. All other stops return their units. At the first refusal, at most one lease per gateway is unspent.
 pub(super) fn rest(trace: &Trace) -> Vec<String> {
     let (charged, unknown) = trace.charged();
     let mut found = Vec::new();

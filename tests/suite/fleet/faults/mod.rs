@@ -1,9 +1,9 @@
 //! Three gateways on a database with a synchronous standby, under a random schedule of kills, pauses, failovers, faulty
 //! connections, clock steps, changes and a midnight.
 //!
-//! By default it runs once at a small size; `SCOREGATE_FULL=1` runs it for ten minutes and writes the figures to
-//! `tests/results/`, and ten runs of four minutes, in which days are used up. `SCOREGATE_SEED` repeats the schedule of a
-//! failure.
+//! By default it runs once at a small size. `SCOREGATE_FULL=1` runs it for ten minutes, does ten further runs of four
+//! minutes in which daily quotas are used up, and writes the figures to `tests/results/`. `SCOREGATE_SEED` repeats the
+//! schedule of a failed run.
 
 mod callers;
 mod changes;
@@ -39,7 +39,7 @@ struct FaultSize {
     applications: usize,
     /// Applications whose keys are revoked.
     revoked: usize,
-    /// Faults begin for at least this long, and at least one of each kind. In seconds.
+    /// Faults begin during at least this many seconds, at least one of each kind.
     faults: f64,
     /// From the first fault to midnight, in seconds.
     midnight: i64,
@@ -51,7 +51,7 @@ const SMALL: FaultSize = FaultSize {
     faults: 0.0,
     midnight: 28,
 };
-/// Long enough for both days of the quotas that change to be used up long before their ends.
+/// Long enough to use up the changing quotas of both days long before the days end.
 const USED_UP: FaultSize = FaultSize {
     applications: 11,
     revoked: 6,
@@ -89,11 +89,7 @@ fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
     note(&figures::described(&trace, checked));
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
     let days: std::collections::BTreeSet<&String> = trace.days.values().collect();
-    assert_eq!(
-        days.len(),
-        2,
-        "seed {seed}: the midnight is part of the run"
-    );
+    assert_eq!(days.len(), 2, "seed {seed}: the run must include midnight");
     assert!(
         checked > 0 && trace.days.len() > 1_000 && trace.kills > 0,
         "seed {seed}: too little happened"
@@ -122,7 +118,7 @@ fn ten_schedules_refuse_no_paid_caller_early_without_a_cause() {
     figures::write_early_refusals(&rows, &all);
 }
 
-/// Seconds from the machine's time to `before` seconds before the next midnight but one: the clock is set ahead only.
+/// Seconds from the machine's time until `before` seconds before the midnight after next: clocks are only set ahead.
 pub(super) fn offset_to_midnight(before: i64) -> i64 {
     let now = i64::try_from(Clock::system().now().wall.seconds()).unwrap();
     (now / DAY + 2) * DAY - before - now
@@ -145,12 +141,13 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
             until: created,
         })
         .collect();
-    // Starting takes an unknown time: the clocks are set to shortly before midnight when all is ready to start.
+    // Starting takes an unknown time, so the clocks are set to shortly before midnight when everything is ready to
+    // start.
     let offset = offset_to_midnight(size.midnight + 4);
     fleet.database_clock.set(offset);
     fleet.database_offset.store(offset, Ordering::Relaxed);
     fleet.slots.iter().for_each(|slot| slot.clock.set(offset));
-    // Each process notices within a second.
+    // Each process notices the change within a second.
     std::thread::sleep(Duration::from_secs(2));
     let fleet = &fleet;
     std::thread::scope(|scope| {
@@ -186,7 +183,7 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
     finish(fleet)
 }
 
-/// Ends the threads of a run, also if it fails.
+/// Ends the threads of a run, even if it fails.
 struct EndOfRun<'f>(&'f FaultyFleet);
 
 impl Drop for EndOfRun<'_> {
@@ -207,7 +204,7 @@ fn wait_for_midnight(fleet: &FaultyFleet) {
     }
 }
 
-/// Checks that all gateways are live, uses up what is left of the day, and collects everything.
+/// Checks that all gateways are live, uses up the remaining daily quotas, and collects all observations.
 fn finish(fleet: &FaultyFleet) -> Trace {
     for application in applications_of(fleet, ApplicationRole::Quota) {
         assert!(
@@ -215,7 +212,7 @@ fn finish(fleet: &FaultyFleet) -> Trace {
             "the database is reachable"
         );
     }
-    // Changes are applied in their order.
+    // Changes are applied in order.
     let marker = fleet
         .command(&["keys", "create", "--name", "Marker", "--tier", "pro"])
         .unwrap();

@@ -66,12 +66,12 @@ fn a_day_above_the_quota_and_its_grace_is_found() {
     assert_eq!(laws::days(&trace(PAID, 203, 1.0)).len(), 1);
     assert!(laws::days(&trace(FREE, 200, 1.0)).is_empty());
     assert_eq!(laws::days(&trace(FREE, 201, 1.0)).len(), 1);
-    // One that no access log has belongs to the day around it.
+    // A 200 that is in no access log belongs to the day around it.
     let mut lost = trace(FREE, 200, 1.0);
     lost.requests
         .push(request(0, 900, 50.0, SeenOutcome::Served));
     assert_eq!(laws::days(&lost).len(), 1);
-    // Of another day: each day has its quota.
+    // The 200 belongs to another day: each day has its own quota.
     lost.days.insert(
         RequestNumber {
             application: 0,
@@ -89,7 +89,8 @@ fn a_minute_above_its_limit_is_found() {
     assert!(laws::minutes(&trace(PAID, 60, 0.0)).is_empty());
     assert_eq!(laws::minutes(&trace(PAID, 61, 0.0)).len(), 1);
     assert_eq!(laws::minutes(&trace(PAID, 180, 0.6)).len(), 1);
-    // A gateway without the database has a part of its own, and a clock that was set ahead grants the limit again.
+    // A gateway without the database has its own part of the limit, and a clock that was set ahead grants the limit
+    // again.
     let mut excused = trace(PAID, 70, 0.0);
     excused.faults.push(fault(Some(0), -40.0, 0.0));
     assert!(laws::minutes(&excused).is_empty());
@@ -127,7 +128,7 @@ fn a_200_with_a_revoked_key_is_found() {
     let mut other = revoked(105.1);
     other.faults.push(fault(Some(1), 90.0, 103.0));
     assert_eq!(laws::revocations(&other).0.len(), 1);
-    // It knew of a later change, although it was cut off.
+    // The gateway knew of a later change, although it was cut off.
     cut_off.known.push(KnownRevocation {
         application: 0,
         gateway: 0,
@@ -153,7 +154,7 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     };
     assert!(laws::rest(&used_up(200, 0, 200.0)).is_empty());
     assert_eq!(laws::rest(&used_up(199, 0, 200.0)).len(), 1);
-    // A lease of two units for each kill, and requests without a response.
+    // One lease of two units per kill, and requests without a response, may be missing.
     assert!(laws::rest(&used_up(196, 2, 200.0)).is_empty());
     let mut unanswered = used_up(195, 2, 200.0);
     assert_eq!(laws::rest(&unanswered).len(), 1);
@@ -161,7 +162,7 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
         .requests
         .push(request(0, 900, 3.0, SeenOutcome::Unanswered));
     assert!(laws::rest(&unanswered).is_empty());
-    // A stop returns its units, unless the database cannot be reached.
+    // A stopped gateway returns its units, unless the database cannot be reached.
     let mut stopped = used_up(198, 0, 200.0);
     stopped.kept_units.push(KeptUnits {
         gateway: 1,
@@ -173,7 +174,7 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     assert!(laws::rest(&stopped).is_empty());
     stopped.faults[0].until = 31.0;
     assert_eq!(laws::rest(&stopped).len(), 1);
-    // A lease for each of three gateways may be unspent at the first refusal.
+    // One lease per gateway may be unspent at the first refusal.
     assert!(laws::rest(&used_up(200, 0, 193.5)).is_empty());
     assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);
 }
@@ -188,7 +189,7 @@ fn refused_once(at: f64, quota: u32, changes: &[(u32, f64)]) -> Trace {
         limit,
         ..request(0, 900, at, outcome)
     });
-    // A 200 of the next day.
+    // A 200 on the next day.
     let next = request(0, 901, 320.0, SeenOutcome::Served);
     trace.days.insert(next.id, "2026-11-25".into());
     trace.requests.push(next);
@@ -223,13 +224,13 @@ fn an_early_refusal_without_a_cause_is_found() {
 
 #[test]
 fn units_that_others_hold_or_that_were_lost_explain_an_early_refusal() {
-    // A lease of two units for each of two other gateways.
+    // One lease of two units of each of two other gateways.
     assert_eq!(
         cause(&refused_once(195.5, 200, &[])),
         Some(EarlyCause::Held)
     );
     assert_eq!(cause(&refused_once(194.5, 200, &[])), None);
-    // And one that a process lost.
+    // And one lease that a process lost.
     for (at, explained) in [(193.5, Some(EarlyCause::Held)), (192.5, None)] {
         let mut trace = refused_once(at, 200, &[]);
         trace.faults.push(FaultWindow {
@@ -258,7 +259,7 @@ fn a_limit_that_was_raised_explains_an_early_refusal() {
     let with_rest = refused_by_100(97.5, 105.0);
     assert_eq!(cause(&with_rest), Some(EarlyCause::RaisedWithRest));
     assert_eq!(cause(&refused_by_100(96.5, 105.0)), None);
-    // Gateways apply it within five seconds, unless they cannot.
+    // Gateways apply a change within five seconds, unless they have a fault.
     assert_eq!(
         cause(&refused_by_100(150.5, 146.0)),
         Some(EarlyCause::Outdated)
@@ -279,7 +280,7 @@ fn a_gateway_without_the_database_explains_an_early_refusal() {
     assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));
     trace.faults[0].hides_database = false;
     assert_eq!(cause(&trace), None);
-    // It served what the refusing gateway could not have.
+    // The other gateway served units that the refusing gateway could not get.
     let mut trace = refused_once(195.5, 200, &[]);
     trace.faults.push(fault(Some(0), 190.0, 200.0));
     assert_eq!(cause(&trace), Some(EarlyCause::WithoutDatabase));
@@ -306,7 +307,7 @@ fn a_paid_caller_without_a_200_within_its_retry_is_found() {
     assert_eq!(laws::retries(&refused(BELOW, 10.0)).len(), 1);
     assert!(
         laws::retries(&refused(PAID, 10.0)).is_empty(),
-        "it may be above its limits"
+        "the caller may be above its limits"
     );
     let mut excused = refused(BELOW, 10.0);
     excused

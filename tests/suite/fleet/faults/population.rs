@@ -18,11 +18,11 @@ pub(super) struct FleetApplication {
 pub(super) enum ApplicationRole {
     /// Its clients send more requests than the minute limit allows.
     Minute,
-    /// Its day is used up at the end.
+    /// Its daily quota is used up at the end.
     Day,
     /// Its tier changes.
     Tier,
-    /// Its quota changes, and the last one is used up at the end.
+    /// Its quota changes, and the last quota is used up at the end.
     Quota,
     /// Its keys are revoked.
     Revoked,
@@ -31,13 +31,13 @@ pub(super) enum ApplicationRole {
 struct Template {
     tier: &'static str,
     role: ApplicationRole,
-    /// The limits that are in force first.
+    /// The initial limits.
     minute: u32,
     day: u32,
     pause: u64,
 }
 
-/// More than any test requests in a minute.
+/// A minute limit that no test reaches.
 const NO_LIMIT: u32 = 4_000_000;
 /// The tiers of an application whose tier changes, and the largest limits among them.
 pub(super) const TIERS: [&str; 3] = ["pro", "developer", "teams"];
@@ -86,7 +86,7 @@ const TEMPLATES: [Template; 11] = [
     row("teams", ApplicationRole::Quota, NO_LIMIT, QUOTAS[0], 100),
 ];
 
-/// Creates this many applications in use, and some whose keys are revoked.
+/// Creates `count` applications in use, and `revoked` applications whose keys are revoked.
 pub(super) fn create(fleet: &FaultyFleet, count: usize, revoked: usize) -> Vec<FleetApplication> {
     let revocable = row("pro", ApplicationRole::Revoked, NO_LIMIT, 10_000, 0);
     let templates = TEMPLATES.iter().cycle().take(count);

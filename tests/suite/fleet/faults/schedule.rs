@@ -58,7 +58,7 @@ pub(super) enum Fault {
     SetDatabaseClock(i64),
 }
 
-/// A fault with its begin and its duration, in seconds.
+/// A fault with its start and its duration, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedFault {
     at: f64,
@@ -107,12 +107,12 @@ pub(super) fn plan(choice: &mut SeededChoice, seconds: f64) -> Vec<PlannedFault>
     planned
 }
 
-/// A change of the state of a fault.
+/// The start or the end of a fault.
 #[derive(Clone, Copy, Debug)]
 struct FaultEdge {
     at: f64,
     planned: PlannedFault,
-    /// Its window, from its begin.
+    /// Index of the window in the record, once the fault has begun.
     window: Option<usize>,
 }
 
@@ -179,7 +179,7 @@ fn open_window(fleet: &FaultyFleet, fault: Fault) -> usize {
         Fault::KillGateway(slot) | Fault::StopGateway(slot) | Fault::SetGatewayClock(slot, _) => {
             (Some(slot), false)
         }
-        // After a pause the deadlines of its transactions have passed.
+        // After a pause, the deadlines of the gateway's transactions have passed.
         Fault::PauseGateway(slot)
         | Fault::Cut(slot)
         | Fault::Silence(slot)
@@ -207,12 +207,12 @@ fn close_window(fleet: &FaultyFleet, window: usize) {
     fleet.record.lock().unwrap().faults[window].until = now;
 }
 
-/// Begins a fault. `false` if it cannot, or has no end.
+/// Begins a fault. Returns `false` if the fault cannot begin, or has no end.
 fn begin(fleet: &FaultyFleet, cluster: &mut PostgresCluster, fault: Fault) -> bool {
     match fault {
         Fault::KillGateway(slot) => return fleet.kill(slot),
         Fault::StopGateway(slot) => {
-            // It may be paused.
+            // The gateway may be paused.
             fleet.slots[slot].signal("CONT");
             return fleet.stop(slot);
         }

@@ -24,11 +24,11 @@ pub(super) struct SeenRequest {
     pub(super) sent: f64,
     pub(super) done: f64,
     pub(super) outcome: SeenOutcome,
-    /// The limit of the day that refused it.
+    /// The daily limit that refused the request.
     pub(super) limit: Option<DayLimit>,
 }
 
-/// The limit of a day, as a refusal states it.
+/// A day and its limit, as stated by a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DayLimit {
     pub(super) day: String,
@@ -58,7 +58,7 @@ pub(super) struct FaultWindow {
     pub(super) gateway: Option<usize>,
     pub(super) from: f64,
     pub(super) until: f64,
-    /// Whether it can make the database unreachable.
+    /// Whether the fault can make the database unreachable.
     pub(super) hides_database: bool,
     pub(super) what: String,
 }
@@ -68,7 +68,7 @@ pub(super) struct FaultWindow {
 pub(super) struct SeenRevocation {
     pub(super) application: usize,
     pub(super) at: f64,
-    /// A key that was created after it.
+    /// A key that was created after the revocation.
     pub(super) marker: String,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct KnownRevocation {
     pub(super) since: f64,
 }
 
-/// A gateway was stopped in this time and could not return its leased units.
+/// A gateway was stopped within this time and could not return its leased units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptUnits {
     pub(super) gateway: usize,
@@ -98,13 +98,13 @@ pub(super) struct QuotaChange {
     pub(super) until: f64,
 }
 
-/// The end of a day that was used up after all faults.
+/// The end of a daily quota that was used up after all faults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsedUp {
     pub(super) application: usize,
     /// The quota in force.
     pub(super) quota: u32,
-    /// When the first request was refused.
+    /// Time of the first refusal.
     pub(super) refused_at: f64,
 }
 
@@ -118,12 +118,12 @@ pub(super) struct Trace {
     /// Kills of gateways.
     pub(super) kills: u32,
     pub(super) kept_units: Vec<KeptUnits>,
-    /// When the database's clock was set ahead.
+    /// Times at which the database's clock was set ahead.
     pub(super) set_ahead: Vec<f64>,
     pub(super) revocations: Vec<SeenRevocation>,
     pub(super) known: Vec<KnownRevocation>,
     pub(super) used_up: Vec<UsedUp>,
-    /// In their order, beginning with the first quota of each application whose quota changes.
+    /// Changes in order, beginning with the first quota of each application whose quota changes.
     pub(super) quota_changes: Vec<QuotaChange>,
     /// The last day.
     pub(super) today: String,
@@ -161,8 +161,8 @@ impl Trace {
         }
     }
 
-    /// Charged units of each application and day: those of access logs, and 200s whose line was lost with a killed
-    /// gateway. Second, the number of 200s around midnight whose day is unknown.
+    /// Charged units of each application and day, from access logs and from 200s whose line was lost with a killed
+    /// gateway. The second value is the number of 200s around midnight whose day is unknown.
     pub(super) fn charged(&self) -> (BTreeMap<(usize, &str), u32>, u32) {
         let mut units = BTreeMap::new();
         for (request, day) in &self.days {
@@ -185,7 +185,8 @@ impl Trace {
         request.outcome == SeenOutcome::Served && !self.days.contains_key(&request.id)
     }
 
-    /// The day that charged or refused a request, if any. It is a guess for a 200 that is in no access log.
+    /// The day to which a request was charged, or whose quota refused it. For a 200 that is in no access log, the day
+    /// is a guess.
     pub(super) fn day_of<'t>(&'t self, request: &'t SeenRequest) -> Option<&'t str> {
         if let Some(DayLimit { day, .. }) = &request.limit {
             return Some(day);
@@ -209,7 +210,7 @@ impl Trace {
         days.all(|day| day == first).then_some(first)
     }
 
-    /// Requests that may have been charged, and are not counted.
+    /// Number of requests that may have been charged and are not counted.
     pub(super) fn unconfirmed(&self, application: usize) -> u32 {
         let is_unconfirmed = |request: &&SeenRequest| {
             request.id.application == application

@@ -1,4 +1,4 @@
-//! The hosts that get messages, and how many.
+//! The hosts that get messages, and the number of messages per host.
 
 use super::*;
 

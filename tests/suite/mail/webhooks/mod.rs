@@ -40,7 +40,7 @@ const OK: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 const PUBLIC: &str = "1.1.1.1:8443";
 const SLOW: &str = "9.9.9.9:443";
 
-/// A request, and the way to answer it in parts. After the last one the connection is closed.
+/// A request, and a channel for the parts of its response. After the last part the connection is closed.
 pub struct ReceivedMessage {
     pub head: String,
     pub body: String,
@@ -66,7 +66,7 @@ struct WebhookStation {
     tls: Arc<rustls::ClientConfig>,
     owner: OwnerId,
     received: mpsc::UnboundedReceiver<ReceivedMessage>,
-    /// The worker of the message that was received last.
+    /// The worker of the most recently received message.
     sending: Option<JoinHandle<Result<(), StoreError>>>,
     _authority: BackendAuthority,
 }
@@ -108,7 +108,7 @@ impl ReceivedMessage {
         self.reply.try_send(text.into()).unwrap();
     }
 
-    /// Sends the first part, and then the other one as often as the client reads it.
+    /// Sends the first part, and then repeats the other one as long as the client reads it.
     async fn answer_without_end(self, first: &str, again: &str) {
         let mut next = first;
         while self.reply.send(next.to_owned()).await.is_ok() {
@@ -226,7 +226,7 @@ impl WebhookStation {
         Self::with(URL, HOST).await
     }
 
-    /// The same with a URL and a name in the certificate.
+    /// A station like `start`, with a URL and a name in the certificate.
     async fn with(url: &str, name: &str) -> Self {
         let mail = MailStation::to(server(1, SmtpTls::Off, None));
         let authority = BackendAuthority::new();
@@ -287,7 +287,7 @@ impl WebhookStation {
         self.worker_with(None)
     }
 
-    /// The same on a gateway with a webhook of its operator.
+    /// A worker of a gateway with this operator webhook.
     fn worker_with(&self, operator: Option<OperatorWebhook>) -> WebhookSender {
         let network = Arc::clone(&self.network) as Arc<dyn WebhookNetwork>;
         let client = WebhookClient::new(network, Arc::clone(&self.tls), self.mail.clock.clone());
@@ -325,7 +325,7 @@ impl WebhookStation {
             .unwrap();
     }
 
-    /// Sends what is due, and returns why it failed.
+    /// Sends the messages that are due, and returns the reason of the failure.
     async fn failure(&self) -> String {
         self.worker()
             .send_due(&CancellationToken::new())

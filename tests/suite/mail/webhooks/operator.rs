@@ -1,4 +1,4 @@
-//! Messages to the webhook of the operator, which may be private.
+//! Messages to the operator's webhook, which may have a private address.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ impl WebhookStation {
         self.worker_with(Some(OperatorWebhook { url, secret }))
     }
 
-    /// The next message, with a signature of the operator's secret.
+    /// The next message, which must be signed with the operator's secret.
     async fn next_to_operator(&mut self) -> ReceivedMessage {
         let message = self.next_of(self.operator_worker(URL)).await;
         assert_eq!(message.header("webhook-id"), format!("sign_up.{ABOUT}"));

@@ -1,4 +1,4 @@
-//! Receivers that are slow or answer without end: they delay no other owner, and not the operator.
+//! Slow receivers and endless responses delay neither other owners nor the operator.
 
 #![expect(clippy::print_stdout, reason = "a test prints its table")]
 
@@ -41,7 +41,7 @@ impl WebhookStation {
         self.mail.store.queue_mail(vec![message]).await.unwrap();
     }
 
-    /// The next message, for which the clock moves by a second whenever both lanes wait for it.
+    /// The next message. The clock advances by a second whenever both lanes wait for it.
     async fn after_a_second(&mut self) -> ReceivedMessage {
         loop {
             if let Ok(message) = self.received.try_recv() {
@@ -54,7 +54,7 @@ impl WebhookStation {
         }
     }
 
-    /// A worker on the real clock, with the receiver as the operator's too.
+    /// A worker on the real clock. The receiver also gets the operator's messages.
     fn real_worker(&self) -> WebhookSender {
         let network = Arc::clone(&self.network) as Arc<dyn WebhookNetwork>;
         let clock = Clock::system();
@@ -69,7 +69,8 @@ impl WebhookStation {
     }
 }
 
-/// The time until a message of another owner and one to the operator arrive, while each of these owners has two slow receivers.
+/// The time until a message to another owner and one to the operator have arrived, while each slow owner has two slow
+/// receivers.
 async fn delay_beside(slow_owners: usize) -> Duration {
     let mut station = WebhookStation::start().await;
     station.change(WebhookChange::Remove).await;
@@ -113,11 +114,12 @@ async fn delay_beside(slow_owners: usize) -> Duration {
 
 #[tokio::test]
 async fn an_honest_message_leaves_within_5_s_beside_1_and_10_and_100_slow_owners() {
-    let mut table =
-        String::from("slow owners | delay of an honest message and of the operator's\n");
+    let mut table = String::from(
+        "| Slow owners | Time until a message to another owner and one to the operator have arrived |\n|---:|---:|\n",
+    );
     for slow_owners in [1, 10, 100] {
         let delay = delay_beside(slow_owners).await;
-        table.push_str(&format!("{slow_owners:11} | {} ms\n", delay.as_millis()));
+        table.push_str(&format!("| {slow_owners} | {} ms |\n", delay.as_millis()));
         assert!(delay < Duration::from_secs(5), "{table}");
     }
     println!("{table}");
@@ -135,7 +137,7 @@ async fn an_answer_without_end_to_a_challenge_is_left_before_the_deadline() {
     ] {
         let mut station = WebhookStation::start().await;
         let message = station.next().await;
-        // The clock of the worker stands still, so that no deadline ends the exchange.
+        // The worker's clock stands still, so no deadline ends the exchange.
         let ended =
             async { tokio::join!(message.answer_without_end(first, again), station.finished()) };
         let ended = Clock::system().within(MAX_WAIT, ended).await;

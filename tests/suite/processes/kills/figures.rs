@@ -1,4 +1,4 @@
-//! Writes the figures of a full run, which are checked before, to a dated page.
+//! Writes the checked figures of a full run to a dated page.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,8 +16,8 @@ fn page(record: &KillRecord, lost: &[Vec<u32>], size: &Size) -> String {
     let before = record.runs.iter().filter(|run| run.left.is_empty()).count();
     let mut page = format!(
         "`{CARGO_TEST} --test suite kills::`: the {BUILD} build of the program on one data \
-         directory, {cores} cores shared with its callers, {} keys. {} runs were ended by SIGKILL after 1 to {} \
-         responses (seed {}), {} at a point of their disk writes, {before} of these before they served. A last run \
+         directory with {} keys, on {cores} cores shared with its callers. {} runs were ended by SIGKILL after 1 to {} \
+         responses (seed {}), and {} at a given disk write, {before} of these before they served requests. A last run \
          used the remaining quota and was shut down gracefully.\n\n",
         size.idle_keys as usize + record.load_clients.len(),
         size.kills,
@@ -39,7 +39,7 @@ fn starts(page: &mut String, record: &KillRecord) {
     let last = millis(starts.last());
     writeln!(
         page,
-        "Time from the start of the process until it serves: median {middle} ms, maximum {last} ms.\n"
+        "Time from the start of the process until it served: median {middle} ms, maximum {last} ms.\n"
     )
     .unwrap();
 }

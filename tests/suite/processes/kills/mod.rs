@@ -1,7 +1,7 @@
 //! The program is killed repeatedly on one data directory under load: at random moments and at chosen points of its
-//! disk writes. Never more than the daily quota is delivered, and each run loses one lease at most.
+//! disk writes. No more than the daily quota is ever delivered, and each run loses one lease at most.
 //!
-//! By default it runs at a small size; `SCOREGATE_FULL=1` runs it at full size and writes the figures to
+//! By default the test runs at a small size; `SCOREGATE_FULL=1` runs it at full size and writes the figures to
 //! `tests/results/`. A power cut, which loses unsynced writes, is not simulated: a killed process does not lose them.
 
 mod figures;
@@ -20,10 +20,10 @@ use crate::load_clients::{
 use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
-/// The test is wrong if a crash point is not reached after this many responses.
+/// The test fails if a crash point is not reached after this many responses.
 const MAX_RESPONSES: u32 = 50_000;
 
-/// Two of its ten units are requested in each run, and one may be lost.
+/// Each run requests two of the key's ten units, and may lose one.
 const RUNS_PER_FREE_KEY: usize = 4;
 
 /// The size of the test.
@@ -34,7 +34,7 @@ struct Size {
     latest: u32,
     /// Unused keys in the store.
     idle_keys: u32,
-    /// The daily quotas of the load clients that send requests as fast as they can: one that is used up, one that
+    /// The daily quotas of the load clients that send requests as fast as they can: one quota is used up, the other
     /// never is.
     days: [u32; 2],
     /// Maximum duration of a start.
@@ -62,13 +62,13 @@ const FULL: Size = Size {
 enum End {
     /// Killed after this many responses.
     After(u32),
-    /// Killed at this point of its start, or of later work if its start does not reach it.
+    /// Killed at this point of its start, or later if the start does not reach the point.
     Starting(Order),
     /// Killed at this point, counted from the time when it serves.
     Serving(Order),
 }
 
-/// Each kill at a start follows a run that left its log behind.
+/// Each kill at a start follows a run that left its write-ahead log behind.
 const CRASH_POINTS: [End; 10] = [
     End::Serving(Order::KillBeforeSync(1)),
     End::Starting(Order::KillBeforeSync(1)),
@@ -85,9 +85,9 @@ const CRASH_POINTS: [End; 10] = [
 /// Observations of one run.
 struct ProcessRun {
     end: End,
-    /// Time until it served; none if it died before.
+    /// Time until the program served; `None` if it died before.
     start: Option<Duration>,
-    /// The remaining daily quota of each load client when it served.
+    /// The remaining daily quota of each load client when the program began to serve.
     left: Vec<u32>,
     /// The tally of each load client.
     tallies: Vec<Tally>,
@@ -200,7 +200,11 @@ impl KillRecord {
             run.tallies = tallies;
         }
         let (ended, _) = program.end();
-        assert_eq!(ended.code, None, "it ended by itself: {}", ended.err);
+        assert_eq!(
+            ended.code, None,
+            "the program ended by itself: {}",
+            ended.err
+        );
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         self.runs.push(run);
     }
@@ -269,7 +273,7 @@ impl KillRecord {
             .collect();
         assert!(
             served.len() < self.runs.len(),
-            "no run ended before it served"
+            "no run ended before the program served"
         );
         let mut lost = Vec::new();
         for (run, next) in served.iter().zip(served.iter().skip(1)) {

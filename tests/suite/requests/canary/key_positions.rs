@@ -3,7 +3,7 @@
 /// Length of the prefix that may be shown.
 const SHOWN: usize = 12;
 
-/// Headers that the gateway, a proxy, a browser or a tracer reads. And two unknown ones.
+/// Headers that the gateway, a proxy, a browser or a tracer reads, and two unknown headers.
 const NAMES: [&str; 42] = [
     "Authorization",
     "X-API-Key",
@@ -72,14 +72,14 @@ impl Canary {
         }
     }
 
-    /// Fails if a text contains it.
+    /// Fails if a text contains the key.
     pub fn is_not_in(&self, what: &str, text: &[u8]) {
         let text = String::from_utf8_lossy(text).to_lowercase();
         let seen = self.parts.iter().find_map(|part| text.find(part.as_str()));
         if let Some(at) = seen {
             let [from, to] = [at.saturating_sub(300), (at + 100).min(text.len())];
             let around = text.get(from..to).unwrap_or(&text);
-            panic!("{what} gives {} away: …{around}…", self.key);
+            panic!("{what} leaks {}: …{around}…", self.key);
         }
     }
 
@@ -155,7 +155,7 @@ impl Canary {
     }
 
     /// Complete HTTP/1.1 requests with the key in each position, and with it as their credential. A generated key is
-    /// also recognized elsewhere: then the credential is `another` key, or none.
+    /// also recognized in other positions. In that case the credential is `another` key, or there is none.
     pub fn requests(&self, another: Option<&str>) -> Vec<String> {
         let key = &self.key;
         let own = format!("X-API-Key: {key}\r\n");

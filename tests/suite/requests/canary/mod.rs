@@ -1,5 +1,5 @@
-//! Keys never leak from any position of a request: not in responses, not in either log at the most verbose level, not
-//! on the side port, not on disk, not to the backend and not in a panic.
+//! Keys never leak from any position of a request: not into responses, the side port, files, panics or requests to the
+//! backend, and not into either log at the most verbose level.
 //!
 //! Names and notes written by operators are not searched.
 
@@ -39,7 +39,7 @@ async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut received = Vec::new();
-    // A reset connection has sent all it had.
+    // Before a reset, the connection has sent all of its data.
     drop(stream.read_to_end(&mut received).await);
     received
 }
@@ -96,7 +96,7 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
                 .as_ref()
                 .map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
-            // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
+            // Some requests are invalid on HTTP/2 or close the connection, so each has its own connection.
             let Some(response) = Http2Client::to(public)
                 .await
                 .request(method, &target, &headers)
@@ -225,7 +225,7 @@ fn on_disk(directory: &Path) -> Vec<u8> {
     all
 }
 
-/// Runs it with one log format.
+/// Runs the test with one log format.
 async fn check_no_leak(format: &str) {
     let directory = TempDir::new().unwrap();
     let settings = [&MOST_VERBOSE[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
@@ -242,7 +242,7 @@ async fn check_no_leak(format: &str) {
         over_http2(public, canary, another).await;
         to_side_port(side, canary, &application).await;
     }
-    // A key may be named in full to revoke it.
+    // To revoke a key, it may be given in full.
     keys.run(&["revoke", &application, "--key", &ours]).with(0);
     to_side_port(side, &canaries[0], &application).await;
     let ended = program.stop().with(0);

@@ -97,8 +97,8 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// The response to a request whose handler panics. No handler panics on a runtime; without one, starting the fetch
-/// does.
+/// The response to a request whose handler panics. No handler panics on a runtime. Without a runtime, starting the
+/// fetch panics.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
     let gateway = world.running.gateway();
     let events = events.clone();
@@ -190,7 +190,7 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
             let text = text.all();
             assert!(
                 String::from_utf8_lossy(&text).contains(words),
-                "{what}: no {words}"
+                "{what}: {words} is missing"
             );
             canary.is_not_in(what, &text);
         }

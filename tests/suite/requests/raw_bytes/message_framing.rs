@@ -43,7 +43,7 @@ pub const LENGTHS: &[Row] = &[
     closes("a length over HTTP/1.0 with keep-alive", b"GET /api/v1/models HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", BAD),
     closes("a body on a DELETE", b"DELETE /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", BAD),
     closes("a body on a CONNECT", b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 5\r\n\r\nhello", BAD),
-    // The codec passes on one of two equal lengths. Both mean that there is no body.
+    // The codec forwards one of two equal lengths. Both state that there is no body.
     serves("two lengths of 0", b"{GET}Content-Length: 0\r\nContent-Length: 0\r\n\r\n"),
     serves("two spellings of zero length, 0 first", b"{GET}Content-Length: 0\r\nContent-Length: 00\r\n\r\n"),
     serves("spaces around a length of 0", b"{GET}Content-Length: \t 0 \t\r\n\r\n"),
@@ -139,7 +139,7 @@ pub const CONNECTIONS: &[Row] = &[
     closes("a PROXY header from an untrusted peer", b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n{INNER}", BARE),
 ];
 
-/// The plain forms of what the other tables vary: bodies, lengths, codings and hosts.
+/// The basic forms of the cases that the other tables vary: bodies, lengths, codings and hosts.
 #[rustfmt::skip]
 pub const PLAIN: &[Row] = &[
     closes("a body", b"{GET}Content-Length: 5\r\n\r\nhello", BAD),

@@ -234,7 +234,7 @@ async fn raw_bytes_a_request_split_at_any_byte_means_the_same() {
     let server = TestServer::plain().await;
     let plain = plain_response(&server).await;
     let mut wrong = Vec::new();
-    // One row in seven covers every table and every outcome.
+    // Every seventh row is enough to cover every table and every outcome.
     for row in rows().step_by(7) {
         let bytes = expanded(row.bytes, &server.keys);
         if bytes.len() > 600 {

@@ -90,10 +90,9 @@ pub struct KeyRing {
 }
 
 /// Expands the placeholders of a row. `{GET}` is the start of a valid request, to which fields and an empty line may be
-/// added; `{BARE}` is the same without a key, and `{LINE}` also without a host; `{NEXT}` is a complete valid request and
-/// `{INNER}` is one that must not be answered; `{x*N}` is N letters, `{field*N}` N fields, `{blank*N}` N fields without
-/// a value, `{empty*N}` N empty lines, `{space*N}` N spaces, `{zero*N}` N
-/// zeros.
+/// added. `{BARE}` is the same without a key, and `{LINE}` also without a host. `{NEXT}` is a complete valid request,
+/// and `{INNER}` is a request that must not be answered. `{x*N}` is N letters, `{field*N}` N fields, `{blank*N}` N
+/// fields without a value, `{empty*N}` N empty lines, `{space*N}` N spaces, `{zero*N}` N zeros.
 pub fn expanded(bytes: &[u8], keys: &KeyRing) -> Vec<u8> {
     let mut expanded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,5 +1,6 @@
-//! The configuration of Alertmanager in the repository, run by a real Alertmanager: alerts of one fault are one
-//! notification. The alerts of an outage are those that promtool expects in `deploy/prometheus/tests/outage.yml`.
+//! The Alertmanager configuration in the repository, run by a real Alertmanager: the alerts of one fault are grouped
+//! into one notification. The alerts of an outage equal the alerts that promtool expects in
+//! `deploy/prometheus/tests/outage.yml`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use super::dashboards::in_tree;
 use super::rules::alerts;
 use crate::program::Program;
 
-/// A notification that does not arrive fails the test.
+/// The test fails if a notification takes longer than this.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
 fn configuration() -> String {
@@ -184,7 +185,7 @@ async fn a_database_outage_of_three_gateways_is_one_page_and_no_ticket() {
     manager.post(&outage).await;
     let expected = BTreeSet::from([("ScoregateStoreUnreachable".to_owned(), String::new())]);
     assert_eq!(receiver.next().await, ("/page".to_owned(), expected));
-    // Sent after everything else, so it is notified after everything else.
+    // This alert is sent last, so its notification arrives last.
     let other = json!({ "alertname": "ScoregatePanics", "job": "scoregate", "instance": instance(1), "severity": "ticket" });
     manager.post(&[other]).await;
     let expected = BTreeSet::from([("ScoregatePanics".to_owned(), instance(1))]);
@@ -254,7 +255,7 @@ fn amtool_accepts_the_configuration_and_pages_and_tickets_have_receivers() {
     }
 }
 
-/// The alerts that a matcher in a line of the configuration names: words, with one level of alternatives.
+/// The alerts named by a matcher in a line of the configuration: words, with one level of alternatives.
 fn named(line: &str) -> Vec<String> {
     let pattern = line
         .rsplit('=')

@@ -102,7 +102,7 @@ pub fn text(json: &Json) -> String {
 }
 
 impl Panel {
-    /// The legends of its queries as written.
+    /// The legends of its queries, as in the file.
     pub fn legends(&self) -> Vec<String> {
         list(&self.json["targets"])
             .iter()
@@ -208,7 +208,7 @@ fn every_dashboard_works_where_it_is_imported() {
     for (name, json) in &all {
         assert!(
             uids.insert(text(&json["uid"])) && !json["uid"].is_null(),
-            "{name} has no uid of its own"
+            "{name} does not have a unique uid"
         );
         assert!(json["schemaVersion"].as_u64() >= Some(41), "{name}");
         assert!(json["id"].is_null(), "{name}: an id of another Grafana");
@@ -292,7 +292,7 @@ fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
                     "{name}: there is no ${variable}"
                 );
             }
-            // Aggregations over all instances have no such label any more.
+            // Aggregations over all instances no longer have this label.
             let of_all = |metric: &String| {
                 metric.starts_with("job:") || metric.starts_with("endpoint:") || metric == "ALERTS"
             };

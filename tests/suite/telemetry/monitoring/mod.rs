@@ -19,7 +19,7 @@ use self::promql::{with_variables_replaced, without_threshold};
 use self::rules::Rule;
 use self::traffic::Traffic;
 
-/// Whether a query returns data that can be drawn.
+/// Whether a query returns data that a panel can show.
 async fn returns_data(prometheus: &Prometheus, query: &str) -> Result<(), String> {
     let found = prometheus.query(query).await?;
     let is_there = found.iter().any(|value| value.is_finite());
@@ -60,7 +60,7 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
         } else {
             query
         };
-        // Recorded series must also exist under their own names.
+        // Recorded series must also exist under their names.
         for query in [Some(&query), (!is_alert).then_some(&name)]
             .into_iter()
             .flatten()

@@ -1,4 +1,4 @@
-//! What the panels of the dashboards show in the same way everywhere: colours, limits, thresholds, links and pictures.
+//! Consistency of the panels of the dashboards: colours, limits, thresholds, links and pictures.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -102,7 +102,7 @@ fn the_share_of_served_requests_is_red_when_the_burn_rate_of_its_budget_is() {
     assert_eq!(budgets.queries[0], budget);
     assert!(
         served.queries[0].contains("[5m]"),
-        "both are about the same time: {}",
+        "both cover the same time: {}",
         served.queries[0]
     );
     let allowed: f64 = budget.rsplit(' ').next().unwrap().parse().unwrap();

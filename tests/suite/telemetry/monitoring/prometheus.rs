@@ -16,7 +16,7 @@ use crate::program::Program;
 
 /// Prometheus scrapes once a second, so polling more often finds nothing new.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A wait fails after this long.
+/// The test fails if a wait takes longer than this.
 const POLLS: u32 = 200;
 
 pub struct Prometheus {
@@ -57,7 +57,7 @@ impl Prometheus {
         ));
         command.arg("--web.listen-address=127.0.0.1:0");
         let program = Program::spawn(command);
-        // Twice: the configured address and the actual one.
+        // The address is logged twice: the configured one and the actual one.
         let address = loop {
             let line = program.logs("address=127.0.0.1:");
             let port = line
@@ -148,7 +148,7 @@ impl Prometheus {
 
     async fn get(&self, target: &str) -> Json {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // It sends no chunks to an HTTP/1.0 client.
+        // Prometheus sends no chunks to an HTTP/1.0 client.
         let head = format!("GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut response = Vec::new();
@@ -159,7 +159,7 @@ impl Prometheus {
     }
 }
 
-/// Percent-encodes it for a target.
+/// Percent-encodes a text for a request target.
 fn escaped(text: &str) -> String {
     let letter = |byte: u8| {
         let is_plain = byte.is_ascii_alphanumeric();

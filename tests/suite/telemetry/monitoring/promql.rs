@@ -1,5 +1,5 @@
-//! The metrics that a query names, and the query without its threshold, by its text. Supports the subset of the
-//! language that our queries use; Prometheus itself validates queries.
+//! The metrics named by a query, and the query without its threshold, both determined from its text. Supports the
+//! subset of the language that our queries use; Prometheus itself validates queries.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ pub fn without_threshold(query: &str) -> String {
     boolean
 }
 
-/// Substitutes variables as Grafana does, with a range that covers all of a test.
+/// Substitutes variables as Grafana does, with a range that covers the whole test.
 pub fn with_variables_replaced(query: &str) -> String {
     query
         .replace("$__rate_interval", "5m")

@@ -131,7 +131,7 @@ impl Traffic {
         }
     }
 
-    /// The side ports of both.
+    /// The side ports of both gateways.
     pub fn sides(&self) -> [SocketAddr; 2] {
         [self.world.running.side, self.with_tls.running.side]
     }
@@ -389,7 +389,8 @@ impl Traffic {
     }
 
     async fn settings(&mut self) {
-        // There are customers of other tiers. Repeated, so that an alert without a delay fires.
+        // The reload is refused, because there are customers of other tiers. It is repeated, so that an alert without a
+        // delay fires.
         for _ in 0..5 {
             let refused = self
                 .world

@@ -43,12 +43,12 @@ async fn no_request_waits_for_a_collector_that_never_responds_and_lost_spans_are
         );
     }
     let dropped = counted(&world, "dropped").await;
-    // The queue takes 4,096, and the exporter at most a batch of 512.
+    // The queue holds 4,096 spans, and the exporter at most one batch of 512.
     assert!(
         (REQUESTS - 4_096 - 512..REQUESTS - 4_096 + 10).contains(&dropped),
         "{dropped}"
     );
-    // One batch is given up after four attempts.
+    // A batch is abandoned after four attempts.
     collector.always(CollectorAct::Status(400, None));
     for _ in 0..1_000 {
         let failed = counted(&world, "failed").await;
@@ -105,7 +105,7 @@ async fn an_overloaded_collector_gets_the_same_spans_again_after_the_time_that_i
     assert_eq!(collector.requests(), 3);
     assert!(
         world.clock.mono().since(began) >= Duration::from_secs(20),
-        "it did not wait"
+        "the exporter did not wait"
     );
     let text = collector.text();
     let bodies: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! Collectors whose replies have no end: spans are sent to them a limited number of times, and those that they accepted once.
+//! Collectors with endless replies: spans are sent to them a limited number of times, and accepted spans only once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,15 +13,15 @@ use super::*;
 /// More than the buffers of two sockets.
 const MOST_SENT: usize = 16 << 20;
 const ATTEMPTS: usize = 4;
-/// The time between two pieces of a reply that drips.
+/// Interval between two pieces of a slow reply.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// How a reply continues after its first bytes.
 #[derive(Clone, Copy, Debug)]
 enum Rest {
-    /// With this, as fast as it is read.
+    /// With this text, as fast as it is read.
     Flood(&'static str),
-    /// With this, a piece at a time.
+    /// With this text, one piece at a time.
     Drip(&'static str),
 }
 

@@ -119,7 +119,7 @@ async fn a_sampled_hit_has_one_span_in_the_trace_of_its_caller() {
     ] {
         assert_eq!(attribute(span, name), value, "{name}");
     }
-    // A request that waited for its lease has a span of that, too.
+    // A request that waited for its lease also has a span for this wait.
     assert_eq!(
         usize::try_from(counted(&world, "exported").await).unwrap(),
         collector.spans().len()

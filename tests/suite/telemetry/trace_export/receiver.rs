@@ -1,5 +1,5 @@
-//! A strict OTLP receiver on a real socket. It decodes requests by the published message definitions and rejects every
-//! field that those do not have.
+//! A strict OTLP receiver on a real socket. It decodes requests by the published message definitions and rejects fields
+//! that are not defined there.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::world::World;
 
-/// The name of the span of a wait for a lease, which a request may have or not.
+/// The name of the span for a lease wait. A request may or may not have this span.
 pub const LEASE_WAIT: &str = "lease wait";
 
 /// The reaction to one request.
@@ -84,12 +84,12 @@ impl Collector {
         )
     }
 
-    /// Reacts to all requests like this.
+    /// Sets the reaction to all requests.
     pub fn always(&self, act: CollectorAct) {
         *self.inner.act.lock().unwrap() = act;
     }
 
-    /// Reacts to the next request like this.
+    /// Sets the reaction to the next request.
     pub fn next(&self, act: CollectorAct) {
         self.inner.once.lock().unwrap().push_back(act);
     }
@@ -197,7 +197,7 @@ impl Collector {
     }
 }
 
-/// The spans of a request. Fails if the request has a field, or a type of value, that the definitions do not have.
+/// The spans of a request. Fails if a field or the type of a value is not in the definitions.
 pub fn decode(body: &[u8]) -> Result<Vec<Span>, String> {
     let given: Json = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let request: ExportTraceServiceRequest =
@@ -254,7 +254,7 @@ fn is_default(value: &Json) -> bool {
     [Json::Null, "".into(), 0.into(), Json::Array(Vec::new())].contains(value)
 }
 
-/// What the definitions demand of each span in words.
+/// The requirements for each span that the definitions state in prose.
 fn check(span: &Span) -> Result<(), String> {
     let is_id = |id: &[u8], bytes: usize| id.len() == bytes && id.iter().any(|byte| *byte != 0);
     let has_ids = is_id(&span.trace_id, 16) && is_id(&span.span_id, 8);

@@ -1,4 +1,4 @@
-//! Nothing that a caller sends reaches a span as it is.
+//! No data from a caller reaches a span unchanged.
 
 use scoregate_base::keys::Digest;
 

@@ -10,8 +10,8 @@ use super::{MODELS, StandaloneBackend, known_at_noon, noon, run_caller};
 use crate::client::Connection;
 use crate::program::{Program, run};
 
-/// A client that requests more than the kernel buffers and does not read; and further requests, so
-/// that all buffers are full.
+/// A client that requests more than the kernel buffers hold and does not read. It sends further requests, so that all
+/// buffers are full.
 async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -107,7 +107,7 @@ async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
     let (alone, manual_clock) = StandaloneBackend::at_noon().await;
     let _non_reading = non_reading_client(&alone).await;
     alone.stop.cancel();
-    // Its clock does not advance, so waiting would never end.
+    // The clock of the backend does not advance, so a wait would never end.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }

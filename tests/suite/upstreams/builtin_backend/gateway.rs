@@ -95,7 +95,7 @@ impl RecordedTraffic {
     }
 }
 
-/// A document with items that differs an hour after noon, or one that does not.
+/// A document with items that changes within an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
     let now = known_at_noon();
     let later = Scoring::demo(7, noon().plus(HOUR));

@@ -85,8 +85,8 @@ impl StandaloneBackend {
         .await
     }
 
-    /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
-    /// cacheable.
+    /// Sends requests until the snapshot of this time is served. Until then, responses are from the previous snapshot
+    /// and not cacheable.
     async fn wait_for_snapshot(&self, instant: &str) -> Response {
         for _ in 0..2_000_000 {
             let response = self.get(MODELS).await;
@@ -111,7 +111,7 @@ async fn run_caller(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     connection.write(format!("{head}\r\n").as_bytes()).await;
-    connection.read(method == "HEAD").await.expect("an answer")
+    connection.read(method == "HEAD").await.expect("a response")
 }
 
 /// The target of each endpoint of a backend, without parameters.
@@ -362,7 +362,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
         let (clock, manual_clock) = Clock::manual(noon());
         let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
-        // The one thread that creates snapshots is busy.
+        // The only thread that creates snapshots is busy.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held.recv());
         manual_clock.advance(HOUR);
@@ -412,7 +412,8 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
         after = alone.get(MODELS).await;
     }
     assert_eq!(after.json()["data"][0]["id"], "atlas");
-    // Its date is that of the import, so that an earlier copy does not count as current; the next is due as before.
+    // The snapshot's date is the time of the import, so that an earlier copy does not count as current. The next
+    // snapshot is due as before.
     assert_eq!(after.json()["generated_at"], "2026-11-21T12:00:30Z");
     assert_eq!(
         after.header("last-modified"),
