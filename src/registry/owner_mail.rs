@@ -285,7 +285,7 @@ impl Recipients {
         if owner.refuses_mail() {
             self.unreached.push(UnreachedOwner {
                 id: owner.id.to_string(),
-                reason: "the invited address stopped mail".into(),
+                reason: "the invited address has unsubscribed".into(),
             });
         } else {
             self.addresses.push(owner.email);
