@@ -1,4 +1,4 @@
-//! While the store of shared documents is unreachable, no fetch waits for it.
+//! Tests that no fetch waits for the store of shared documents while it is unreachable.
 
 use std::sync::atomic::AtomicU32;
 
@@ -8,7 +8,7 @@ use scoregate_store::{ClaimState, SharedDocumentState, StoreFuture};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A store that replies, or whose calls fail after their timeout.
+/// A store that either replies, or whose calls fail after their timeout.
 struct ShakyStore {
     is_away: AtomicBool,
     calls: AtomicU32,
