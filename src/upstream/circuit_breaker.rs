@@ -1,8 +1,9 @@
 //! The circuit breaker of an address of the backend.
 //!
-//! It opens after several consecutive failures, and when a response has `Retry-After`. After the open time it is
-//! half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used, a
-//! single failure has the same effect. An invalid document is not a failure: other documents may be valid. Pure.
+//! The breaker opens after several consecutive failures, and when a response has `Retry-After`. After the open time it
+//! is half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used,
+//! a single failure has the same effect. An invalid document is not a failure, because other documents may be valid.
+//! Pure.
 
 use std::time::Duration;
 
@@ -11,11 +12,12 @@ use scoregate_base::words;
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
-/// The first open time, and the longest without `Retry-After`. A recovered backend is used again within the longest
-/// time.
+/// The first open time, and the longest open time without `Retry-After`. A recovered backend is used again after the
+/// longest open time at the latest.
 const FIRST_OPEN: Duration = Duration::from_secs(1);
 const LONGEST_OPEN: Duration = Duration::from_secs(5);
-/// The longest time in which other addresses are preferred: each attempt may cost a caller a timeout.
+/// The longest time for which other addresses are preferred. It is long because each attempt may cost a caller a
+/// timeout.
 const LONGEST_AVOIDED: Duration = Duration::from_secs(30);
 /// `Retry-After` for requests while the breaker is half-open.
 const TRIAL: Duration = Duration::from_secs(1);
@@ -27,7 +29,7 @@ pub(super) struct CircuitBreaker {
     failures: u32,
     /// The end of the open time.
     open_until: Option<Mono>,
-    /// Other addresses are preferred until then.
+    /// The end of the time for which other addresses are preferred.
     avoided_until: Option<Mono>,
     /// Whether the trial request is in flight.
     is_half_open: bool,
@@ -37,9 +39,9 @@ pub(super) struct CircuitBreaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerPermission {
     Granted,
-    /// As the trial request of a half-open breaker.
+    /// The request may be sent as the trial request of a half-open breaker.
     Trial,
-    /// Not before this time.
+    /// The request may not be sent before this time has passed.
     Refused(Duration),
 }
 
@@ -47,7 +49,7 @@ pub(super) enum BreakerPermission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerSignal {
     Good,
-    /// A failure, with the time of `Retry-After`.
+    /// A failure, with the time from `Retry-After`.
     Bad(Option<Duration>),
     /// No result: the request was not completed.
     None,
@@ -71,7 +73,7 @@ impl CircuitBreaker {
         self.request_after(self.open_until, now)
     }
 
-    /// The same while other addresses can be used.
+    /// Whether a request may be sent at `now` while other addresses can be used.
     pub(super) fn request_if_preferred(self, now: Mono) -> (Self, BreakerPermission) {
         self.request_after(self.open_until.max(self.avoided_until), now)
     }
@@ -91,7 +93,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Records the result of a request that had this permission.
+    /// Records the result of a request that was sent with this permission.
     pub(super) fn record(
         self,
         permission: BreakerPermission,
@@ -143,13 +145,13 @@ impl CircuitBreaker {
             None => BreakerState::Closed,
             Some(_) if self.is_half_open => BreakerState::HalfOpen,
             Some(until) if now < until => BreakerState::Open,
-            // The next request is the trial.
+            // The next request is the trial request.
             Some(_) => BreakerState::HalfOpen,
         }
     }
 }
 
-/// The first open time, doubled this often.
+/// The first open time, doubled `times` times.
 fn doubled(times: u32) -> Duration {
     FIRST_OPEN * 2u32.pow(times.min(8))
 }
