@@ -1,4 +1,4 @@
-//! Mail as HTML. Mail programs support little CSS.
+//! Renders mail as HTML. Mail programs support little CSS.
 
 use super::escape::escape;
 
@@ -20,7 +20,7 @@ pub(crate) fn mail_html(subject: &str, message: &str) -> String {
     html
 }
 
-/// An address becomes a link: in HTML, mail programs do not make links of addresses.
+/// A word of a message. A URL becomes a link, because mail programs do not turn URLs in HTML into links.
 fn word_html(word: &str) -> String {
     if !word.starts_with("https://") && !word.starts_with("http://") {
         return escape(word);
