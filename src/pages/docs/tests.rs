@@ -1,4 +1,4 @@
-//! Compares the pages for people with the tables, and checks that they load no external resource.
+//! Compares the pages for people with the tables, and checks that the pages load no external resources.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The status page and its feed for states of the service.
+//! Tests the status page and its feed for various states of the service.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{IncidentState, StatusDay, StatusHistory, StatusMessage};
@@ -82,7 +82,7 @@ fn html(status: &ServiceStatus) -> String {
     html
 }
 
-/// The lines about the state of the service, each with its class.
+/// The lines about the state of the service, each with its CSS class.
 fn state_lines(status: &ServiceStatus) -> Vec<String> {
     let html = html(status);
     let lines = html
