@@ -174,7 +174,7 @@ mod tests {
         assert!(site.pages.terms[0].contains("scoregate must be cited"));
         let off = accepted("site.terms = [\"Be kind.\"]");
         assert_eq!(off.site.map(|site| site.tier), None);
-        assert_eq!(off.terms, ["Be kind."], "the documentation states them");
+        assert_eq!(off.terms, ["Be kind."], "the docs show the terms");
     }
 
     #[test]

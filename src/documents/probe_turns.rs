@@ -123,8 +123,8 @@ mod tests {
             assert!(!probes.take(caller(), at(500)));
         }
         assert_eq!(probes.0.lock().waiting.len(), MAX_WAITING);
-        assert!(!probes.take(one, at(2_500)), "others are first");
-        assert!(probes.take(one, at(2_501)), "they did not come back");
+        assert!(!probes.take(one, at(2_500)), "others go first");
+        assert!(probes.take(one, at(2_501)), "other turns have expired");
         assert!(probes.0.lock().waiting.is_empty());
     }
 }

@@ -117,12 +117,12 @@ async fn after_a_failure_no_fetch_waits_for_the_store_until_an_attempt_in_the_ba
     let failing = async { manual.advance(TIMEOUT) };
     let (turn_of_first, ()) = tokio::join!(turn(), failing);
     assert!(matches!(turn_of_first, FleetTurn::Alone));
-    assert_eq!(calls(), 1, "the first one waits");
+    assert_eq!(calls(), 1, "the first fetch waits");
     for _ in 0..3 {
         manual.advance(Duration::from_mins(1));
         assert!(matches!(turn().await, FleetTurn::Alone));
     }
-    assert_eq!(calls(), 1, "the others do not ask");
+    assert_eq!(calls(), 1, "other fetches make no call");
 
     let failing = async { manual.advance(TIMEOUT) };
     tokio::join!(fleet.ask_again(), failing);
@@ -133,5 +133,5 @@ async fn after_a_failure_no_fetch_waits_for_the_store_until_an_attempt_in_the_ba
     fleet.ask_again().await;
     assert!(matches!(turn().await, FleetTurn::Claimed(_)));
     fleet.ask_again().await;
-    assert_eq!(calls(), 5, "while it replies nothing asks whether it does");
+    assert_eq!(calls(), 5, "a store that replies is not probed");
 }

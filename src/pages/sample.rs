@@ -332,7 +332,7 @@ mod tests {
             }
         }
         for (path, _) in VALUES.iter().filter(|(path, _)| *path != "lastRun") {
-            assert!(used.contains(*path), "{path} is the value of no field");
+            assert!(used.contains(*path), "{path} does not match any field");
         }
     }
 

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             tried.request(at(1)).1,
             BreakerPermission::Refused(TRIAL),
-            "one alone"
+            "only one trial request"
         );
         assert_eq!(
             tried.record(permission, BreakerSignal::Good, at(1)),
@@ -219,13 +219,13 @@ mod tests {
         assert_eq!(
             failed.request(at(1)).1,
             BreakerPermission::Refused(seconds(2)),
-            "it rests for longer"
+            "the open time doubles"
         );
         let cut_off = tried.record(permission, BreakerSignal::None, at(1));
         assert_eq!(
             cut_off.request(at(1)).1,
             BreakerPermission::Trial,
-            "a trial that was cut off is made again"
+            "an interrupted trial request is repeated"
         );
     }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             again.request_if_preferred(at(1)).1,
             BreakerPermission::Refused(seconds(2)),
-            "longer after each failure"
+            "the time doubles after each failure"
         );
         let good = again.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
         assert_eq!(good, CircuitBreaker::default());
@@ -262,7 +262,7 @@ mod tests {
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
             let BreakerPermission::Refused(duration) = breaker.request(at(now)).1 else {
-                panic!("it does not rest")
+                panic!("the breaker is closed")
             };
             assert!(duration <= LONGEST_OPEN);
             now += duration.as_secs();
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(
             late.request(at(59)).1,
             BreakerPermission::Refused(seconds(1)),
-            "that was asked before"
+            "the request was sent before the breaker opened"
         );
         let shorter = retry_after.record(
             BreakerPermission::Granted,

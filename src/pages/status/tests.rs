@@ -234,7 +234,7 @@ fn a_new_service_has_no_history_and_its_first_day_counts_from_its_first_minute()
     assert_eq!(
         page.matches("<rect class=\"none\"").count(),
         2 * 89,
-        "days before it are not down"
+        "days before the history are not down"
     );
     assert!(page.contains("The history begins at <time datetime=\"2025-11-21T00:00:00Z\">"));
 }
