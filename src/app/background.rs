@@ -1,4 +1,4 @@
-//! The tasks that run in the background, next to the public port.
+//! Background tasks, which run next to the public port.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl FinishingTask {
 }
 
 impl<P> PeriodicTask<P> {
-    /// Runs the task once. After a panic it still runs at the next interval.
+    /// Runs the task once. A panic does not prevent later runs.
     async fn run_once(&self, parts: &Arc<P>) {
         let run = AssertUnwindSafe((self.run)(Arc::clone(parts)));
         if run.catch_unwind().await.is_err() {

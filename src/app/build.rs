@@ -227,7 +227,7 @@ pub(super) fn renewed(
         endpoints: before.endpoints.clone(),
         pages: pages(config),
         status: before.status.clone(),
-        // An empty memo: targets may resolve differently with these settings.
+        // The memo starts empty, because targets may resolve differently with the new settings.
         memo: TargetMemo::default(),
         guard: Arc::clone(&before.guard),
         capacity,

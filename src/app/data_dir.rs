@@ -115,8 +115,8 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the lock file. A new lock file marks a directory without a store. It appears with its content, because another
-/// process treats an empty lock file as the lock of a store.
+/// Opens the lock file. A new lock file marks a directory without a store. It is created together with its content,
+/// because another process treats an empty lock file as the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).open(path);
     if opened

@@ -8,7 +8,7 @@ use crate::registry::{NoticeSettings, NoticeTexts};
 /// The domain of message ids if neither the service's address nor a sender is set.
 const NO_DOMAIN: &str = "localhost";
 
-/// Whether gateways with these settings send queued mail, and the domain of its message ids.
+/// Whether gateways with these settings send queued mail, and the domain of message ids.
 pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
     NoticeSettings {

@@ -11,7 +11,7 @@ use scoregate_store::{Ledger as _, Store, StoreError, maintenance};
 /// A warning is logged if the ledger was not written for longer than this.
 const LONG_IDLE_DAYS: u32 = 7;
 
-/// Logs an opened day that is in the future, with the command that closes it. Also logs a clock that is days ahead of
+/// Logs an opened day that is in the future, with the command that closes it. Also warns if the clock is days ahead of
 /// the ledger.
 pub(super) async fn report(store: &Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
     let Some(newest) = store.day().await? else {

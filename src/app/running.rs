@@ -63,7 +63,7 @@ pub struct RunningServer {
     server: Arc<ServerParts>,
     reloader: Reloader,
     public_port: RunningPublicPort,
-    /// Stops the side port and all background tasks, also when dropped.
+    /// Stops the side port and all background tasks when it is dropped.
     stop_side: DropGuard,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,

@@ -18,7 +18,7 @@ use super::start_context::StartContext;
 
 /// Interval between observations. The status page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
-/// Interval until the first data arrives, which is soon after startup.
+/// Interval between observations until the first data arrives, which is soon after startup.
 const FIRST_EVERY: Duration = Duration::from_secs(1);
 
 /// The publisher of the status page, if it is served.

@@ -174,7 +174,7 @@ impl WatchedFiles {
     }
 }
 
-/// The list of the keys that sign reports of leaked keys. `leaks` reads a list that is at an address.
+/// The list of the keys that sign reports of leaked keys. `leaks` reads a list that has a URL.
 fn signers(source: &SignerSource, receiver: &LeakReceiver) -> WatchedFile {
     let source = source.clone();
     let keys = Arc::clone(&receiver.signers);

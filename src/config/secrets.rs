@@ -23,7 +23,7 @@ pub fn read_secrets(written: &mut ConfigValues) {
     read_headers(written);
 }
 
-/// Replaces each file that contains a header for the backend with the file's content.
+/// Replaces the path of each header file with the header that the file contains.
 fn read_headers(written: &mut ConfigValues) {
     let ConfigValues {
         values, problems, ..

@@ -13,7 +13,7 @@ use super::config_reader::ConfigReader;
 
 const SIGN_UP: &str = "site.sign_up";
 const BASE_URL: &str = "service.base_url";
-/// Maximum number of listed mail domains, because each address is compared with all of them.
+/// Maximum number of listed mail domains. Each address is compared with all of them.
 const MAX_DOMAINS: usize = 10_000;
 
 /// Reads the settings of the site, which depend on other settings. `None` if the site is disabled.

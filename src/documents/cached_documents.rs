@@ -58,7 +58,7 @@ pub struct CachedDocument {
     pub due_in_seconds: i64,
 }
 
-/// The cached documents, their retention, and when the backend refreshes them.
+/// The cached documents, their retention, and the schedule of the backend's refreshes.
 pub struct Documents {
     cache: Cache,
     retention: Arc<Retention>,
@@ -373,7 +373,7 @@ impl Documents {
         selected.map(|(key, _)| key.address()).collect()
     }
 
-    /// Marks documents as overdue, or removes them with `hard`. Returns their number.
+    /// Marks documents as overdue, or removes them with `hard`. Returns the number of documents.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
             // A hard purge accepts older data, so it also removes all marks of newer data.

@@ -1,6 +1,6 @@
 //! The channel from the cache to the disk mirror. It lists each key of a changed document once.
 //!
-//! The number of documents bounds its size, however slow the disk is.
+//! Its size is limited by the number of documents, however slow the disk is.
 
 use std::collections::HashSet;
 

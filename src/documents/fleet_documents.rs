@@ -75,7 +75,7 @@ pub(super) enum FleetTurn {
     Claimed(FleetClaim),
     /// The fetch of another gateway failed a moment ago.
     Failed,
-    /// The store is unreachable, so this gateway fetches for itself.
+    /// This gateway fetches for itself.
     Alone,
 }
 

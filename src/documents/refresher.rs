@@ -47,7 +47,7 @@ enum RefreshEvent {
     Agreed(FollowedRefresh),
     /// A refresh that a request's fetch detected.
     Detected(DetectedRefresh),
-    /// A poll is due. It was due at this time.
+    /// A poll became due at this time.
     Due(Mono),
 }
 
@@ -251,8 +251,8 @@ impl Refresher {
         self.documents
             .schedule()
             .step(|interval| interval.refreshed(expected, at));
-        // The document was fetched and dated before the refresh was detected. From its record on disk, the next process
-        // learns about the refresh.
+        // The document was fetched and dated before the refresh was detected. The refresh is stored with the document's
+        // record on disk, so that the next process takes it into account.
         let mut current = stored.current(at.max(stored.confirmed), expected);
         if let Some(FollowedRefresh { agreed, .. }) = agreed
             && let Some(version) = stored.published

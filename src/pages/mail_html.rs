@@ -20,7 +20,7 @@ pub(crate) fn mail_html(subject: &str, message: &str) -> String {
     html
 }
 
-/// A word of a message. A URL becomes a link, because mail programs do not turn URLs in HTML into links.
+/// Renders a word of a message. A URL becomes a link, because mail programs do not turn URLs in HTML into links.
 fn word_html(word: &str) -> String {
     if !word.starts_with("https://") && !word.starts_with("http://") {
         return escape(word);

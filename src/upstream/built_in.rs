@@ -39,7 +39,7 @@ impl BuiltInUpstream {
         }
         let requested = key.clone();
         let now = self.clock.now().wall;
-        // A refresh takes computing time, so it must not run on a serving thread.
+        // A refresh is CPU-bound, so it must not run on a serving thread.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
             // The first request after the full hour must not get the previous hour's snapshot while the new one is

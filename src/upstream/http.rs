@@ -39,7 +39,7 @@ pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
 pub struct HttpUpstream {
     connections: Connections,
     config: HttpConfig,
-    /// The origin of this address's validators. Validators with another origin are not sent to it.
+    /// The origin of this address's validators. Validators with another origin are not sent to this address.
     origin: Option<Arc<str>>,
     clock: Clock,
 }
@@ -331,8 +331,8 @@ fn by_status(
     }
 }
 
-/// Whether a response is from the backend itself: it is JSON, or has no type. An HTML page is from a proxy and is no
-/// statement about models.
+/// Whether a response is from the backend itself: it is JSON, or has no type. An HTML page is from a proxy and says
+/// nothing about models.
 fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers
         .get(CONTENT_TYPE)

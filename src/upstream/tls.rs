@@ -36,7 +36,7 @@ pub struct BackendTlsSettings {
 pub struct BackendClientFiles {
     /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
 }
 
@@ -63,7 +63,7 @@ words! {
         Authorities = "upstream.ca_file",
         /// The client certificate.
         ClientCertificate = "upstream.client_certificate",
-        /// Its private key.
+        /// The private key of the client certificate.
         ClientKey = "upstream.client_key",
     }
 }

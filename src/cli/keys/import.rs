@@ -70,7 +70,7 @@ struct KeyLine {
 
 /// The reason why an import ends before the end of the file.
 enum KeyReadError {
-    /// The header line, which has this number, has problems.
+    /// Problems with the header line, with its line number.
     Header(u64, Vec<BadField>),
     /// The file cannot be read.
     Failed(io::Error),

@@ -8,7 +8,7 @@ use crate::cli::printer;
 /// Maximum number of different problems that are counted. Further problems are always printed.
 const MOST_PROBLEMS: usize = 1_000;
 
-/// Problems, each with the number of messages that were not printed.
+/// Problems, each with the number of suppressed messages.
 #[derive(Debug, Default)]
 pub(super) struct EqualMessages(BTreeMap<String, u64>);
 
@@ -26,7 +26,7 @@ impl EqualMessages {
         }
     }
 
-    /// Prints how many equal messages were not printed for each problem.
+    /// Prints for each problem how many equal messages were suppressed.
     pub(super) fn finish(&mut self) {
         for (problem, count) in std::mem::take(&mut self.0)
             .into_iter()

@@ -109,7 +109,7 @@ pub(super) enum StoreCommand {
         at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
     )]
     CloseFutureDays {
-        /// Today's date in UTC; has to match the machine's clock.
+        /// Today's date in UTC; must match the machine's clock.
         #[arg(long, value_name = "DATE")]
         today: Day,
     },
@@ -139,7 +139,7 @@ pub(super) enum StoreCommand {
 /// The arguments of a restore.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// The backup or export; with a database an export, or nothing after a restore with its own tools.
+    /// The backup or export; for a database an export, or nothing after a restore with the database's own tools.
     pub(super) file: Option<PathBuf>,
     /// The data directory of the previous server, if it is a different directory.
     #[arg(long, value_name = "DIR")]

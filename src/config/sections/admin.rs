@@ -7,7 +7,7 @@ use super::cors::is_host_name;
 use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
-/// Maximum number of host names, because each request is compared with all of them.
+/// Maximum number of host names. Each request is compared with all of them.
 const MOST_HOSTS: usize = 64;
 
 pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {

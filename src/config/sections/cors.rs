@@ -8,7 +8,7 @@ use crate::gateway::CorsPolicy;
 use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
-/// Maximum number of origins, because each request with an `Origin` header is compared with all of them.
+/// Maximum number of origins. Each request with an `Origin` header is compared with all of them.
 const MOST_ORIGINS: usize = 64;
 
 /// Reads the CORS policy. `None` if no origin is listed.

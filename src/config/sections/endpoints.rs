@@ -12,7 +12,7 @@ use crate::config::config_reader::ConfigReader;
 use crate::config::table_reader::TableReader;
 use crate::config::tables::ENDPOINT_SETTINGS;
 
-/// Maximum number of configured endpoints, because each is a label value in the metrics.
+/// Maximum number of configured endpoints. Each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
 /// Label values of requests that are not for an endpoint.
 const TAKEN: [&str; 3] = ["page", "options", "none"];

@@ -13,7 +13,7 @@ use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 use crate::config::config_reader::ConfigReader;
 use crate::config::table_reader::{TableReader, list};
 
-/// Maximum number of tiers, because each is a label value in the metrics.
+/// Maximum number of tiers. Each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
 const NAME: &str =
     "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";

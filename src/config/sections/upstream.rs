@@ -18,7 +18,7 @@ use crate::config::config_reader::ConfigReader;
 const ARCHIVE: &str = "runs.db";
 const URL: &str = "upstream.url";
 const URLS: &str = "upstream.urls";
-/// Maximum number of addresses, because each has separate metrics.
+/// Maximum number of addresses. Each has separate metrics.
 const MAX_ADDRESSES: usize = 16;
 const CERTIFICATE: &str = "upstream.client_certificate";
 const KEY: &str = "upstream.client_key";

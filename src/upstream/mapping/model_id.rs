@@ -76,7 +76,7 @@ fn compiled(text: &str) -> Result<Regex, BadIdPattern> {
     built.map_err(|error| BadIdPattern::Syntax(error.to_string()))
 }
 
-/// The item field that contains the id of the model. In items of other endpoints than the detail, `id` identifies the
+/// The item field that contains the id of the model. In items of endpoints other than the detail, `id` identifies the
 /// item itself.
 fn id_field(route: Route) -> &'static str {
     if route == Route::Model {
@@ -86,8 +86,8 @@ fn id_field(route: Route) -> &'static str {
     }
 }
 
-/// The id of another model than `requested` that the response states in an item or next to the data, if any. A response
-/// without an id counts as a response about the requested model.
+/// The id that a response states in an item or next to the data, if it differs from `requested`. A response without an
+/// id counts as a response about the requested model.
 pub(super) fn other_id<'b>(
     route: Route,
     requested: &ModelId,

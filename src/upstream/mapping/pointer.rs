@@ -13,7 +13,7 @@ pub struct JsonPointer(Vec<String>);
 /// The reason why a text is not a JSON pointer. The message is for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPointer {
-    /// The text is neither empty nor begins with a slash.
+    /// The text is not empty and does not begin with a slash.
     #[error("write a JSON pointer, such as \"/data\" or \"/data/items\"; \"\" is the whole body")]
     NoSlash,
     /// The text contains a tilde that is not part of `~0` or `~1`.
