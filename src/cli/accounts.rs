@@ -59,7 +59,7 @@ fn list(listed: &Value) -> anyhow::Result<()> {
 
 fn contacted(view: &ContactOutcome) -> anyhow::Result<()> {
     for UnreachedOwner { id, reason } in &view.unreached {
-        printer::message(&format!("{id} is not reached: {reason}"));
+        printer::message(&format!("{id} cannot be reached: {reason}"));
     }
     if !view.mail_is_sent {
         printer::message("no mail server is configured: queued mail is not sent");
