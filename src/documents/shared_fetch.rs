@@ -143,7 +143,8 @@ impl SharedFetch {
             (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
             (None, before) => before?.document.clone(),
         };
-        // Another gateway may have fetched older data from another address of the backend. It must not replace newer data.
+        // Another gateway may have fetched older data from another address of the backend. Older data must not replace
+        // newer data.
         if let Some(newer) = self.documents.newer_data(key, document.generated_at()) {
             let stated = document.generated_at().rfc3339();
             tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than previously received data");

@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 /// The policy of files that are not HTML. Browsers display text and JSON with their own styles.
 pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon and forms that are sent
-/// to this service.
+/// The contents of an HTML page that browsers may use. Everything else is blocked, except the icon and forms that are
+/// sent to this service.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AllowedContent<'p> {
     /// The text of the page's only `style` element.

@@ -1,4 +1,4 @@
-//! Reads `[tls.NAME]`, one table per certificate, and rejects plain HTTP on non-loopback addresses unless it is allowed.
+//! Reads `[tls.NAME]`, one table per certificate. Rejects plain HTTP on non-loopback addresses unless it is allowed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
