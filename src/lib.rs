@@ -1,10 +1,10 @@
 //! scoregate: a read-through caching API gateway for AI-model benchmark data.
 //!
 //! Each stage of a request takes values, returns a value and sets one field of one `Exchange`; one function in
-//! `gateway` calls the stages in order. Decisions are pure and take `now`; everything that waits is behind a narrow
-//! trait. Below are the libraries in `crates/`: `base`, `observe`, `store` and `scoring`. Modules are declared in layer
-//! order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
-//! `ARCHITECTURE.md` is the map.
+//! `gateway` calls the stages in order. Decisions are pure functions that take `now`; everything that waits is behind a
+//! narrow trait. The lower layers are the libraries in `crates/`: `base`, `observe`, `store` and `scoring`. Modules are
+//! declared in layer order, lowest first, and import only lower modules; `tests/tidy.rs` checks this. `ARCHITECTURE.md`
+//! gives an overview.
 
 pub mod bodies;
 pub mod cache;

@@ -1,4 +1,4 @@
-//! Assembles the objects that change applications, keys, owners and messages, and keep the keys of a server current.
+//! Assembles the objects that change applications, keys, owners and messages, and that keep a server's keys current.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use super::notices::{notice_settings, notice_texts};
 use super::start_context::StartContext;
 use super::store_engine::ServerStore;
 
-/// The keys of a server.
+/// The objects that manage the keys of a server.
 #[derive(Clone)]
 pub struct ServerKeys {
-    /// Keeps the key directory equal to the store.
+    /// Keeps the key directory in sync with the store.
     pub keeper: Arc<DirectoryKeeper>,
     /// The writer of the local copy of a shared store.
     pub(super) copy: Option<Arc<LocalCopyWriter>>,
@@ -44,7 +44,7 @@ impl ServerKeys {
         let instruments = &context.instruments.store;
         let store = &opened.store;
         let directory = &opened.key_directory;
-        // A store in a file is on this machine already, so only a shared store is copied.
+        // A file store is already on this machine, so only a shared store is copied.
         let copy = opened.fleet.as_ref().map(|_| {
             Arc::new(LocalCopyWriter::new(
                 Arc::clone(&opened.local),
@@ -76,7 +76,7 @@ impl ServerKeys {
     }
 }
 
-/// The receiver of leaked keys, if it is on.
+/// The receiver of leak reports, if it is enabled.
 fn leaks(
     context: &StartContext,
     registrar: &Registrar,

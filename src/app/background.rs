@@ -1,4 +1,4 @@
-//! The tasks that run next to the public port.
+//! Background tasks, which run next to the public port.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,20 +27,20 @@ pub(super) struct FinishingTask {
     running: Option<JoinHandle<()>>,
 }
 
-/// A run of a task.
+/// One run of a periodic task.
 type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 
-/// A task that is repeated until the stop. A run that has begun is finished.
+/// A task that is repeated until shutdown. A run in progress is completed first.
 pub(super) struct PeriodicTask<P> {
     pub(super) name: &'static str,
     pub(super) every: Duration,
-    /// Whether it runs for the first time at the start, not after its period.
+    /// Whether the first run is at startup instead of after one period.
     pub(super) is_immediate: bool,
     pub(super) run: TaskRun<P>,
 }
 
 impl Background {
-    /// Without tasks.
+    /// Creates an owner without tasks.
     pub(super) fn new(clock: &Clock) -> Self {
         Self {
             clock: clock.clone(),
@@ -49,7 +49,7 @@ impl Background {
         }
     }
 
-    /// Starts a task, which ends by itself.
+    /// Starts a task that ends without being stopped.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -67,13 +67,13 @@ impl Background {
         FinishingTask { stop, running }
     }
 
-    /// Starts a task that is cancelled at the stop.
+    /// Starts a task that is cancelled at shutdown.
     pub(super) fn until_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.spawn(async move { stop.run_until_cancelled(work).await });
     }
 
-    /// Starts tasks.
+    /// Starts periodic tasks.
     pub(super) fn repeat<P: Send + Sync + 'static>(
         &self,
         tasks: &'static [PeriodicTask<P>],
@@ -100,7 +100,7 @@ impl Background {
 }
 
 impl FinishingTask {
-    /// Waits for a limited time, after which the task is aborted with the message `late`.
+    /// Waits until the task ends. After `time` it is aborted, and `late` is logged.
     pub(super) async fn finish(self, clock: &Clock, time: Duration, late: &str) {
         self.stop.cancel();
         let Some(mut running) = self.running else {
@@ -115,7 +115,7 @@ impl FinishingTask {
 }
 
 impl<P> PeriodicTask<P> {
-    /// Runs it. A panic does not end the later runs.
+    /// Runs the task once. A panic does not prevent later runs.
     async fn run_once(&self, parts: &Arc<P>) {
         let run = AssertUnwindSafe((self.run)(Arc::clone(parts)));
         if run.catch_unwind().await.is_err() {

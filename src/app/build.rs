@@ -1,5 +1,5 @@
-//! Builds the gateway from its settings, and rebuilds it around the same state when settings change. Ports, tasks and
-//! signals are in `app`.
+//! Builds the gateway from its settings, and rebuilds it around the same state when settings change. Other modules of
+//! `app` handle ports, tasks and signals.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,20 +44,20 @@ use super::status_report;
 use super::store_engine::{ServerStore, open_for_server};
 use super::trace_export;
 
-/// Version of the encoding of shared documents. Gateways with different versions share none.
+/// Version of the encoding of shared documents. Gateways with different versions do not share documents.
 const DOCUMENT_FORMAT: &str = "format 1";
-/// Time to build and publish a document that the backend sent in the last moment.
+/// Time to build and publish a document that the backend sent just before its timeout.
 const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
-/// The parts that a start has built.
+/// The parts that are built at startup.
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) keys: ServerKeys,
-    /// The pages of accounts, if people can sign up.
+    /// The account pages, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     pub(super) store: Store,
     pub(super) backend: BackendInUse,
-    /// The exporter of spans, if they are exported.
+    /// The exporter of spans, if trace export is configured.
     pub(super) exporter: Option<SpanExporter>,
     /// The worker that sends mail, if it is configured.
     pub(super) mail: MailTasks,
@@ -90,7 +90,7 @@ pub(super) async fn build(
     let keys = ServerKeys::new(context, &opened)?;
     let backend = backend(context).await?;
     let engine = document_engine(context, data_dir, &store, &backend)?;
-    // Begun here, so that it runs while the keys are loaded. It ends before requests are served.
+    // Loading starts here, so that it runs while the keys are loaded. It ends before requests are served.
     let mirror = Arc::clone(&engine.mirror);
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let key_directory = Arc::clone(&opened.key_directory);
@@ -114,7 +114,7 @@ pub(super) async fn build(
     })
 }
 
-/// The state that requests share, also after a reload.
+/// The state that requests share, even across a reload.
 struct GatewayState {
     engine: DocumentEngine,
     leases: Arc<Leases>,
@@ -148,7 +148,7 @@ fn gateway(
     })
 }
 
-/// Loads the keys, and claims the share of grace that requests may need.
+/// Loads the keys, and claims the grace share that requests may need.
 async fn load_keys(
     context: &StartContext,
     opened: ServerStore,
@@ -163,7 +163,7 @@ async fn load_keys(
     if let Some(copy) = &keys.copy {
         copy.write_first().await;
     }
-    // After a start from the local copy the store is unreachable, so no share can be claimed.
+    // After a start from the local copy, the store is unreachable, so no share can be claimed.
     if !freshness.is_copied() {
         leases.keep_grace_share().await;
     }
@@ -175,7 +175,7 @@ async fn load_keys(
     Ok(())
 }
 
-/// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
+/// Connects to the ledger. Units that previous processes delivered on grace are charged before balances are read.
 async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<Leases> {
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
     let calls = context.calls.clone();
@@ -199,7 +199,7 @@ async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<
     Ok(Leases::of(calls))
 }
 
-/// Builds the gateway with other settings; it shares the state of the previous gateway.
+/// Builds the gateway with changed settings. It shares the state of the previous gateway.
 pub(super) fn renewed(
     before: &Gateway,
     old: &Config,
@@ -212,7 +212,7 @@ pub(super) fn renewed(
     }
     let instruments = instruments(config, registry);
     let recorders = &before.recorders;
-    // Pools of another size start empty: slots in the old ones are released as usual.
+    // Pools of another size start empty. Slots in the old pools are released as usual.
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
     } else {
@@ -227,7 +227,7 @@ pub(super) fn renewed(
         endpoints: before.endpoints.clone(),
         pages: pages(config),
         status: before.status.clone(),
-        // An empty memo: targets may resolve differently with these settings.
+        // The memo starts empty, because targets may resolve differently with the new settings.
         memo: TargetMemo::default(),
         guard: Arc::clone(&before.guard),
         capacity,
@@ -307,7 +307,7 @@ fn remedy_links(config: &Config) -> RemedyLinks {
     )
 }
 
-/// A Bearer challenge whose realm is the name of the service. Without a realm if the name contains control characters.
+/// A Bearer challenge whose realm is the name of the service. It has no realm if the name contains control characters.
 fn challenge(service: &str) -> HeaderValue {
     let quoted = service.replace('\\', "\\\\").replace('"', "\\\"");
     let value = HeaderValue::try_from(format!("Bearer realm=\"{quoted}\""));
@@ -386,7 +386,7 @@ fn protected(context: &StartContext, backend: &BackendInUse) -> ProtectedUpstrea
     ProtectedUpstream::new(addresses, context.config.protection, clock.clone())
 }
 
-/// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.
+/// Opens the built-in backend with its archive, which is created if it is missing. Reads the runs of two months.
 pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
         let archive = Archive::open(&archive)?;
@@ -414,7 +414,7 @@ fn pages(config: &Config) -> Pages {
         base_url: config.base_url.clone(),
         local_url: config.local_url(),
         key_prefix: config.key_prefix.clone(),
-        // The models of other backends are unknown.
+        // The models of the other backends are not known.
         example_model: matches!(config.upstream, UpstreamConfig::Simulated { .. })
             .then(|| pages::EXAMPLE_MODEL.to_owned()),
         guard_per_minute: config.guard_per_minute,

@@ -1,9 +1,9 @@
-//! Counts and logs steps of the wall clock. Their consequences are in `clock`.
+//! Counts and logs steps of the wall clock. `clock` applies them.
 
 use scoregate_base::clock::{Clock, ClockEvent, StepDirection, Wall};
 use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
 
-/// Counts and logs the steps of this clock from now on.
+/// Counts and logs future steps of this clock.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
     let steps: MetricFamily<Counter, StepDirection> =
         registry.counters("scoregate_clock_steps_total");

@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Name of the Unix socket in it.
+/// Name of the Unix socket in the data directory.
 pub const SOCKET: &str = "scoregate.sock";
 const LOCK: &str = "scoregate.lock";
 /// Content of a new lock file. The store empties the file when it is opened; older versions wrote nothing.
 const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n";
 
-/// Another process uses the directory.
+/// Another process is using the data directory.
 #[derive(Debug, thiserror::Error)]
 #[error("the data directory {} is in use by another scoregate process; stop it, or use another --data-dir", .0.display())]
 pub struct DataDirInUse(PathBuf);
 
 impl DataDirInUse {
-    /// For this directory.
+    /// Creates the error for this directory.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }
 
-/// A data directory that this process has locked. Released by drop.
+/// A data directory that this process has locked. The lock is released on drop.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -37,7 +37,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if necessary, and locks it.
+    /// Creates the data directory if necessary, and locks it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         std::fs::DirBuilder::new()
@@ -55,8 +55,8 @@ impl DataDir {
         })
     }
 
-    /// Locks an existing directory for reading, so that no server uses it meanwhile. A directory that no server has
-    /// used has no lock.
+    /// Locks an existing data directory for reading, so that no server can use it in the meantime. A directory that no
+    /// server has used has no lock file.
     pub fn lock_existing(path: &Path) -> anyhow::Result<Option<File>> {
         match File::open(path.join(LOCK)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -64,16 +64,16 @@ impl DataDir {
         }
     }
 
-    /// Its path.
+    /// The path of the data directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The Unix socket for the command line, which only the directory's owner can open.
+    /// Opens the Unix socket for the command line. Only the directory's owner can connect to it.
     pub fn socket(&mut self) -> anyhow::Result<UnixListener> {
         let path = self.path.join(SOCKET);
         let shown = path.display();
-        // The lock is ours, so an existing socket was left by a process that has ended.
+        // This process holds the lock, so an existing socket was left by a process that has ended.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error)
@@ -99,8 +99,8 @@ fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Warns about a directory of this user that others can enter or write. The mode of another owner's directory is not
-/// checked: the volumes of pods belong to root and are open to all.
+/// Warns if other users can enter or write a directory of this user. The mode of another owner's directory is not
+/// checked, because pod volumes belong to root and are open to everyone.
 fn warn_if_open(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
@@ -115,8 +115,8 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the lock file. A new lock file marks a directory without a store. It appears with its content, because another
-/// process treats an empty lock file as the lock of a store.
+/// Opens the lock file. A new lock file marks a directory without a store. It is created together with its content,
+/// because another process treats an empty lock file as the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).open(path);
     if opened
@@ -128,7 +128,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
         let linked = std::fs::hard_link(&new, path);
         std::fs::remove_file(&new)?;
         if linked.is_err_and(|error| error.kind() != ErrorKind::AlreadyExists) {
-            // A file system without hard links.
+            // The file system does not support hard links.
             write_new(path)?;
         }
         return OpenOptions::new().write(true).open(path);

@@ -1,4 +1,4 @@
-//! The workers that send mail and messages to webhooks: built with the gateway if they are configured.
+//! The workers that send mail and webhook messages. They are built with the gateway if they are configured.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use scoregate_store::Store;
 use super::background::{Background, FinishingTask};
 use super::start_context::StartContext;
 
-/// The workers, before they run.
+/// The workers that have not been started yet.
 pub(super) struct MailTasks {
     mail: Option<MailSender>,
     webhooks: Option<WebhookSender>,
 }
 
 impl MailTasks {
-    /// The workers that these settings need. Does not connect to the server.
+    /// Creates the workers that the settings require. Does not connect to the mail server.
     pub(super) fn open(context: &StartContext, store: &Store) -> Result<Self, ConfigProblems> {
         let config = &context.config;
         let mail = match &config.mail {
@@ -55,7 +55,7 @@ impl MailTasks {
 
 fn webhook_sender(context: &StartContext, store: &Store) -> WebhookSender {
     let clock = &context.clock;
-    // Public authorities are in the program, so there is no file that cannot be read.
+    // The public authorities are compiled in, so no file is read.
     let tls = BackendTlsSettings::default()
         .load(clock)
         .expect("no files are read")
@@ -69,7 +69,7 @@ fn webhook_sender(context: &StartContext, store: &Store) -> WebhookSender {
     )
 }
 
-/// The measure of the queue, if mail is sent.
+/// The monitor of the mail queue, if mail is sent.
 pub(super) fn queue_monitor(context: &StartContext, store: &Store) -> Option<QueueMonitor> {
     context.config.mail.as_ref()?;
     Some(QueueMonitor::new(

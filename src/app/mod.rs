@@ -1,6 +1,6 @@
 //! Starts the program from its settings, in order, and stops it in reverse.
 //!
-//! Only this module names concrete engines. Arguments are parsed in `cli`.
+//! Only this module names concrete engines. `cli` parses arguments.
 
 mod administration;
 mod background;

@@ -1,4 +1,4 @@
-//! A backend over the network: its addresses, and TLS with them, whose files are read again in `watched_files`.
+//! A backend over the network: its addresses and its TLS settings. `watched_files` reloads the TLS files.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::config::{ConfigProblems, read_backend_tls};
 use crate::upstream::{BackendTls, BackendTlsSettings, HttpConfig, HttpUpstream};
 use scoregate_base::clock::{Clock, Wall};
 
-/// The addresses, and the contents of the files in use.
+/// The addresses of the backend, and the contents of the TLS files in use.
 pub(super) struct NetworkBackend {
     pub(super) addresses: Vec<Arc<HttpUpstream>>,
     settings: BackendTlsSettings,
-    /// Held while contents are compared and replaced, so that connections are closed once for each change.
+    /// Locked while contents are compared and replaced, so that connections are closed once for each change.
     tls: Mutex<BackendTls>,
     clock: Clock,
 }
 
 impl NetworkBackend {
-    /// Reads the files. Does not connect.
+    /// Reads the TLS files. Does not connect.
     pub(super) fn open(config: &HttpConfig, clock: &Clock) -> anyhow::Result<Self> {
         let tls = read_backend_tls(&config.tls, clock)?;
         let mut addresses = Vec::new();
@@ -54,12 +54,13 @@ impl NetworkBackend {
         }
     }
 
-    /// Reads the files.
+    /// Reads the TLS files.
     pub(super) fn read_tls(&self) -> Result<BackendTls, ConfigProblems> {
         read_backend_tls(&self.settings, &self.clock)
     }
 
-    /// Reads the files and uses them. Returns whether they have changed: connections of the old contents are closed then.
+    /// Reads the TLS files and uses them. Returns whether they have changed. If so, connections that use the old
+    /// contents are closed.
     pub(super) fn renew_tls(&self) -> Result<bool, String> {
         let read = self.read_tls().map_err(|problems| problems.to_string())?;
         let mut in_use = self.tls.lock();

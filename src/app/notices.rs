@@ -1,14 +1,14 @@
-//! The settings of mail to owners.
+//! The settings for mail to owners.
 
 use http::Uri;
 
 use crate::config::Config;
 use crate::registry::{NoticeSettings, NoticeTexts};
 
-/// The domain of message ids without an address of the service and without a sender.
+/// The domain of message ids if neither the service's address nor a sender is set.
 const NO_DOMAIN: &str = "localhost";
 
-/// Whether gateways with these settings send queued mail, and the domain of its message ids.
+/// Whether gateways with these settings send queued mail, and the domain of message ids.
 pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
     NoticeSettings {
@@ -21,7 +21,7 @@ pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     }
 }
 
-/// The texts of notices to owners, if there are pages of accounts and mail is sent.
+/// The texts of notices to owners, if there are account pages and mail is sent.
 pub fn notice_texts(config: &Config) -> Option<NoticeTexts> {
     let NoticeSettings {
         domain,

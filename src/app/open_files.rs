@@ -1,10 +1,11 @@
 //! The limit of open files, and how many of them connections may use.
 //!
-//! Some descriptors are reserved for the store, the side port and others. Failures to accept are handled in `server`.
+//! Some descriptors are reserved for the store, the side port and other purposes. `server` handles failures to accept
+//! connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors reserved for all purposes other than connections of the public port, but at most half of all; 128 of
+/// Descriptors reserved for everything except connections of the public port, at most half of all descriptors; 128 of
 /// them are for connections of the side port.
 const RESERVED: u64 = 192;
 
@@ -32,7 +33,7 @@ impl OpenFiles {
         }
     }
 
-    /// The number of connections, at most `configured`.
+    /// The maximum number of connections: `configured`, or fewer if the limit of open files is too low.
     pub(crate) fn max_connections(self, configured: usize) -> usize {
         let Some(limit) = self.0 else {
             return configured;

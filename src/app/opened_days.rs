@@ -1,17 +1,18 @@
-//! At start: compares the newest UTC day opened in the ledger with the machine's clock.
+//! At startup, compares the newest UTC day that was opened in the ledger with the machine's clock.
 //!
-//! At start there is no earlier reading of the boot-time clock, so a wrong wall clock can be detected only here. Days
-//! are closed in `store::maintenance`.
+//! At startup there is no earlier reading of the boot-time clock, so only this comparison can detect a wrong wall
+//! clock. Days are closed in `store::maintenance`.
 
 use std::path::Path;
 
 use scoregate_base::clock::Wall;
 use scoregate_store::{Ledger as _, Store, StoreError, maintenance};
 
-/// A ledger not written for longer than this causes a warning.
+/// A warning is logged if the ledger was not written for longer than this.
 const LONG_IDLE_DAYS: u32 = 7;
 
-/// Logs a day that has not begun yet, with the command that closes it, and a clock that is days ahead of the ledger.
+/// Logs an opened day that is in the future, with the command that closes it. Also warns if the clock is days ahead of
+/// the ledger.
 pub(super) async fn report(store: &Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
     let Some(newest) = store.day().await? else {
         return Ok(());

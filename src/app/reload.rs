@@ -1,7 +1,7 @@
 //! Applies changed settings to the running program: all of them, or none.
 //!
-//! Some settings take effect immediately; the others are reported, and take effect at the next start. Settings are
-//! read in `config`.
+//! Some settings take effect immediately. The others are reported, and take effect at the next start. `config` reads
+//! the settings.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Of a server that was started with these settings.
+    /// Creates the reloader of a server that was started with `config`.
     pub(super) fn new(
         config: Config,
         registry: MetricsRegistry,
@@ -53,7 +53,7 @@ impl Reloader {
         }
     }
 
-    /// Applies other settings. If anything is wrong, nothing changes.
+    /// Applies new settings. If any setting is invalid, nothing changes.
     pub(super) async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.apply(config).await;
         self.report(&outcome);
@@ -69,7 +69,8 @@ impl Reloader {
         let before = &self.config;
         let (mut config, changed) = config.in_place_of(before)?;
         site::locate(&mut config, before.listen);
-        // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
+        // The steps that can fail come first. Tier terms are adopted last of these, because they are restored if
+        // adopting them fails.
         self.server.files.check(&config)?;
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
         adopt_terms(&self.server.keys.keeper, before, &config).await?;
@@ -131,7 +132,7 @@ async fn adopt_terms(
     adopted.map_err(|error| problem("tiers", &error))
 }
 
-/// The settings of the side port.
+/// The settings that the side port uses and shows.
 pub(super) fn active(config: &Config, changed: &Reloaded) -> Result<ActiveSettings, BadToken> {
     let access = Arc::new(AdminAccess::over_tcp(
         config.admin_token.clone(),
@@ -153,13 +154,13 @@ metric_label! {
     }
 }
 
-/// Initializes the reload metrics at start: an alert cannot see the first increase of an absent series.
+/// Initializes the reload metrics at startup: an alert cannot detect the first increase of an absent series.
 pub(super) fn begin(registry: &MetricsRegistry) {
     count(registry);
     registry.gauge("scoregate_config_rejected").set(0.0);
 }
 
-/// Lowers the limit of connections to what the limit of open files allows, and reports it.
+/// Lowers the connection limit if the limit of open files requires it, and reports this.
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
     registry

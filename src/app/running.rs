@@ -33,11 +33,11 @@ use super::watched_files::WatchedFiles;
 use super::{clock_steps, reload, server_parts, site, status_report, tasks, trace_export};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
-/// Time for which a shutdown waits for the last lines of the access log. After that the event log has the same time
-/// (`cli`).
+/// Time for which a shutdown waits for the last lines of the access log. After that, `cli` waits equally long for the
+/// event log.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// Time for which a shutdown records last uses of keys. Further uses are lost.
+/// Time for which a shutdown records the last uses of keys. Uses that are not recorded by then are lost.
 const LAST_USES: Duration = Duration::from_secs(2);
 
 /// Time for which a shutdown waits for the last spans.
@@ -52,18 +52,18 @@ pub struct RunningServer {
     pub public: SocketAddr,
     /// Address of the side port.
     pub side: SocketAddr,
-    /// Changes to applications and keys.
+    /// Changes applications and keys.
     pub registrar: Arc<Registrar>,
-    /// Its keys.
+    /// The objects that manage the server's keys.
     pub keys: ServerKeys,
     /// The current gateway, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
-    /// Reload requests from the side port, to be handled by the owner of the settings.
+    /// Reload requests from the side port. The owner of the settings handles them.
     pub reloads: mpsc::Receiver<ReloadRequest>,
     server: Arc<ServerParts>,
     reloader: Reloader,
     public_port: RunningPublicPort,
-    /// Stops the side port and all background tasks, also when dropped.
+    /// Stops the side port and all background tasks when it is dropped.
     stop_side: DropGuard,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
@@ -73,8 +73,9 @@ pub struct RunningServer {
     data_dir: DataDir,
 }
 
-/// The result of a shutdown. Holds the lock of the data directory until it is dropped: aborted work may hold the store as
-/// long as the runtime lives, and a store that closes removes the write-ahead log by name, even another process's log.
+/// The result of a shutdown. It holds the lock of the data directory until it is dropped. Aborted work may keep the
+/// store open as long as the runtime lives, and closing a store removes the write-ahead log by name, even if the log
+/// belongs to another process.
 #[derive(Debug)]
 pub struct ShutdownReport {
     /// Whether all open requests finished within the shutdown timeout.
@@ -97,7 +98,7 @@ pub async fn start_on(
     config.server.connection.tls = tls(&config, &clock)?;
     reload::limit_connections(&mut config.server, &registry);
     let data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
-    // Ports first: an address in use is noticed before anything is loaded.
+    // The ports are opened first, so that an address in use is noticed before anything is loaded.
     let ports = sockets.open(&config).await?;
     site::locate(&mut config, ports.public.address()?);
     let context = StartContext::new(config, clock, registry);
@@ -107,7 +108,7 @@ pub async fn start_on(
     Ok(running)
 }
 
-/// The metrics registry, with build information.
+/// Creates the metrics registry, with build information.
 fn registry(clock: &Clock) -> MetricsRegistry {
     let registry = MetricsRegistry::default();
     registry.set_build_info(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
@@ -149,7 +150,7 @@ impl ServerParts {
 
 /// Starts the background tasks.
 fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Config) {
-    // Before the tasks: the status page records whether the gateway is ready.
+    // Set before the tasks start, because the status page records whether the gateway is ready.
     server.readiness.set(true);
     tasks::repeat(background, server);
     tasks::follow(background, server, config);
@@ -157,7 +158,7 @@ fn begin_tasks(background: &Background, server: &Arc<ServerParts>, config: &Conf
 }
 
 impl RunningServer {
-    /// Begins to serve.
+    /// Starts serving.
     async fn begin(
         context: StartContext,
         mut data_dir: DataDir,
@@ -225,7 +226,7 @@ impl RunningServer {
         self.gateway.load_full()
     }
 
-    /// Applies other settings. If anything is wrong, nothing changes.
+    /// Applies new settings. If any setting is invalid, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         self.reloader.reload(config).await
     }
@@ -235,8 +236,8 @@ impl RunningServer {
         self.reloader.refused(problems);
     }
 
-    /// Stops: accepts nothing new after the configured delay, finishes open requests, returns leased units. The store
-    /// closes when nothing holds it any more, with the runtime at the latest.
+    /// Stops the server: after the configured delay it accepts no new connections, finishes open requests and returns
+    /// leased units. The store closes when nothing uses it any more, at the latest when the runtime ends.
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
         self.supervisor.notify(SupervisorState::Stopping);
@@ -249,14 +250,15 @@ impl RunningServer {
         }
         self.public_port.stop.cancel();
         let served = self.public_port.serving.await.unwrap_or(false);
-        // Before the calls are closed: units delivered on grace can be charged now if the ledger is back.
+        // Done before the calls are closed: units delivered on grace can be charged now if the ledger is reachable
+        // again.
         parts.leases.charge_owed().await;
         self.ledger_calls.close();
-        // A fetch without waiters may end with the process; a lease in flight may not.
+        // A fetch without waiters may be aborted at the end of the process, but a lease in flight must be completed.
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout, LATE_MAIL));
-        // After the calls have ended: a later lease would bring units that are never returned.
+        // Done after the calls have ended: units from a later lease would never be returned.
         parts.leases.drain(&parts.key_directory).await;
         finish_keys(&self.keys, clock).await;
         parts.reporter.stop().await;
@@ -264,7 +266,7 @@ impl RunningServer {
         self.trace_export
             .finish(clock, LAST_SPANS, LATE_SPANS)
             .await;
-        // The side port runs until here, so that metrics and the status show the shutdown.
+        // The side port runs up to this point, so that metrics and the status show the shutdown.
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
             joined(thread).await;
@@ -279,7 +281,7 @@ impl RunningServer {
     }
 }
 
-/// Records the last uses of keys, and completes the local copy.
+/// Records the most recent uses of keys, and completes the local copy.
 async fn finish_keys(keys: &ServerKeys, clock: &Clock) {
     let recorded = clock.within(LAST_USES, keys.keeper.store_uses(0)).await;
     if recorded.is_err() {

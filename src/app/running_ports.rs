@@ -1,5 +1,5 @@
-//! Runs the public port, and the side port on a separate thread and runtime, so that it responds when the public port is
-//! saturated.
+//! Runs the public port and the side port. The side port has a separate thread and runtime, so that it responds even
+//! when the public port is saturated.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use super::start_context::StartContext;
 
 /// The running public port.
 pub(super) struct RunningPublicPort {
-    /// Its settings, which a reload changes.
+    /// The settings of the port, which a reload changes.
     pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) stop: CancellationToken,
-    /// Returns whether all open connections finished.
+    /// The serving task. It returns whether all open connections finished.
     pub(super) serving: JoinHandle<bool>,
 }
 
 impl RunningPublicPort {
-    /// Begins to accept connections.
+    /// Starts to accept connections.
     pub(super) fn start(
         context: &StartContext,
         server: &ServerParts,
@@ -70,13 +70,14 @@ pub(super) struct RunningSidePort {
     pub(super) address: SocketAddr,
     /// Requests to reload the settings.
     pub(super) reloads: mpsc::Receiver<ReloadRequest>,
-    /// The settings that it shows, replaced by a reload.
+    /// The settings that the side port shows. A reload replaces them.
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
     pub(super) thread: ThreadHandle<()>,
 }
 
 impl RunningSidePort {
-    /// Starts the thread, which runs until the stop. `updates` are requests to the built-in backend, if it is used.
+    /// Starts the thread, which runs until shutdown. `updates` is the channel for requests to the built-in backend, if
+    /// it is used.
     pub(super) fn start(
         context: &StartContext,
         server: &ServerParts,

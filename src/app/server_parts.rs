@@ -20,7 +20,7 @@ use super::start_context::{StartContext, node_name};
 use super::storage::StorageGauges;
 use super::watched_files::WatchedFiles;
 
-/// All of them live until the shutdown; the gateway is replaced by a reload.
+/// The shared parts of a running server. They live until shutdown, except the gateway, which a reload replaces.
 pub(super) struct ServerParts {
     pub(super) clock: Clock,
     pub(super) gateway: Arc<ArcSwap<Gateway>>,
@@ -33,11 +33,11 @@ pub(super) struct ServerParts {
     pub(super) readiness: Arc<Readiness>,
     pub(super) reporter: NodeReporter,
     pub(super) suspects: DailySuspects,
-    /// The measure of the mail queue, if mail is sent.
+    /// The monitor of the mail queue, if mail is sent.
     pub(super) mail_queue: Option<QueueMonitor>,
 }
 
-/// The reporter of this gateway.
+/// Creates the object that reports this gateway to the store.
 pub(super) fn reporter(config: &Config, store: Store, gateway: &Gateway) -> NodeReporter {
     let documents = Arc::clone(&gateway.engine.documents);
     NodeReporter::new(
@@ -49,7 +49,7 @@ pub(super) fn reporter(config: &Config, store: Store, gateway: &Gateway) -> Node
     )
 }
 
-/// The daily judgement, which one gateway makes.
+/// The daily evaluation of suspects, which only one gateway runs.
 pub(super) fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
     DailySuspects::new(
         Arc::clone(&keys.administration),

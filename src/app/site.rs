@@ -1,4 +1,4 @@
-//! The pages of accounts, from the settings.
+//! Builds the account pages from the settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use scoregate_store::Store;
 
 use super::start_context::StartContext;
 
-/// Completes the settings with the address of the port, which is only known once it is open.
+/// Completes the settings with the address of the public port, which is known only after the port is open.
 pub(super) fn locate(config: &mut Config, public: SocketAddr) {
     config.listen = public;
     config.site = config.site.take().map(|site| site.at(public));
 }
 
-/// The site, if people can sign up.
+/// Builds the site, if people can sign up.
 pub(super) fn build(
     context: &StartContext,
     store: &Store,
     administration: &Administration,
 ) -> Option<Arc<Site>> {
-    // The metrics exist without the site too, for dashboards.
+    // The metrics exist even without the site, because dashboards use them.
     let instruments = SiteInstruments::new(&context.registry);
     Some(Arc::new(Site::new(
         context.config.site.clone()?,

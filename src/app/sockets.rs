@@ -19,9 +19,9 @@ use scoregate_base::clock::Clock;
 
 use super::data_dir::{DataDir, DataDirInUse};
 
-/// Time for which a process with inherited sockets waits for its predecessor, which still finishes its connections.
+/// Time for which a process with inherited sockets waits while its predecessor finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
-// New connections wait until then, so the release is noticed soon.
+// New connections wait until the predecessor releases the data directory, so the interval is short.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Inherited sockets.
@@ -31,14 +31,14 @@ pub struct InheritedSockets {
     side: Option<TcpListener>,
 }
 
-/// Both ports, open.
+/// Both ports after they were opened.
 pub(super) struct OpenPorts {
     pub(super) public: PublicPort,
     pub(super) side: TcpListener,
 }
 
 impl InheritedSockets {
-    /// The sockets of `LISTEN_FDS`. Empty if it is not set or meant for another process.
+    /// The sockets in `LISTEN_FDS`. Empty if the variable is not set or is meant for another process.
     pub fn inherited() -> anyhow::Result<Self> {
         let mut inherited = ListenFd::from_env();
         let mut take = |which, name| {
@@ -71,7 +71,7 @@ impl InheritedSockets {
         }
     }
 
-    /// Both ports: inherited, else bound as configured.
+    /// Opens both ports. A port that is not inherited is bound as configured.
     pub(super) async fn open(self, config: &Config) -> anyhow::Result<OpenPorts> {
         let public = match self.public {
             Some(socket) => PublicPort::inherited(socket),
@@ -86,8 +86,8 @@ impl InheritedSockets {
     }
 }
 
-/// A listening socket with a longer queue than the standard library's 128 connections. Otherwise a probe would wait a second
-/// behind a burst of other connections.
+/// Opens a listening socket whose queue is longer than the standard library's 128 connections. With a shorter queue, a
+/// probe would wait a second during a burst of connections.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?

@@ -1,4 +1,4 @@
-//! The values that all parts of a server are built from.
+//! The values from which all parts of a server are built.
 
 use rustix::system::uname;
 use tokio_util::task::TaskTracker;
@@ -19,7 +19,7 @@ pub(super) struct StartContext {
 }
 
 impl StartContext {
-    /// Without tasks.
+    /// Creates a context without tasks.
     pub(super) fn new(config: Config, clock: Clock, registry: MetricsRegistry) -> Self {
         Self {
             instruments: instruments(&config, &registry),
@@ -31,14 +31,14 @@ impl StartContext {
     }
 }
 
-/// Handles for the configured tiers; existing counts continue.
+/// Creates metric handles for the configured tiers. Existing counters keep their values.
 pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let addresses = config.upstream.addresses();
     ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
 }
 
-/// The name of this gateway; default: the host name.
+/// The name of this gateway. Default: the host name.
 pub(super) fn node_name(config: &Config) -> String {
     config
         .node_name

@@ -16,9 +16,9 @@ use super::background::Background;
 use super::server_parts::ServerParts;
 use super::start_context::StartContext;
 
-/// Interval between observations. The page states it.
+/// Interval between observations. The status page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
-/// Interval until there is data: at a start it arrives soon.
+/// Interval between observations until the first data arrives, which is soon after startup.
 const FIRST_EVERY: Duration = Duration::from_secs(1);
 
 /// The publisher of the status page, if it is served.
@@ -40,7 +40,7 @@ pub(super) fn publisher(
     )))
 }
 
-/// The service that the page is about.
+/// The service that the status page describes.
 pub(super) fn site(config: &Config) -> StatusSite {
     StatusSite {
         service: config.service.clone(),

@@ -1,6 +1,6 @@
 //! Metrics of the data directory: free space of its file system, and the last backup.
 //!
-//! Measured in the background: a disk that hangs delays neither requests nor scrapes.
+//! Measurements run in the background, so that a disk that hangs delays neither requests nor scrapes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ struct BackupGauges {
     bytes: Gauge,
 }
 
-/// The gauges and the directory.
+/// The gauges, and the directory that they describe.
 pub(super) struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
     size: Gauge,
-    /// `None` with a database, whose backups are made by other tools.
+    /// `None` for a database, because other tools make its backups.
     last_backup: Option<BackupGauges>,
     /// Whether the last measurement failed.
     is_failing: AtomicBool,
 }
 
 impl StorageGauges {
-    /// Measures for the first time.
+    /// Creates the gauges with their first measurement.
     pub(super) fn new(context: &StartContext, directory: &Path) -> Self {
         let registry = &context.registry;
         let backups = context.config.database.is_none().then(|| BackupGauges {
@@ -50,7 +50,7 @@ impl StorageGauges {
         storage
     }
 
-    /// Measures on another thread. A failure is logged when it begins.
+    /// Measures on another thread. Only the first of consecutive failures is logged.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let storage = Arc::clone(self);
         if tokio::task::spawn_blocking(move || storage.measure_or_report())

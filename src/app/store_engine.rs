@@ -17,7 +17,7 @@ use scoregate_store::{
 };
 
 const UNREADABLE: &str = "the stored applications and keys cannot be read";
-/// Pause between attempts of a start to reach the database.
+/// Pause between attempts to reach the database at startup.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct ServerStore {
@@ -32,20 +32,20 @@ pub(super) struct ServerStore {
 /// A database that gateways share, during the start of a server.
 pub(super) struct FleetStore {
     pub(super) gateways: NonZeroU32,
-    /// Maximum wait of requests for units.
+    /// Maximum time that requests wait for units.
     pub(super) timeout: Duration,
     database: StartingDatabase,
     /// The time up to which the local copy is complete, if the database is unreachable.
     copied: Option<CopiedReading>,
 }
 
-/// The connection to that database.
+/// The connection to the shared database during startup.
 struct StartingDatabase {
     store: Store,
     address: DatabaseAddress,
     local: Arc<LocalFile>,
     clock: Clock,
-    /// When the last attempt to reach it begins.
+    /// No attempt to reach the database starts after this time.
     until: Mono,
 }
 
@@ -62,7 +62,7 @@ pub async fn open_store(config: &Config, data_dir: &Path, clock: &Clock) -> anyh
         return Ok(store);
     }
     let directory = data_dir.to_owned();
-    // Opening checks the file and may migrate it, so it does not run on a serving thread.
+    // Opening the store checks the file and may migrate it, so it does not run on a serving thread.
     let store = tokio::task::spawn_blocking(move || Store::open(&directory)).await??;
     Ok(store)
 }
@@ -81,7 +81,7 @@ pub(super) async fn open_for_server(
 
 async fn open_file(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<ServerStore> {
     let store = open_store(config, data_dir, clock).await?;
-    // The file is opened after the store, so a failed start leaves no trace of it.
+    // The local file is opened after the store, so that a failed start does not create it.
     let local = open_local(data_dir).await?;
     Ok(ServerStore {
         store,
@@ -138,7 +138,7 @@ async fn open_database(
     })
 }
 
-/// Whether a later attempt may succeed.
+/// Whether a later attempt to connect may succeed.
 fn is_transient(failure: &OpenFailure) -> bool {
     match failure.kind {
         ConnectionFault::Unreachable | ConnectionFault::Refused => true,
@@ -182,7 +182,7 @@ impl StartingDatabase {
         format!("the database {}", self.address)
     }
 
-    /// Repeats an attempt that may succeed later, for the time of a start.
+    /// Retries an operation that may succeed later, until the time limit of the startup.
     async fn retrying<E: std::fmt::Display>(
         &self,
         attempt: impl AsyncFn() -> Result<(), E>,
@@ -206,7 +206,7 @@ impl StartingDatabase {
         }
     }
 
-    /// The local copy, from which the server starts because of this error.
+    /// Finds the local copy from which the server starts because of this error.
     async fn copy_instead(&self, error: StoreError) -> anyhow::Result<CopiedReading> {
         let Some(copy) = usable_copy(&self.local).await? else {
             return Err(error).with_context(|| self.name());
@@ -237,7 +237,7 @@ async fn usable_copy(local: &Arc<LocalFile>) -> anyhow::Result<Option<CopiedRead
     }))
 }
 
-/// Opens the file of this machine.
+/// Opens the local file of this machine.
 async fn open_local(data_dir: &Path) -> anyhow::Result<Arc<LocalFile>> {
     let directory = data_dir.to_owned();
     let opened = tokio::task::spawn_blocking(move || LocalFile::open(&directory)).await?;

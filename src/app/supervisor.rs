@@ -1,5 +1,6 @@
-//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the public
-//! port's runtime runs. A separate thread sends, because sending blocks when the manager's socket is full.
+//! Notifies the service manager (systemd or compatible) that the program is ready or stopping, and sends watchdog
+//! keep-alives while the public port's runtime is running. A separate thread sends the notifications, because sending
+//! blocks when the manager's socket is full.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -25,11 +26,11 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the thread. Without a service manager it does nothing.
+    /// Starts the thread, which does nothing if there is no service manager.
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
         let (stages, notifications) = channel();
         let (done, ended) = channel();
-        // Twice within the watchdog timeout.
+        // Keep-alives are sent twice within the watchdog timeout.
         let every = sd_notify::watchdog_enabled()
             .filter(|limit| !limit.is_zero())
             .map(|limit| limit / 2);
@@ -53,7 +54,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits until everything is sent, for at most `timeout`. Blocks.
+    /// Blocks until all notifications are sent, for at most `timeout`.
     pub(super) fn finish(self, timeout: Duration) {
         drop(self.stages);
         if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {

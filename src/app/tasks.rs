@@ -16,7 +16,8 @@ use super::build::BackendInUse;
 use super::network_backend::NetworkBackend;
 use super::server_parts::ServerParts;
 
-/// The store writes last uses of keys for a quarter of the time at most.
+/// The pause after each write of last uses of keys, as a multiple of the write's duration: the store spends at most a
+/// quarter of the time on these writes.
 const PAUSES_OF_USES: u32 = 3;
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -37,7 +38,7 @@ macro_rules! every {
     };
 }
 
-/// A task that also runs at the start.
+/// A task that also runs at startup.
 macro_rules! now_and_every {
     ($($task:tt)+) => {
         PeriodicTask {
@@ -53,14 +54,14 @@ const fn seconds(seconds: u64) -> Duration {
 
 type ServerTask = PeriodicTask<ServerParts>;
 
-/// About time, memory, files, units and keys.
+/// Tasks of every server.
 static OF_ALL: [ServerTask; 16] = [
     every!(
         Duration::from_millis(500),
         "show that the runtime of the public port runs",
         |server| { server.readiness.heartbeat().beat() }
     ),
-    // So that a step of the wall clock is noticed without requests.
+    // This detects a step of the wall clock even without requests.
     every!(seconds(1), "compare the clocks", |server| {
         server.clock.check()
     }),
@@ -87,7 +88,7 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(10), "lease the units of tomorrow", |server| {
         server.leases.lease_tomorrow(&server.key_directory).await;
     }),
-    // Units and tokens that were leased under other limits are returned within a second.
+    // Units and tokens that were leased under previous limits are returned within a second.
     every!(
         Duration::from_millis(300),
         "return units that others may use",
@@ -113,7 +114,7 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(60), "restore limits that have ended", |server| {
         server.keys.administration.registrar.restore_limits().await;
     }),
-    // A separate task: with many keys it takes minutes, and charges must not wait for it.
+    // This is a separate task because it takes minutes with many keys, and charges must not wait for it.
     every!(seconds(30), "record uses of keys", |server| {
         server.keys.keeper.store_uses(PAUSES_OF_USES).await;
     }),
@@ -124,14 +125,14 @@ static OF_ALL: [ServerTask; 16] = [
     }),
 ];
 
-/// With a store in a file.
+/// Tasks of a server with a file store.
 static OF_A_FILE: [ServerTask; 1] = [every!(
     seconds(2),
     "check that the store file is in place",
     |server| { server.keys.monitor.check_file().await }
 )];
 
-/// With a database that gateways share.
+/// Tasks of a server whose database is shared by several gateways.
 static OF_A_DATABASE: [ServerTask; 3] = [
     every!(seconds(1), "write the local copy of the keys", |server| {
         if let Some(copy) = &server.keys.copy {
@@ -148,7 +149,7 @@ static OF_A_DATABASE: [ServerTask; 3] = [
     }),
 ];
 
-/// With mail.
+/// Tasks of a server that sends mail.
 static OF_MAIL: [ServerTask; 3] = [
     every!(seconds(60), "queue notices about quotas", |server| {
         if let Some(notices) = &server.keys.notices {
@@ -171,9 +172,9 @@ static OF_MAIL: [ServerTask; 3] = [
     }),
 ];
 
-/// With a backend over the network.
+/// Tasks for a backend over the network.
 static OF_THE_NETWORK: [PeriodicTask<NetworkBackend>; 1] = [
-    // A host that a name no longer leads to may still answer on connections that are in use again and again.
+    // A host to which the name no longer resolves may still answer on connections that are constantly reused.
     every!(
         seconds(30),
         "close idle connections to the backend",
@@ -181,10 +182,10 @@ static OF_THE_NETWORK: [PeriodicTask<NetworkBackend>; 1] = [
     ),
 ];
 
-/// Starts all repeated tasks.
+/// Starts all periodic tasks.
 pub(super) fn repeat(background: &Background, server: &Arc<ServerParts>) {
     background.repeat(&OF_ALL, server);
-    // Only a shared store has a local copy, and only there others change keys.
+    // Only a shared store has a local copy, and only in a shared store can other gateways change keys.
     if server.keys.copy.is_some() {
         background.repeat(&OF_A_DATABASE, server);
     } else {
@@ -242,8 +243,8 @@ pub(super) fn follow_backend(
     }
 }
 
-/// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
-/// is unpredictable, documents are refreshed before the import is answered.
+/// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, which can
+/// happen at any time, documents are refreshed before the response to the import is sent.
 async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>) {
     loop {
         let (change, request) = updater.next().await;
@@ -251,7 +252,7 @@ async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>) 
             refresher.follow_an_early_refresh().await;
         }
         if let Some((request, outcome)) = request {
-            // The requester may have disconnected.
+            // The client may have disconnected.
             drop(request.send(outcome));
         }
     }
@@ -269,7 +270,7 @@ async fn follow_changes(keeper: Arc<DirectoryKeeper>, freshness: Arc<KeyFreshnes
 }
 
 async fn sweep(server: Arc<ServerParts>) {
-    // With many documents this takes milliseconds, too long for a serving thread.
+    // With many documents this takes milliseconds, which is too long for a serving thread.
     let swept = tokio::task::spawn_blocking(move || server.gateway.load().sweep());
     if swept.await.is_err() {
         tracing::error!("sweeping expired entries panicked");

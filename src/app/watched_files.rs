@@ -1,5 +1,5 @@
-//! The files that are read again while the program runs, and the gauges about them. They are compared by content, so replacing a
-//! symbolic link is noticed too.
+//! The files that are reloaded while the program runs, and the gauges about them. Files are compared by content, so a
+//! replaced symbolic link is noticed too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::network_backend::NetworkBackend;
 use super::start_context::StartContext;
 
 words! {
-    /// The settings that name files which are read again.
+    /// The settings that name reloaded files.
     #[derive(Hash)]
     enum FileSetting: path {
         Tls = "tls",
@@ -48,7 +48,7 @@ pub(super) struct WatchedFiles {
 }
 
 impl FileSetting {
-    /// The secret that components use which were built from these settings.
+    /// The secret in these settings that running components use.
     fn secret(self, config: &Config) -> Option<&SecretSetting> {
         match self {
             Self::Database => config.database.as_ref()?.password.as_ref(),
@@ -68,7 +68,7 @@ impl FileSetting {
 }
 
 impl WatchedFiles {
-    /// The files of the settings at the start.
+    /// The files that the settings name at startup.
     pub(super) fn new(
         context: &StartContext,
         backend: Option<Arc<NetworkBackend>>,
@@ -110,7 +110,7 @@ impl WatchedFiles {
         watched
     }
 
-    /// Reads the files of certificates with other settings, or reports all problems with them. Changes nothing.
+    /// Reads the certificate files that new settings name, and reports all problems with them. Changes nothing.
     pub(super) fn check(&self, config: &Config) -> Result<(), ConfigProblems> {
         read_certificates(&config.certificates, self.clock.now().wall)?;
         if let Some(backend) = &self.backend {
@@ -142,7 +142,7 @@ impl WatchedFiles {
     /// Reads all files.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let watched = Arc::clone(self);
-        // Files may be on a slow disk.
+        // Reading may take long on a slow disk.
         if tokio::task::spawn_blocking(move || watched.refresh_all())
             .await
             .is_err()
@@ -152,9 +152,9 @@ impl WatchedFiles {
     }
 
     fn refresh_all(&self) {
-        // The files are read without the lock: a slow disk must not delay a reload.
+        // The files are read without holding the lock, because a slow disk must not delay a reload.
         let files = self.files.lock().clone();
-        // All series exist from the start: an alert cannot see the first increase of an absent series.
+        // All series exist from startup: an alert cannot detect the first increase of an absent series.
         for setting in FileSetting::ALL {
             let file = files.get(&setting);
             let is_rejected = file.is_some_and(|file| !file.refresh());
@@ -174,7 +174,7 @@ impl WatchedFiles {
     }
 }
 
-/// The list of the keys that sign reports of leaked keys. One at an address is read in `leaks`.
+/// The list of the keys that sign reports of leaked keys. `leaks` reads a list that has a URL.
 fn signers(source: &SignerSource, receiver: &LeakReceiver) -> WatchedFile {
     let source = source.clone();
     let keys = Arc::clone(&receiver.signers);

@@ -1,6 +1,6 @@
-//! `scoregate accounts`: the owners of applications who signed up.
+//! `scoregate accounts`: manages the accounts of owners who signed up.
 //!
-//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+//! Uses the Unix socket of a running gateway, or the store if no gateway runs on this machine.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::printer::{self, cell, field, items};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
 
-/// A longer text is always refused.
+/// Maximum size of a message file. The message limit is lower, so a larger file is always refused.
 const MAX_MESSAGE_BYTES: u64 = 32_768;
 
 pub(super) fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
@@ -59,7 +59,7 @@ fn list(listed: &Value) -> anyhow::Result<()> {
 
 fn contacted(view: &ContactOutcome) -> anyhow::Result<()> {
     for UnreachedOwner { id, reason } in &view.unreached {
-        printer::message(&format!("{id} is not reached: {reason}"));
+        printer::message(&format!("{id} cannot be reached: {reason}"));
     }
     if !view.mail_is_sent {
         printer::message("no mail server is configured: queued mail is not sent");

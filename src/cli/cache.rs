@@ -1,6 +1,6 @@
 //! `scoregate cache`: lists and purges the documents of a running server.
 //!
-//! Does not select the documents to purge; the server does, see `routes::Selection`.
+//! The server selects the documents to purge; see `routes::Selection`.
 
 use serde_json::Value;
 

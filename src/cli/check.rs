@@ -72,7 +72,7 @@ fn problems_of_files(config: &Config) -> Vec<ConfigProblem> {
 fn check_mail(mail: &MailConfig, clock: &Clock) -> Option<ConfigProblems> {
     match &mail.delivery {
         MailDelivery::Smtp(_) => open_mail_transport(mail, clock).err(),
-        // Only a start creates it.
+        // Only a server creates the directory, when it starts.
         MailDelivery::Directory { path, .. } => {
             printer::message(&format!(
                 "mail is written to {} and not sent, for testing",

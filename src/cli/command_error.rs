@@ -23,7 +23,7 @@ pub(super) enum CommandError {
 /// The outcome of a command.
 pub(super) type CommandOutcome<T = ()> = Result<T, CommandError>;
 
-/// The outcome of a command that reported the errors of its input, if there were any.
+/// The outcome of a command that has reported all errors in its input.
 pub(super) fn input_is_fine(is_fine: bool) -> CommandOutcome {
     if is_fine {
         Ok(())
@@ -73,7 +73,7 @@ impl From<CommandProblem> for CommandError {
 impl From<MaintenanceError> for CommandError {
     fn from(error: MaintenanceError) -> Self {
         let is_input = error.is_input();
-        // Not wrapped, so that `printer::reason` finds the repair steps.
+        // The error is not wrapped, so that `printer::reason` finds the repair steps.
         let error = if let MaintenanceError::Store(error) = error {
             error.into()
         } else {

@@ -81,13 +81,13 @@ enum CliCommand {
     /// List, suspend and delete the accounts of owners who signed up.
     #[command(after_help = accounts::AFTER_HELP)]
     Accounts(GroupArgs<AccountsCommand>),
-    /// List the gateways on the store.
+    /// List the gateways that use the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(OutputArgs),
     /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
-    /// Export the usage of a month for bills.
+    /// Export the usage of a month for billing.
     #[command(after_help = usage::AFTER_HELP)]
     Usage(GroupArgs<UsageExportCommand>),
     /// Publish incident updates on the status page.
@@ -147,7 +147,7 @@ enum AboutCommand {
 
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
-    // All files are private, including the files that SQLite creates.
+    // All created files are private, including the files that SQLite creates.
     let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     match Cli::try_parse() {
         Ok(cli) => match cli.command.run(umask) {
@@ -210,7 +210,7 @@ impl AboutCommand {
     }
 }
 
-/// The pages are for every user.
+/// Writes the man pages, which every user can read.
 fn write_man_pages(to: &Path, umask: Mode) -> CommandOutcome {
     rustix::process::umask(umask);
     clap_mangen::generate_to(Cli::command(), to)

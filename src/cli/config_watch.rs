@@ -1,5 +1,5 @@
-//! Detects changes of the configuration file by its contents, whether it is written, renamed, or reached through links that
-//! change, as in a mounted `ConfigMap`.
+//! Detects changes of the configuration file by its contents. The file may be rewritten, replaced, or reached through
+//! links that change, as in a mounted `ConfigMap`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(super) struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Watches a file from now on. To miss no change, it is created before the settings are read.
+    /// Starts watching a file. Call this before the settings are read, so that no change is missed.
     pub(super) fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
@@ -22,7 +22,7 @@ impl ConfigWatch {
         }
     }
 
-    /// Reads the file again. Returns whether its contents have changed; a missing file has not changed.
+    /// Reads the file again. Returns whether its contents have changed. A missing file counts as unchanged.
     pub(super) async fn has_changed(&mut self) -> bool {
         let contents = tokio::fs::read(&self.file).await.ok();
         let has_changed = contents.is_some() && contents != self.contents;

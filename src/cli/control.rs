@@ -1,5 +1,5 @@
-//! Performs commands. Commands on keys use the Unix socket of a running server or the store of a stopped one, with the
-//! same code. Commands on documents need a running server.
+//! Executes commands. Commands on keys use the Unix socket of a running server, or the store of a stopped server, with
+//! the same code. Commands on documents need a running server.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -30,11 +30,11 @@ use super::command_error::{CommandError, CommandOutcome};
 use super::printer;
 use super::serve::runtime;
 
-/// Attempts to lock the data directory, and the delay in between. The total covers the start of a server that reads a
-/// million keys from a cold disk.
+/// Number of attempts to lock the data directory, and the delay between them. The total is long enough for the start of
+/// a server that reads a million keys from a cold disk.
 const ATTEMPTS: u32 = 100;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The side port responds within milliseconds, from its own thread.
+/// Timeout of a request to the side port, whose separate thread responds within milliseconds.
 const GET_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The server or store that commands work on.
@@ -44,23 +44,23 @@ pub(super) enum CommandTarget {
     /// The store of a stopped server, or the database of several servers.
     Store {
         administration: Box<Administration>,
-        /// Dropped last: no other process may lock the directory before the store in it is closed.
+        /// Dropped last: no other process may lock the data directory before its store is closed.
         _lock: Option<DataDir>,
     },
 }
 
-/// Handling of a data directory without a store.
+/// The handling of a data directory without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingStore {
     /// Create a store: applications may be created before the first start.
     Create,
-    /// Refuse: it is probably the wrong directory.
+    /// Refuse: the directory is probably the wrong one.
     Refuse,
 }
 
 impl CommandTarget {
-    /// Connects to the running server, or locks the data directory, so that no server starts until this is dropped.
-    /// Waits for a server that is starting and for another command.
+    /// Connects to the running server, or locks the data directory, so that no server starts until the target is
+    /// dropped. Waits while a server is starting or another command holds the lock.
     pub(super) async fn find(config: &Config, missing: MissingStore) -> CommandOutcome<Self> {
         let data_dir = &config.data_dir;
         if config.database.is_some() {
@@ -98,7 +98,7 @@ impl CommandTarget {
         )))
     }
 
-    /// The server on this machine, if one is running; else the database itself.
+    /// Connects to the server on this machine if one is running, otherwise to the database.
     async fn find_database(config: &Config) -> CommandOutcome<Self> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
@@ -107,7 +107,7 @@ impl CommandTarget {
         }
     }
 
-    /// Makes one attempt; `None` if another process has locked the directory and does not listen on the socket.
+    /// Makes one attempt. Returns `None` if another process has locked the directory but does not listen on the socket.
     async fn try_find(config: &Config) -> CommandOutcome<Option<Self>> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
@@ -154,7 +154,7 @@ pub(super) fn operator() -> String {
     admin::operator(rustix::process::geteuid().as_raw())
 }
 
-/// Performs a command that needs a running server; `reason` completes the error if none is running.
+/// Executes a command that needs a running server. `reason` completes the error if no server is running.
 pub(super) async fn request_running(
     config: &Config,
     command: &LiveCommand,
@@ -172,7 +172,7 @@ pub(super) async fn request_running(
     }
 }
 
-/// Performs a command on the server of a data directory; `None` if none is running.
+/// Executes a command on the server of a data directory. Returns `None` if no server is running.
 pub(super) async fn request_if_running(
     data_dir: &Path,
     command: &LiveCommand,
@@ -218,12 +218,12 @@ async fn exchange(
         let status = response.status();
         Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
     };
-    // The connection ends with the exchange, whose result contains any error of the connection.
+    // The connection ends with the exchange. A connection error is also an error of the exchange.
     let (response, _) = tokio::join!(exchange, connection);
     response.context("the server closed the connection")
 }
 
-/// Requests a path over a connection that is being opened.
+/// Requests a path over the connection that `connected` opens.
 pub(super) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
     clock: &Clock,
     connected: impl Future<Output = io::Result<S>>,
@@ -265,7 +265,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
     })
 }
 
-/// Performs a command on the server or the store of a configuration.
+/// Executes a command on the configured server or store.
 pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOutcome<Value> {
     block_on(async {
         CommandTarget::find(config, MissingStore::Refuse)
@@ -275,7 +275,7 @@ pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOut
     })
 }
 
-/// Performs a command on the running server of a configuration; `reason` completes the error if none is running.
+/// Executes a command on the configured server. `reason` completes the error if no server is running.
 pub(super) fn perform_live(
     config: &Config,
     command: &LiveCommand,

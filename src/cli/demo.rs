@@ -1,4 +1,4 @@
-//! `scoregate demo`: the gateway and the built-in backend with simulated data and a key for each tier.
+//! `scoregate demo`: runs the gateway and the built-in backend with simulated data, and creates a key for each tier.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -23,7 +23,7 @@ use super::printer;
 use super::serve::{StopSignals, runtime, start_log};
 
 const ACTOR: &str = "demo";
-/// The directory of mail in the data directory.
+/// Subdirectory of the data directory in which mail is stored.
 const MAIL: &str = "mail";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
@@ -42,7 +42,7 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> CommandOutcome {
         values.set("mail.from", "demo@localhost.localdomain");
         let listen = location.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {
-            // The examples of the docs can then be copied unchanged.
+            // With this setting, examples from the docs can be copied unchanged.
             values.set("service.base_url", format!("http://{listen}"));
         }
         if let Some(directory) = &directory {
@@ -62,7 +62,7 @@ fn print_mail(text: &str) {
     log::write_line(&format!("{text}\n"));
 }
 
-/// Mail is written to a directory of the state and printed instead of being sent.
+/// Makes the server write mail to a subdirectory of the data directory and print it instead of sending it.
 fn write_mail_to_files(config: &mut Config) {
     let directory = config.data_dir.join(MAIL);
     if let Some(mail) = &mut config.mail {
@@ -77,7 +77,7 @@ async fn serve(config: Config) -> anyhow::Result<ShutdownReport> {
     let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let mut running = app::start(config, Clock::system()).await?;
-    // There is no configuration file: reload requests are refused.
+    // Reload requests are refused because there is no configuration file.
     running.reloads.close();
     let printed = match summary(&running, &data_dir).await {
         Ok(text) => tokio::select! {
@@ -95,7 +95,7 @@ async fn serve(config: Config) -> anyhow::Result<ShutdownReport> {
     printed.map(|()| stopped)
 }
 
-/// Prints from a detached thread: a blocked standard output must not delay the shutdown.
+/// Prints from a detached thread, because a blocked standard output must not delay the shutdown.
 async fn print(text: String) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
     std::thread::Builder::new()
@@ -141,8 +141,8 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     Ok(text)
 }
 
-/// Issues a key to the demo's application of a tier. Only digests of keys are stored, so an application of an earlier run
-/// gets a new key and keeps its quota.
+/// Issues a key to the demo's application of a tier. Only digests of keys are stored, so an application from an earlier
+/// run gets a new key and keeps its quota.
 async fn issue_key(
     running: &RunningServer,
     applications: &[StoredApplication],

@@ -1,4 +1,4 @@
-//! `scoregate explain`: how a running server would answer a request now.
+//! `scoregate explain`: shows how a running server would answer a request now.
 
 use clap::Args;
 

@@ -1,8 +1,9 @@
-//! `scoregate health`: checks whether a server is ready, for supervisors that run a command and use its exit code. Needs
-//! no shell and no curl.
+//! `scoregate health`: checks whether a server is ready, for supervisors that run a command and use its exit code.
+//! Needs neither a shell nor curl.
 //!
-//! Reads a configuration file only if it is given on the command line, and only the address of the side port: a file that
-//! is being edited must not make a healthy server fail the check. The reasons why a server is not ready are in its log.
+//! Reads a configuration file only if it is given on the command line, and uses only the address of the side port. A
+//! file that is being edited must not make a healthy server fail the check. The reasons why a server is not ready are
+//! in its log.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -44,7 +45,7 @@ pub(super) struct HealthArgs {
     data_dir: Option<PathBuf>,
 }
 
-/// The address of the probed server.
+/// The address that is probed.
 enum HealthTarget {
     SidePort(SocketAddr),
     Socket(PathBuf),

@@ -10,7 +10,7 @@ use super::command_error::{CommandError, CommandOutcome};
 
 /// An open file, or standard input.
 pub(super) struct InputFile {
-    /// Its path, or `standard input`.
+    /// The path of the file, or `standard input`.
     pub(super) name: String,
     pub(super) reader: Box<dyn Read + Send>,
 }
@@ -48,7 +48,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> CommandError {
     CommandError::Input(format!("{name} cannot be read: {error}"))
 }
 
-/// The whole text of a file, or of standard input for `-`. A longer text is an error.
+/// Reads the whole text of a file, or of standard input for `-`. A text longer than `max_bytes` is an error.
 pub(super) fn read_text(path: &Path, max_bytes: u64) -> CommandOutcome<String> {
     let InputFile { name, reader } = InputFile::open(path)?;
     let mut text = String::new();

@@ -1,14 +1,14 @@
-//! Reads the lines of an untrusted file. A line that is too long or not UTF-8 is an error of that line only.
-//! Memory is bounded by the maximum line length.
+//! Reads the lines of an untrusted file. If a line is too long or not valid UTF-8, only that line is rejected. The
+//! maximum line length bounds the memory.
 
 use std::io::{self, BufRead, Read as _};
 
 /// A line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InputLine {
-    /// Its number in the file, from 1.
+    /// The line's number in the file, from 1.
     pub(super) number: u64,
-    /// Its text, or the reason why it is invalid.
+    /// The line's text, or the reason why it is invalid.
     pub(super) text: Result<String, String>,
 }
 

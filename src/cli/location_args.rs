@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Addresses and directory; these options override the configuration file.
+/// Addresses and the data directory. These options override the configuration file.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct LocationArgs {
     /// Address of the public port, such as 127.0.0.1:8080.

@@ -1,6 +1,6 @@
-//! The command line: arguments, help and exit codes. One file for each command.
+//! The command line: arguments, help and exit codes. Each command has its own file.
 //!
-//! Data goes to standard output, messages to standard error. The work is done in the layers below.
+//! Data goes to standard output, messages to standard error. The lower layers do the work.
 
 mod accounts;
 mod cache;

@@ -1,6 +1,6 @@
-//! `scoregate nodes`: lists the gateways on the store.
+//! `scoregate nodes`: lists the gateways that use the store.
 //!
-//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+//! Uses the Unix socket of a running gateway, or the store if no gateway runs on this machine.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! An output file with mode 0600: written under a temporary name, and renamed once it is complete and durable.
+//! An output file with mode 0600. It is written under a temporary name, and renamed once it is complete and durable.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind};
@@ -9,17 +9,17 @@ use scoregate_store::FileReplacement;
 
 use super::command_error::{CommandError, CommandOutcome};
 
-/// The file. Dropped before it is complete, it is removed.
+/// An output file. If it is dropped before it is complete, it is removed.
 pub(super) struct OutputFile {
     replacement: FileReplacement,
     reserved: ReservedName,
 }
 
-/// The path of an empty file that reserves the name, if there is one. Dropping it removes the file.
+/// The path of an empty file that reserves the name, if there is such a file. Dropping this value removes the file.
 struct ReservedName(Option<PathBuf>);
 
 impl OutputFile {
-    /// Creates it under a temporary name. Without `force`, no file may exist at its path.
+    /// Creates the file under a temporary name. Fails without `force` if a file exists at `path`.
     pub(super) fn create(path: &Path, force: bool) -> CommandOutcome<Self> {
         let shown = path.display();
         if !force {
@@ -42,12 +42,12 @@ impl OutputFile {
         })
     }
 
-    /// Writes to it.
+    /// A writer to the file.
     pub(super) fn writer(&self) -> io::Result<BufWriter<File>> {
         Ok(BufWriter::new(self.replacement.file().try_clone()?))
     }
 
-    /// Makes it durable and renames it to its path. The writer must have been flushed.
+    /// Makes the file durable and renames it to its path. The writer must have been flushed.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.replacement.finish()?;
         self.reserved.0 = None;

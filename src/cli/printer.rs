@@ -1,5 +1,5 @@
-//! All terminal output. Data goes to standard output, messages to standard error. A closed pipe ends the command without
-//! an error.
+//! All terminal output. Data goes to standard output, messages go to standard error. If a pipe is closed, the command
+//! ends without an error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use scoregate_store::maintenance::recovery_steps;
 use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
 
-/// Wait for the last log lines at the end of a serving command. The access log is given the same time before.
+/// Time for which a serving command waits for the last log lines when it ends. Before that, it waits equally long for
+/// the access log.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes data to standard output.
@@ -25,13 +26,13 @@ pub(super) fn data(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a part of the data; fails if the pipe was closed.
+/// Writes part of the data. Fails if the pipe is closed.
 pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Writes a message to standard error, in place of a progress line. Failures are ignored.
+/// Writes a message to standard error, replacing the progress line. Failures are ignored.
 pub(super) fn message(text: &str) {
     progress("");
     drop(writeln!(io::stderr().lock(), "{text}"));
@@ -50,7 +51,7 @@ pub(super) fn json(response: &Value) -> anyhow::Result<()> {
     data(&format!("{response:#}\n"))
 }
 
-/// Writes a response as JSON, or as `show` does.
+/// Writes a response as JSON or with `show`.
 pub(super) fn answer(
     response: Value,
     is_json: bool,
@@ -64,7 +65,7 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Shows a response, unless this version cannot read it.
+/// Shows a response. Fails if this version cannot parse it.
 pub(super) fn response<T: DeserializeOwned>(
     response: Value,
     show: impl FnOnce(&T) -> anyhow::Result<()>,
@@ -101,7 +102,7 @@ pub(super) fn report(error: CommandError) -> Exit {
     }
 }
 
-/// An internal error, with the repair steps if the store was rejected.
+/// The text of an internal error, with the repair steps if the store was rejected.
 pub(super) fn reason(error: &anyhow::Error) -> String {
     let recovery_steps = error
         .chain()
@@ -112,7 +113,7 @@ pub(super) fn reason(error: &anyhow::Error) -> String {
     )
 }
 
-/// Fields with their names, a line for each.
+/// Formats fields with their names, one per line.
 pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
     let lines: Vec<String> = fields
         .into_iter()
@@ -152,7 +153,7 @@ pub(super) fn table(
     data(&format!("{}\n", lines.join("\n")))
 }
 
-/// Writes a table of JSON objects, with the name and the field of each column.
+/// Writes a table of JSON objects. Each column has a name and a field of the objects.
 pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Result<()> {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     table(
@@ -166,12 +167,12 @@ pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Re
     )
 }
 
-/// A field of a JSON object; null if it is absent.
+/// A field of a JSON object, or null if the field is absent.
 pub(super) fn field<'v>(object: &'v Value, name: &str) -> &'v Value {
     object.get(name).unwrap_or(&Value::Null)
 }
 
-/// The items of a list in a JSON object; none if it is absent.
+/// The items of a list in a JSON object; empty if the list is absent.
 pub(super) fn items<'v>(object: &'v Value, name: &str) -> &'v [Value] {
     field(object, name).as_array().map_or(&[], Vec::as_slice)
 }

@@ -35,7 +35,7 @@ pub(super) fn run(
     let read_settings = || settings(path, location);
     let served = runtime(config.workers)
         .and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
-    // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
+    // The runtime has ended, so the store is closed. Only now may the lock on the data directory be released.
     printer::finish_serving(served.map(drop))
 }
 
@@ -44,8 +44,8 @@ pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     log::start(config).context("the threads that write the log cannot be started")
 }
 
-/// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of
-/// the data directory's lock: the shutdown report, or the interrupted start.
+/// Serves until a stop signal is received. Reloads the settings on SIGHUP, on request, and when the configuration file
+/// changes. Returns the value that holds the data directory's lock: the shutdown report, or the interrupted start.
 async fn serve(
     config: Config,
     mut watch: Option<ConfigWatch>,
@@ -73,7 +73,7 @@ async fn serve(
             () = clock.sleep(READ_EVERY), if watch.is_some() => (None, false),
             Some(reply) = running.reloads.recv() => (Some(reply), true),
         };
-        // Before the settings are read, so that a later change is not missed.
+        // The file is checked before the settings are read, so that a later change is not missed.
         let has_changed = match &mut watch {
             Some(watch) => watch.has_changed().await,
             None => false,
@@ -124,7 +124,7 @@ pub(super) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// The settings of the server, as for `serve`. The backend is optional.
+    /// Reads the settings of the server as `serve` does, except that the backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut values = self.config.as_deref().map(read_file).unwrap_or_default();
         values.overlay(read_environment(environment()));
@@ -139,7 +139,7 @@ impl ServerArgs {
     }
 }
 
-/// Environment variables that are valid UTF-8, as all variables of settings are.
+/// The environment variables that are valid UTF-8. The names and values of settings always are.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -174,14 +174,14 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
         .context("the worker threads cannot be started")
 }
 
-/// A runtime on the calling thread, for commands with few waits.
+/// A runtime on the calling thread, for commands that rarely wait.
 pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-/// SIGTERM and Ctrl-C. Created before anything is started, so that an early signal causes an orderly shutdown too.
+/// SIGTERM and Ctrl-C. Created before anything is started, so that even an early signal causes an orderly shutdown.
 pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

@@ -1,6 +1,6 @@
 //! `scoregate status`: publishes incident updates on the status page.
 //!
-//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+//! Uses the Unix socket of a running gateway, or the store if no gateway runs on this machine.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn list(listed: &Value) -> anyhow::Result<()> {
     )
 }
 
-/// The first line of a text, with a mark if there are more.
+/// The first line of a text, with an ellipsis if more text follows.
 fn first_line(text: &str) -> String {
     match text.split_once('\n') {
         Some((first, more)) if !more.trim().is_empty() => format!("{} …", first.trim_end()),

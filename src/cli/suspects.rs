@@ -1,6 +1,6 @@
-//! `scoregate suspects`: applications whose use looks like misuse, and the evidence about one.
+//! `scoregate suspects`: lists applications whose usage looks like misuse, and shows the evidence about an application.
 //!
-//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+//! Uses the Unix socket of a running gateway, or the store if no gateway runs on this machine.
 
 use clap::Args;
 use serde_json::Value;
@@ -16,14 +16,14 @@ use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = include_str!("help/suspects.txt");
 
-/// Blocks for the requests of an hour, from no requests to the maximum of all hours.
+/// Block characters for the requests of an hour, from no requests to the maximum of all hours.
 const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 #[derive(Debug, Args)]
 pub(super) struct SuspectsArgs {
     #[command(subcommand)]
     command: Option<SuspectsCommand>,
-    /// The days to evaluate, today included.
+    /// Number of days to evaluate, including today.
     #[arg(long, value_name = "DAYS", value_parser = days)]
     since: Option<u32>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ fn list(view: &SuspectsView) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A finding, its sentence and the other applications of its group.
+/// The text of a finding: its sentence and the other applications in its group.
 fn described(suspect: &SuspectView) -> String {
     let SuspectView {
         application,
@@ -117,7 +117,7 @@ fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> anyhow::Resul
     printer::data(&text(view))
 }
 
-/// The figures of the days, with the requests of each hour.
+/// The figures for each day, with the requests of each hour.
 fn table(view: &EvidenceView) -> String {
     let EvidenceView {
         application,
@@ -149,7 +149,7 @@ fn table(view: &EvidenceView) -> String {
     text
 }
 
-/// A letter to the owner with the findings and the figures of the days.
+/// A letter to the owner with the findings and the figures for each day.
 fn letter(view: &EvidenceView) -> String {
     let EvidenceView {
         application,
@@ -182,7 +182,7 @@ fn letter(view: &EvidenceView) -> String {
              else may have the key: replace it on your account page.\n"
 }
 
-/// An estimate; `None` is a number above the range of estimates.
+/// Formats an estimate. `None` is a number above the range of estimates.
 fn number(number: Option<u32>) -> String {
     number.map_or("many".into(), |number| number.to_string())
 }
@@ -205,7 +205,7 @@ fn row(day: &EvidenceDayView, most: u32) -> String {
     )
 }
 
-/// The block for a number of requests, on a logarithmic scale.
+/// The block character for a number of requests, on a logarithmic scale.
 fn block(requests: u32, most: u32) -> char {
     let scale = |number: u32| f64::from(number).ln_1p();
     let steps = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];

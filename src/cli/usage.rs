@@ -1,6 +1,6 @@
 //! `scoregate usage`: exports the usage of a month, one day at a time.
 //!
-//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+//! Uses the Unix socket of a running gateway, or the store if no gateway runs on this machine.
 
 use anyhow::Context as _;
 

@@ -8,7 +8,7 @@ use scoregate_scoring::{ARCHIVE_FORMAT, METHOD_VERSION};
 use super::command_error::CommandOutcome;
 use super::printer;
 
-/// The commit and Cargo's profile of a shipped program, which deploy/dist/build.sh sets.
+/// The commit and Cargo's profile of a released program. deploy/dist/build.sh sets them.
 const COMMIT: Option<&str> = option_env!("SCOREGATE_COMMIT");
 const PROFILE: Option<&str> = option_env!("SCOREGATE_PROFILE");
 

@@ -1,4 +1,4 @@
-//! Problems in settings, all reported together.
+//! Problems in settings. All problems are reported together.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ConfigProblem {
     /// The setting's path, such as `upstream.timeout`.
     pub path: String,
-    /// The value found; never a secret.
+    /// The value that was found. Never a secret.
     pub found: Option<String>,
     /// The correction.
     pub remedy: String,

@@ -1,4 +1,4 @@
-//! Reads single settings and collects problems.
+//! Reads individual settings and collects problems.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use super::tables::{is_in_a_table, may_be_empty};
 use super::words::nearest;
 use super::{ConfigProblem, ConfigProblems};
 
-/// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder, which is never
-/// used: any problem rejects the whole configuration.
+/// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder. The placeholder
+/// is never used, because any problem rejects the whole configuration.
 pub(super) struct ConfigReader<'w> {
     written: &'w ConfigValues,
     problems: Vec<ConfigProblem>,
@@ -30,7 +30,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// The given values, for sections with separate tables.
+    /// The given values, for sections that read separate tables.
     pub(super) fn written(&self) -> &'w ConfigValues {
         self.written
     }
@@ -55,7 +55,7 @@ impl<'w> ConfigReader<'w> {
             found,
             remedy: remedy.into(),
         };
-        // Several parts read some of the settings.
+        // Some settings are read more than once.
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -66,12 +66,12 @@ impl<'w> ConfigReader<'w> {
         self.problems.len()
     }
 
-    /// Reports a problem with the given value, if there is one.
+    /// Reports a problem, with the given value if there is one.
     pub(super) fn reject(&mut self, path: &str, remedy: impl Into<String>) {
         self.problem(path, self.maybe(path), remedy);
     }
 
-    /// Reports more than the maximum number of items.
+    /// Reports a problem if there are more items than allowed.
     pub(super) fn at_most(&mut self, path: &str, found: usize, most: usize, items: &str) {
         if found > most {
             self.problem(
@@ -82,7 +82,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// Reports the settings among these that are given, because another setting is missing.
+    /// Reports settings that are given although a setting that they require is missing.
     pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
         let written = self.written;
         for path in paths
@@ -93,7 +93,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// The names of the tables in a table, in order.
+    /// The names of a table's subtables, in order.
     pub(super) fn names_in(&self, table: &str) -> Vec<&'w str> {
         let below = self
             .written
@@ -131,7 +131,7 @@ impl<'w> ConfigReader<'w> {
                 None => "there is no such setting; `scoregate check --sample` prints all settings"
                     .into(),
             };
-            // The value is not printed: it may be a secret under a misspelled path.
+            // The value is not printed, because it may be a secret under a misspelled path.
             self.problem(path, None, remedy);
         }
     }
@@ -140,12 +140,12 @@ impl<'w> ConfigReader<'w> {
         self.written.values.get(path)
     }
 
-    /// A setting, or its default. If it is invalid, a value that is not used.
+    /// A setting, or its default. If the setting is invalid, a placeholder.
     pub(super) fn get<T: SettingValue + Default>(&mut self, path: &str) -> T {
         self.optional(path).unwrap_or_default()
     }
 
-    /// A setting, or its default; `None` if it has none, and if it is invalid.
+    /// A setting, or its default. `None` if there is no default, or if the setting is invalid.
     pub(super) fn optional<T: SettingValue>(&mut self, path: &str) -> Option<T> {
         let Setting { kind, .. } = setting_of(path)?;
         let Some(value) = self.maybe(path) else {
@@ -158,7 +158,8 @@ impl<'w> ConfigReader<'w> {
         read
     }
 
-    /// A secret. One in a file is read again; a later one must have this many characters.
+    /// A secret. If the secret is in a file, the file is reloaded, and a later secret must have at least `min_length`
+    /// characters.
     pub(super) fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
         let secret = Secret::new(self.optional(path)?);
@@ -171,7 +172,7 @@ impl<'w> ConfigReader<'w> {
         })
     }
 
-    /// The certificate of a client and its private key, which are given together.
+    /// The client certificate and its private key, which must be given together.
     pub(super) fn certificate_pair(
         &mut self,
         certificate: &str,

@@ -10,17 +10,17 @@ use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::tables::is_one_value;
 use super::{ConfigProblem, ConfigProblems};
 
-/// Given values by path. Later sources override earlier ones.
+/// The given values by path. Later sources override earlier sources.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigValues {
     pub(super) values: BTreeMap<String, Value>,
-    /// Tables of the file without any value.
+    /// Tables of the file that contain no values.
     pub(super) empty_tables: Vec<String>,
     /// Origins of the values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
-    /// Problems of the sources, which are reported with the problems of the values.
+    /// Problems with the sources. They are reported together with problems with the values.
     pub(super) problems: Vec<ConfigProblem>,
-    /// Whether the file could not be read: missing settings may be in it.
+    /// Whether the file could not be read. In this case it may contain the missing settings.
     pub(super) is_incomplete: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct ConfigValues {
 pub(super) enum SettingOrigin {
     #[default]
     File,
-    /// The environment, with the variable's name.
+    /// The environment variable with this name.
     Environment(String),
     Flag,
 }
@@ -77,13 +77,13 @@ impl ConfigValues {
 
     /// Overrides these values with the values of `other`.
     pub fn overlay(&mut self, other: Self) {
-        // `upstream` in the environment replaces the table of that name in the file, and vice versa.
+        // `upstream` in the environment replaces the table with that name in the file, and vice versa.
         if other.values.contains_key("upstream") {
             self.values.retain(|key, _| !key.starts_with("upstream."));
         } else if other.is_set("upstream") {
             self.values.remove("upstream");
         }
-        // Likewise, a secret replaces the path of its file, and the other way round.
+        // Likewise, a secret replaces the path of its file, and vice versa.
         for path in other.values.keys() {
             let counterpart = path
                 .strip_suffix(IN_A_FILE)
@@ -136,7 +136,7 @@ pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
     Ok(written)
 }
 
-/// The error for invalid TOML. Does not repeat the line, which may contain a secret.
+/// The error for invalid TOML. It does not quote the line, which may contain a secret.
 fn malformed(text: &str, error: &toml::de::Error) -> String {
     let before = error
         .span()
@@ -153,7 +153,7 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     let location = format!("line {line}, character {column}");
     match error.message() {
         "duplicate key" => {
-            format!("{location}: this setting or table is in the file already; keep one of the two")
+            format!("{location}: this setting or table is already in the file; keep one of the two")
         }
         message => {
             let message = message.replace('\n', ", ");
@@ -166,7 +166,7 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
 
 fn flatten(path: &str, value: Value, into: &mut ConfigValues) {
     match value {
-        // Its keys are names of fields, which may contain dots.
+        // The keys of this table are names of fields, which may contain dots.
         Value::Table(_) if is_one_value(path) => {
             into.values.insert(path.to_owned(), value);
         }
@@ -194,7 +194,7 @@ fn flatten(path: &str, value: Value, into: &mut ConfigValues) {
     }
 }
 
-/// Environment variables with our prefix that are not settings.
+/// Environment variables with the prefix `SCOREGATE_` that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL", "SCOREGATE_WRITE"];
 
 /// Reads the environment: every variable with the prefix `SCOREGATE_` must be a setting.
@@ -225,11 +225,12 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
     written
 }
 
-/// Converts the text of a variable: lists are split at commas, integers and booleans are parsed, other text is a string.
+/// Converts the text of a variable. Lists are split at commas, and integers and booleans are parsed. Other text is a
+/// string.
 fn value_of(kind: ValueKind, text: String) -> Value {
     if [ValueKind::Networks, ValueKind::Texts].contains(&kind) {
         let entries = text.split(',').map(str::trim);
-        // An empty network is a mistake, as in `10.0.0.0/8,`, an empty text is not.
+        // An empty network is a mistake, as in `10.0.0.0/8,`, but an empty text is not.
         let is_empty = text.trim().is_empty();
         let is_entry =
             |entry: &&str| !is_empty && (kind == ValueKind::Networks || !entry.is_empty());

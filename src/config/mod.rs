@@ -1,5 +1,6 @@
-//! Settings: read from the file and environment (`file`), checked against the table (`settings`), converted to typed values
-//! (`resolve`). All problems are reported together, each with its path, the value found and a remedy.
+//! The settings. They are read from the file and the environment (`file`), checked against the table (`settings`) and
+//! converted to typed values (`resolve`). All problems are reported together, each with its path, the value found and a
+//! remedy.
 //!
 //! Only this module depends on the file format. Each component defines its typed settings; this module fills them in.
 

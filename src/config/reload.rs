@@ -1,5 +1,5 @@
-//! Compares reloaded settings with the current ones: some take effect immediately, the others at the next start.
-//! Does not apply them; see `app`.
+//! Compares reloaded settings with the current settings. Some changes take effect immediately, the others at the next
+//! start. `app` applies them.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::settings::{IN_A_FILE, setting_of};
 use super::{Config, ConfigProblems, resolve};
 
 impl Config {
-    /// Merges these settings into `before`: settings that can take effect immediately are from here, other settings
-    /// from `before`. Returns the changes. The merged settings must be valid.
+    /// Merges these settings into `before`. Settings that can take effect immediately are taken from `self`, other
+    /// settings from `before`. Returns the merged settings, which must be valid, and the changes.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
         let mut changed = Reloaded::default();
         let written = self.merged(before, &mut changed);
         let mut config = resolve(&written)?;
         config.keep_field_sets(before, &mut changed);
-        // Stored documents have the notice from the start, which may name settings that have changed.
+        // Stored documents contain the notice from startup, which may quote settings that have changed.
         config.license.clone_from(&before.license);
         Ok((config, changed))
     }
@@ -29,7 +29,7 @@ impl Config {
         let to = &self.written;
         let paths: BTreeSet<&String> = from.values.keys().chain(to.values.keys()).collect();
         let mut written = ConfigValues::default();
-        // Switching TLS on or off changes the protocol of the port, which breaks all its clients.
+        // Switching TLS on or off changes the protocol of the port, which would break all clients.
         let tls_is_toggled = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
             let needs_restart = needs_restart(path) && !is_read_again(path, from, to)
@@ -49,8 +49,8 @@ impl Config {
         written
     }
 
-    /// Stored documents have forms for the sets of fields at the start. Until the next start a tier with another set has
-    /// the largest of those within it.
+    /// Stored documents have forms for the field sets at startup. Until the next start, a tier with another field set
+    /// gets the largest existing set that its new set contains.
     fn keep_field_sets(&mut self, before: &Self, changed: &mut Reloaded) {
         let sets = &before.retention.field_sets;
         let wanted = std::mem::replace(&mut self.retention.field_sets, sets.clone());
@@ -66,7 +66,8 @@ impl Config {
     }
 }
 
-/// Whether the setting is a secret in a file that both settings name: the running program reads it itself.
+/// Whether the setting is a secret from a file that both configurations name. The running program reloads the file
+/// itself.
 fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
     let file = format!("{path}{IN_A_FILE}");
     from.values
@@ -78,7 +79,7 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 pub(super) fn needs_restart(path: &str) -> bool {
     match setting_of(path) {
         Some(setting) => setting.needs_restart,
-        // Of the named tables, tiers and certificates take effect immediately.
+        // Changes in the named tables of tiers and certificates take effect immediately.
         None => !["tiers.", "tls."]
             .iter()
             .any(|table| path.starts_with(table)),

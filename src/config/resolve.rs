@@ -1,11 +1,11 @@
-//! Converts the given values to a complete [`Config`], or reports all problems.
+//! Converts the given values to a complete [`Config`].
 
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::tls;
 use super::{Config, ConfigProblems, sign_up};
 
-/// Validates the given values and converts them to a configuration.
+/// Validates the given values and converts them to a configuration, or reports all problems.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     if written.is_incomplete {
         return Err(ConfigProblems(written.problems.clone()));

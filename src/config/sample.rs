@@ -2,9 +2,9 @@
 
 use super::settings::SETTINGS;
 
-/// The sample configuration: every setting with its meaning and default. Everything is commented out, table headers
-/// included, so that settings can be appended without duplicate keys. Settings without a table come first: after a table
-/// they would be in it.
+/// The sample configuration: every setting with its meaning and default. Everything is commented out, including table
+/// headers, so that settings can be appended without duplicate keys. Settings without a table come first, because after
+/// a table header they would belong to that table.
 pub fn sample() -> String {
     let mut lines = vec![HEAD_SAMPLE.to_owned()];
     let mut section = "";
@@ -38,7 +38,7 @@ pub fn sample() -> String {
     lines.join("\n")
 }
 
-/// The tables whose names are chosen in the file, as examples.
+/// Examples of the tables whose names are chosen in the file.
 const NAMED_TABLES: &str = include_str!("sample_tables.toml");
 
 const HEAD_SAMPLE: &str = "\

@@ -1,5 +1,5 @@
-//! Reads secrets from files, as containers and supervisors provide them: each secret setting has a counterpart whose name
-//! ends with `_file`. The files are read again in `secret::setting`.
+//! Reads secrets from files, as containers and supervisors provide them. Each secret setting has a counterpart whose
+//! name ends with `_file`. `secret::setting` reloads the files.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
 use super::tables::UPSTREAM_HEADERS;
 
-/// Sets each secret from its file. A secret that is given both ways is a problem.
+/// Sets each secret from its file. Reports a secret that is given both directly and in a file.
 pub fn read_secrets(written: &mut ConfigValues) {
     for secret in SETTINGS
         .iter()
@@ -23,7 +23,7 @@ pub fn read_secrets(written: &mut ConfigValues) {
     read_headers(written);
 }
 
-/// Replaces the files of headers for the backend by their contents.
+/// Replaces the path of each header file with the header that the file contains.
 fn read_headers(written: &mut ConfigValues) {
     let ConfigValues {
         values, problems, ..
@@ -46,7 +46,7 @@ fn read_headers(written: &mut ConfigValues) {
     }
 }
 
-/// The file that has the value of a header.
+/// The file that contains the value of a header.
 pub(super) fn header_file(value: &Value) -> Option<&str> {
     value
         .as_table()
@@ -55,7 +55,7 @@ pub(super) fn header_file(value: &Value) -> Option<&str> {
         .as_str()
 }
 
-/// Sets the password of the database from its file, for commands that need no other secret.
+/// Sets the database password from its file, for commands that need no other secret.
 pub fn read_database_password(written: &mut ConfigValues) {
     read_secret(written, "store.password").unwrap_or_else(|problem| written.problems.push(problem));
 }

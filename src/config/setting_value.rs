@@ -1,4 +1,4 @@
-//! Values of settings as the types that components use.
+//! Converts values of settings to the types that components use.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ use super::words::{duration, size};
 
 /// A type that a setting can have.
 pub(super) trait SettingValue: Sized {
-    /// The value as this type; `None` if it is none of this kind.
+    /// The value as this type. `None` if it is not a value of this kind.
     fn read(value: &Value, kind: ValueKind) -> Option<Self>;
 }
 
@@ -100,7 +100,7 @@ impl SettingValue for u64 {
     }
 }
 
-/// Other numbers, which have the same bounds.
+/// Implements the trait for other number types, with the same bounds.
 macro_rules! numbers {
     ($($number:ty),+) => {
         $(impl SettingValue for $number {

@@ -1,9 +1,10 @@
-//! The table of settings: path, kind, default, meaning. The sample configuration is generated from it, and other paths are
-//! rejected. An environment variable can set each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
+//! The table of settings: path, kind, default, meaning. The sample configuration is generated from it. Paths that are
+//! not in the table are rejected. Each setting has an environment variable: `upstream.timeout` is
+//! `SCOREGATE_UPSTREAM_TIMEOUT`.
 
 use toml::Value;
 
-/// The suffix of a setting that names the file of a secret.
+/// The suffix of a setting that names the file containing a secret.
 pub(super) const IN_A_FILE: &str = "_file";
 
 /// The type of a setting.
@@ -25,7 +26,8 @@ pub enum ValueKind {
     Size,
     /// One of these strings.
     Words(&'static [&'static str]),
-    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; separated by commas in the environment.
+    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`. In the environment, they are separated by
+    /// commas.
     Networks,
     /// A list of strings.
     Texts,
@@ -38,19 +40,20 @@ pub enum ValueKind {
 /// A setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its path in the file.
+    /// The path of the setting in the file.
     pub path: &'static str,
-    /// Its type.
+    /// The type of the setting.
     pub kind: ValueKind,
-    /// Its default value as TOML; `None` if there is none.
+    /// The default value as TOML. `None` if there is no default.
     pub default: Option<&'static str>,
-    /// Whether a change takes effect at the next start only.
+    /// Whether a change takes effect only at the next start.
     pub needs_restart: bool,
-    /// Its help text.
+    /// The help text of the setting.
     pub meaning: &'static str,
 }
 
-/// Declares the table: when a change takes effect, path, kind, default if there is one, meaning.
+/// Declares the table. Each row says when a change takes effect, and has the path, the kind, an optional default and
+/// the meaning.
 macro_rules! settings {
     ($(#[$about:meta])* $($when:ident $path:literal $kind:ident $(($($of:tt)*))? $(= $default:literal)?, $meaning:literal;)+) => {
         $(#[$about])*
@@ -69,7 +72,7 @@ macro_rules! settings {
 }
 
 settings! {
-    /// All settings except the settings in named tables (`tables`).
+    /// All settings except those in named tables (`tables`).
     restart "listen" Address = "\"127.0.0.1:8080\"", "Address and port of the public port.";
     restart "data_dir" Path = "\"scoregate-data\"", "Directory of all state: keys, quotas, stored documents, and the Unix socket.";
     restart "store.url" Text, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. With several hosts, the first writable host is used.";
@@ -242,7 +245,7 @@ impl ValueKind {
                 "write a list of addresses and networks, such as [\"192.0.2.1\", \"10.0.0.0/8\"]".into()
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
-            Self::Texts => "write a list of strings, such as [\"one\", \"another\"]; in the environment, separate them by commas".into(),
+            Self::Texts => "write a list of strings, such as [\"one\", \"another\"]; in the environment, separate them with commas".into(),
             Self::Instant => "write a timestamp, such as \"2027-01-31T00:00:00Z\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }

@@ -1,4 +1,4 @@
-//! Values of settings without secrets, for messages and for the operator.
+//! Removes secrets from values of settings, for messages and for the operator.
 
 use toml::Value;
 
@@ -8,8 +8,8 @@ use super::tables::UPSTREAM_HEADERS;
 /// Placeholder for a secret, independent of its length.
 const HIDDEN: &str = "…";
 
-/// A value without secrets. Besides secret settings, a URL can contain a password, and a mapped path or the URL of a
-/// database a fixed parameter with a credential.
+/// A value without secrets. In addition to secret settings, a URL can contain a password, and a mapped path or a
+/// database URL can contain a fixed parameter with a credential.
 pub(super) fn showable(path: &str, value: &Value) -> Value {
     let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
     if is_secret {
@@ -42,7 +42,7 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     }
 }
 
-/// `http://user:password@host/` as `http://…@host/`.
+/// Replaces `http://user:password@host/` with `http://…@host/`.
 fn without_password(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -60,7 +60,7 @@ fn without_password(address: &str) -> String {
     }
 }
 
-/// `/scores?token=1234&period={period}` as `/scores?token=…&period={period}`.
+/// Replaces `/scores?token=1234&period={period}` with `/scores?token=…&period={period}`.
 fn without_fixed_values(template: &str) -> String {
     let Some((path, query)) = template.split_once('?') else {
         return template.to_owned();

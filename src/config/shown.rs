@@ -1,4 +1,4 @@
-//! Current settings for the operator: each with its value and origin, without secrets.
+//! The current settings for the operator, with values and origins but without secrets.
 
 use toml::Value;
 
@@ -11,7 +11,7 @@ use super::settings::{SETTINGS, setting_of};
 use super::showable::showable;
 
 impl Config {
-    /// All settings: the settings of the table in its order, then the tiers and the other named tables.
+    /// All settings: first the table of settings in its order, then the tiers and the other named tables.
     pub fn shown(&self) -> Vec<SettingView> {
         let written = &self.written;
         let rows = SETTINGS

@@ -13,10 +13,10 @@ use super::config_reader::ConfigReader;
 
 const SIGN_UP: &str = "site.sign_up";
 const BASE_URL: &str = "service.base_url";
-/// Maximum number of listed mail domains: each address is compared with all.
+/// Maximum number of listed mail domains. Each address is compared with all of them.
 const MAX_DOMAINS: usize = 10_000;
 
-/// The settings of the site, which depend on others; `None` if it is off.
+/// Reads the settings of the site, which depend on other settings. `None` if the site is disabled.
 pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
     let is_on: bool = reading.get(SIGN_UP);
     let terms_version = reading.get("site.terms_version");
@@ -68,7 +68,7 @@ pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<Si
     })
 }
 
-/// Sign-up in clear text is possible on loopback only, or behind a proxy that terminates TLS.
+/// Rejects sign-up without TLS, except on loopback or behind a proxy that terminates TLS.
 fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
     let is_private = !config.certificates.is_empty()
         || config.listen.ip().is_loopback()
@@ -126,7 +126,7 @@ fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// The tier of new applications; default: the lowest one.
+/// The tier of new applications. Default: the lowest tier.
 fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
     let path = "site.tier";
     let Some(tier) = reading.optional::<String>(path) else {
@@ -174,7 +174,7 @@ mod tests {
         assert!(site.pages.terms[0].contains("scoregate must be cited"));
         let off = accepted("site.terms = [\"Be kind.\"]");
         assert_eq!(off.site.map(|site| site.tier), None);
-        assert_eq!(off.terms, ["Be kind."], "the documentation states them");
+        assert_eq!(off.terms, ["Be kind."], "the docs show the terms");
     }
 
     #[test]

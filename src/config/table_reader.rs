@@ -1,10 +1,10 @@
-//! Reads one table: `[tiers.NAME]` and the others under names that the file chooses, or an item of a list.
+//! Reads a table whose name is chosen in the file, such as `[tiers.NAME]`, or an item of a list.
 
 use toml::{Table, Value};
 
 use super::config_reader::ConfigReader;
 
-/// A table and its place. Problems are reported with the place, the value and a remedy.
+/// A table and its place in the file. Problems are reported with the place, the value and a remedy.
 pub(super) struct TableReader<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     place: String,
@@ -22,7 +22,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
         }
     }
 
-    /// An item of a list, if it is a table with these settings only.
+    /// An item of a list, if it is a table that contains only these settings.
     pub(super) fn item(
         &mut self,
         list: &str,
@@ -62,7 +62,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
         }
     }
 
-    /// A setting that may be missing. An invalid one is reported.
+    /// Reads an optional setting. An invalid value is reported.
     pub(super) fn optional<T>(
         &mut self,
         setting: &str,
@@ -76,7 +76,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
         read
     }
 
-    /// A setting that must not be missing.
+    /// Reads a required setting.
     pub(super) fn needed<T>(
         &mut self,
         setting: &str,
@@ -90,14 +90,14 @@ impl<'r, 'w> TableReader<'r, 'w> {
         read
     }
 
-    /// A setting that is false if it is missing.
+    /// Reads a setting that is true or false. Default: false.
     pub(super) fn flag(&mut self, setting: &str, question: &str) -> bool {
         let remedy = format!("write true or false: {question}");
         self.optional(setting, remedy, Value::as_bool)
             .unwrap_or_default()
     }
 
-    /// A needed string on one line, or an empty one if it is invalid.
+    /// Reads a required string on one line. Returns an empty string if it is invalid.
     pub(super) fn line(&mut self, setting: &str, most: usize) -> &'w str {
         let is_line = |text: &&str| {
             !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control)
@@ -107,14 +107,14 @@ impl<'r, 'w> TableReader<'r, 'w> {
             .unwrap_or_default()
     }
 
-    /// Reports a problem with a setting; with the table itself, if the name is empty.
+    /// Reports a problem with a setting or, if the name is empty, with the table itself.
     pub(super) fn problem(&mut self, setting: &str, remedy: impl Into<String>) {
         let found = self.value(setting);
         let path = self.path(setting);
         self.reading.problem(&path, found, remedy);
     }
 
-    /// The number of problems so far, with all tables.
+    /// The number of problems with all tables so far.
     pub(super) fn problem_count(&self) -> usize {
         self.reading.problem_count()
     }

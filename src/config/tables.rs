@@ -1,11 +1,11 @@
-//! Tables whose names are chosen in the file, or are names of endpoints.
+//! Tables whose names are chosen in the file or are names of endpoints.
 
 use scoregate_base::limits::LimitSetting;
 use scoregate_base::routes::EndpointTable;
 
 use super::settings::SETTINGS;
 
-/// These tables, each with the settings in it.
+/// The named tables, each with its settings.
 const NAMED_TABLES: [(&str, &[&str]); 4] = [
     (
         "tiers",
@@ -30,7 +30,7 @@ pub(super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters"
 /// The table of headers for the backend, whose values may be secrets.
 pub(super) const UPSTREAM_HEADERS: &str = "upstream.headers";
 
-/// Returns whether a path is a setting in a named table. Those below `mapping` are checked in `sections::mapping`.
+/// Returns whether a path is a setting in a named table. `sections::mapping` checks the paths below `mapping`.
 pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
     if path == UPSTREAM_HEADERS || path.starts_with("mapping.") {
         return true;
@@ -45,7 +45,8 @@ pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
         && (table != "freshness" || is_stored(name, endpoints))
 }
 
-/// Returns whether an empty table is allowed: all its settings have their defaults, or it names nothing yet.
+/// Returns whether a table may be empty. All settings in an empty table have their defaults, or the table contains no
+/// named tables yet.
 pub(super) fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
     if let Some(("mapping" | "freshness", name)) = table.split_once('.') {
         return is_stored(name, endpoints);
@@ -60,7 +61,7 @@ fn is_stored(name: &str, endpoints: &EndpointTable) -> bool {
     endpoints.stored().any(|endpoint| endpoint.name == name)
 }
 
-/// Returns whether the table at a path is one value: the fields of a mapping, or headers.
+/// Returns whether the table at a path is a single value, such as the fields of a mapping, or headers.
 pub(super) fn is_one_value(path: &str) -> bool {
     path == UPSTREAM_HEADERS
         || matches!(

@@ -1,4 +1,4 @@
-//! The configuration: each field with the setting or the section that it is read from.
+//! The configuration: each field with the setting or section from which it is read.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -30,14 +30,14 @@ use super::sections::{
     server, site, store, suspects, tiers, tls, traces, upstream,
 };
 
-/// Declares the configuration. Fields are read in this order; a reading can use those before it.
+/// Declares the configuration. Fields are read in this order, so a field's expression can use the fields before it.
 macro_rules! config {
     (|$reading:ident| { $($first:tt)* } $($(#[$about:meta])* $field:ident: $type:ty = $read:expr,)+) => {
         /// The complete, validated configuration.
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[$about])* pub $field: $type,)+
-            /// The pages of accounts; `None` if nobody can sign up. They depend on other settings.
+            /// The settings of the account pages, which depend on other settings. `None` if people cannot sign up.
             pub site: Option<SiteConfig>,
             /// The values as given.
             pub written: ConfigValues,
@@ -83,11 +83,11 @@ config! {
     admin_token: Option<SecretSetting> = admin::token(reading),
     /// The data directory.
     data_dir: PathBuf = reading.get("data_dir"),
-    /// The database of the store; `None` for the file in the data directory.
+    /// The database of the store. `None` for the file in the data directory.
     database: Option<DatabaseSettings> = store::database(reading),
     /// Number of gateways on the database.
     gateways: NonZeroU32 = store::gateways(reading),
-    /// Name of this gateway; `None` for the host name.
+    /// Name of this gateway. `None` for the host name.
     node_name: Option<String> = store::node_name(reading),
     /// The name of the service.
     service: String = reading.get("service.name"),
@@ -95,25 +95,25 @@ config! {
     license: String = site::license(reading),
     /// Public base URL of the service.
     base_url: Option<String> = site::base_url(reading),
-    /// Serve the status page.
+    /// Whether the status page is served.
     status_page: bool = reading.get("site.status_page"),
     /// Contacts and links on the public pages.
     links: SiteLinks = site::read(reading, &tiers),
     /// The terms of use, one sentence each.
     terms: Vec<String> = site::terms(reading, &service),
-    /// CORS policy; `None` if no origin is allowed.
+    /// CORS policy. `None` if no origin is allowed.
     cors: Option<CorsPolicy> = cors::read(reading),
     /// Deprecation and sunset of the API.
     deprecation: Deprecation = deprecation::read(reading),
     /// Prefix of API keys.
     key_prefix: String = key_prefix(reading),
-    /// Accept imported keys of other formats.
+    /// Whether imported keys of other formats are accepted.
     accept_imported: bool = reading.get("keys.accept_imported"),
-    /// Refuse requests if changes of keys made elsewhere were last read longer ago.
+    /// Maximum time since key changes made elsewhere were last read. After that, requests are refused.
     keys_max_age: Option<Duration> = store::keys_max_age(reading),
     /// Refused requests allowed per minute.
     guard_per_minute: u32 = reading.get("guard.per_minute"),
-    /// Archive of benchmark runs, also set if the built-in backend is not used.
+    /// Archive of benchmark runs. It is set even if the built-in backend is not used.
     archive: PathBuf = upstream::archive(reading),
     /// Limits on requests to the backend.
     protection: ProtectionConfig = protection(reading),
@@ -125,41 +125,41 @@ config! {
     cache_disk_bytes: u64 = reading.get("cache.disk_max_bytes"),
     /// Limits and timeouts of the public port.
     server: ServerConfig = server::read(reading, &proxies.trusted),
-    /// Certificates of the public port; plain HTTP if empty.
+    /// Certificates of the public port. If empty, the port uses plain HTTP.
     certificates: Vec<CertificateFiles> = tls::certificates(reading),
-    /// Number of worker threads; `None` for one per core.
+    /// Number of worker threads. `None` for one per core.
     workers: Option<usize> = reading.optional("server.workers"),
     /// Concurrency limits.
     concurrency: ConcurrencyConfig = overload::capacity(reading),
     /// Log format and level.
     log: LogConfig = log(reading),
-    /// Write the access log.
+    /// Whether the access log is written.
     access_log: bool = reading.get("log.access"),
     /// Sampling of the access log.
     sampling: LogSampling = sampling(reading),
-    /// Export of spans; `None` if it is off.
+    /// Export of spans. `None` if it is disabled.
     traces: Option<TraceConfig> = traces::read(reading),
-    /// Mail; `None` if it is off.
+    /// Mail settings. `None` if mail is disabled.
     mail: Option<MailConfig> = mail::read(reading),
-    /// The receiver of leaked keys; `None` if it is off.
+    /// The receiver of leak reports. `None` if it is disabled.
     leaks: Option<LeakConfig> = leaks::read(reading),
     /// The webhook of the operator.
     operator: Option<OperatorWebhook> = operator::read(reading),
     /// Whether language models may call the endpoints as tools.
     mcp: bool = reading.get("mcp.enabled"),
-    /// Content of the page with which a registry of such tools verifies the domain.
+    /// Content of the page with which the MCP registry verifies the domain.
     registry_auth: Option<String> = reading.optional("mcp.registry_auth"),
     /// The rules for suspects.
     suspects: SuspectRules = suspects::read(reading),
 }
 
 impl Config {
-    /// Identifies the backend and the forms of its documents. Documents that were stored under another identity are not used.
+    /// Identifies the backend and the forms of its documents. Documents stored under another identity are not used.
     pub fn backend_identity(&self) -> String {
         self.upstream.identity() + &self.retention.field_sets.fingerprint()
     }
 
-    /// The address of the public port, if clients are on this machine. With trusted proxies they are not.
+    /// The address of the public port, if clients are on this machine. If proxies are trusted, clients are elsewhere.
     pub fn local_url(&self) -> Option<String> {
         let is_local = self.listen.ip().is_loopback() && self.proxies.trusted.is_empty();
         let scheme = if self.certificates.is_empty() {

@@ -1,4 +1,4 @@
-//! Parsing of durations and sizes, and suggestions for misspelled paths.
+//! Parses durations and sizes, and suggests corrections for misspelled paths.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) fn nearest(path: &str) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Parses a duration such as `"10s"`; `None` for zero, invalid text and more than ten years.
+/// Parses a duration such as `"10s"`. `None` for zero, invalid text and more than ten years.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let millis = match unit {
@@ -26,7 +26,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    // A duration above ten years is taken for a mistake.
+    // A duration above ten years is probably a mistake.
     let time = Duration::from_millis(number.checked_mul(millis)?);
     (number > 0 && time <= Duration::from_hours(87_600)).then_some(time)
 }

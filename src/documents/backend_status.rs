@@ -1,5 +1,5 @@
-//! The backend's status for operators: address, circuit breaker, last failure, next refresh. Its history is in the
-//! metrics.
+//! The backend's status for operators: address, circuit breaker, last failure, next refresh. The metrics have the
+//! history.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ use crate::upstream::{ProtectionStatus, UpstreamFailure};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::DocumentKey;
 
-/// Failures are truncated, because some quote the response, which can be long.
+/// Maximum length of a failure text. Some failures quote the response, which can be long.
 const MAX_REASON_CHARACTERS: usize = 500;
 
 /// The backend's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// Its address, without credentials.
+    /// The backend's address, without credentials.
     pub address: String,
-    /// Its queue and circuit breaker.
+    /// The state of the backend's queue and circuit breaker.
     pub condition: ProtectionStatus,
     /// The last fetch that failed.
     pub last_failure: Option<FetchFailure>,
     /// The last fetch that succeeded.
     pub last_success: Option<Wall>,
-    /// The next expected refresh, possibly in the past.
+    /// The next expected refresh. It may be in the past.
     pub next_refresh: Option<Wall>,
-    /// The time by which that refresh is overdue.
+    /// How long `next_refresh` is overdue.
     pub overdue: Duration,
 }
 
 /// A fetch that failed at the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchFailure {
-    /// The time.
+    /// When the fetch failed.
     pub at: Wall,
-    /// The document.
+    /// The document's address.
     pub document: String,
-    /// The reason.
+    /// The reason for the failure.
     pub reason: String,
 }
 
@@ -45,12 +45,12 @@ pub struct FetchFailure {
 pub(super) struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
 
 impl LastFetches {
-    /// A fetch succeeded, or the backend answered that the model does not exist.
+    /// Records that a fetch succeeded, or that the backend reported that the model does not exist.
     pub(super) fn succeeded(&self, at: Wall) {
         self.0.lock().0 = Some(at);
     }
 
-    /// A fetch failed.
+    /// Records that a fetch failed.
     pub(super) fn failed(&self, key: &DocumentKey, failure: &UpstreamFailure, at: Wall) {
         let reason = failure
             .to_string()

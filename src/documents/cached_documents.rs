@@ -1,6 +1,6 @@
-//! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches. Stored, replaced and
-//! removed documents are noted in [`ChangedKeys`] for the disk mirror. `gateway::stages::fetch` decides how a request
-//! uses a document.
+//! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches. The keys of stored,
+//! replaced and removed documents are recorded in [`ChangedKeys`] for the disk mirror. `gateway::stages::fetch` decides
+//! how a request uses a document.
 
 #[cfg(test)]
 #[path = "tests_of_cached_documents.rs"]
@@ -26,53 +26,52 @@ use crate::documents::found_document::FoundDocument;
 use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};
 use crate::documents::retention::Retention;
 
-/// Interval between removals of expired documents, each of which visits every document. Expired documents are never
-/// served.
+/// Interval between removals of expired documents. A removal visits every document. Expired documents are never served.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
 
-/// A response of the backend that confirms a document.
+/// A backend response that confirms a document.
 pub(in crate::documents) struct Confirmation {
-    /// The document stored when the request was sent.
+    /// The document that was stored when the request was sent.
     pub(in crate::documents) before: Option<Arc<StoredDocument>>,
     /// When the request was sent.
     pub(in crate::documents) requested_at: Mono,
     /// When the response arrived.
     pub(in crate::documents) answered: Now,
-    /// The next refresh that the response states.
+    /// The next refresh, if the response states it.
     pub(in crate::documents) next_refresh: Option<Wall>,
-    /// The time of its data, if the response states it.
+    /// The time of the response's data, if the response states it.
     pub(in crate::documents) stated_at: Option<Wall>,
 }
 
 /// A stored document, for the operator. The field names are the names in `GET /v1/cache/list`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedDocument {
-    /// Its address, such as `/api/v1/models`.
+    /// The document's address, such as `/api/v1/models`.
     pub document: String,
-    /// Bytes of all its bodies.
+    /// Total size of the document's bodies in bytes.
     pub bytes: usize,
     /// Number of items.
     pub items: usize,
-    /// Seconds since the backend confirmed it.
+    /// Seconds since the backend confirmed the document.
     pub confirmed_seconds_ago: u64,
-    /// Seconds until its refresh is due; negative when overdue.
+    /// Seconds until the document's refresh is due. Negative when overdue.
     pub due_in_seconds: i64,
 }
 
-/// The cached documents, their retention, and when the backend refreshes them.
+/// The cached documents, their retention, and the schedule of the backend's refreshes.
 pub struct Documents {
     cache: Cache,
     retention: Arc<Retention>,
     schedule: RefreshSchedule,
     changed: Arc<ChangedKeys>,
     marks: DataMarks,
-    /// When expired documents were removed last, in nanoseconds of monotonic time.
+    /// When expired documents were last removed, in nanoseconds of monotonic time.
     expired_removed_at: AtomicU64,
     clock: Clock,
 }
 
 impl Documents {
-    /// An empty cache of at most `cache_bytes` of bodies. Changes are noted in `changed`.
+    /// Creates an empty cache for at most `cache_bytes` of bodies. Changes are recorded in `changed`.
     pub(in crate::documents) fn new(
         cache_bytes: u64,
         retention: Retention,
@@ -103,23 +102,23 @@ impl Documents {
         &self.retention
     }
 
-    /// When the backend refreshes.
+    /// The schedule of the backend's refreshes.
     pub(in crate::documents) fn schedule(&self) -> &RefreshSchedule {
         &self.schedule
     }
 
-    /// The stored document for a request and its verdict at `now`. Does not count as a use.
+    /// The stored document for a request, and whether it may be served at `now`. Does not count as a use.
     pub(crate) fn find(&self, key: &DocumentKey, now: Mono) -> Option<FoundDocument> {
         let stored = self.cache.get(key)?;
         Some(self.judge(key, stored, now))
     }
 
-    /// The same, without an effect on the eviction. Visits every document.
+    /// Like `find`, but without an effect on eviction. Visits every document.
     pub(crate) fn peek(&self, key: &DocumentKey, now: Mono) -> Option<FoundDocument> {
         Some(self.judge(key, self.cache.peek(key)?, now))
     }
 
-    /// The verdict on a stored document at `now`.
+    /// Decides whether a stored document may be served at `now`.
     pub(crate) fn judge(
         &self,
         key: &DocumentKey,
@@ -147,7 +146,8 @@ impl Documents {
             .due(stored, self.schedule.last_detected())
     }
 
-    /// Whether to query the backend for a document: not if it responded a moment ago and nothing has changed since.
+    /// Whether the backend may be queried for a document. It is not queried if it responded a moment ago and nothing
+    /// has changed since.
     pub(in crate::documents) fn may_revalidate(
         &self,
         key: &DocumentKey,
@@ -161,12 +161,12 @@ impl Documents {
                 .is_outdated(stored, self.schedule.last_detected())
     }
 
-    /// The backend's next expected refresh, by its newest response.
+    /// The backend's next expected refresh according to its newest response.
     pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
         self.schedule.stated_after(now)
     }
 
-    /// The next expected refresh, possibly in the past; `None` if nothing is known.
+    /// The next expected refresh, which may be in the past. `None` if it is unknown.
     pub(in crate::documents) fn expected_refresh(&self, now: Now) -> Option<Wall> {
         // Without a refresher the schedule is not updated, so only the newest response is known.
         if self.retention.probing {
@@ -193,7 +193,7 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
-        // Kept in monotonic time: a step of the wall clock must not make documents fresh or stale.
+        // These are kept in monotonic time, because a step of the wall clock must not make documents fresh or stale.
         let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.record_data(document.generated_at(), now.wall);
@@ -201,7 +201,7 @@ impl Documents {
             self.schedule
                 .begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
-        // A document that is too large is delivered to the requests that wait for it, and not stored.
+        // A document that is too large is delivered to the requests that wait for it, but is not stored.
         let fits = self.cache.has_room_for(&document);
         let mut stored = StoredDocument::confirmed(
             document,
@@ -220,7 +220,7 @@ impl Documents {
             }
         });
         if fits {
-            // The change is noted afterwards: the mirror could otherwise write the previous state.
+            // The change is recorded afterwards, because otherwise the mirror could write the previous state.
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = stored.document.bytes(), "document too large to be cached");
@@ -228,7 +228,7 @@ impl Documents {
         stored
     }
 
-    /// Records a detected refresh of the backend if a document has changed since it was current.
+    /// Records a refresh of the backend if a document that was current has changed.
     pub(in crate::documents) fn detect(
         &self,
         key: &DocumentKey,
@@ -287,7 +287,7 @@ impl Documents {
         stored
     }
 
-    /// Adds the version in the shared store to a document, unless the document was replaced since.
+    /// Adds the version in the shared store to a document, unless the document has been replaced since.
     pub(in crate::documents) fn replace_published(
         &self,
         key: &DocumentKey,
@@ -299,12 +299,12 @@ impl Documents {
         published
     }
 
-    /// The time of newer data of this document that was received before, if there is any.
+    /// The time of newer data that was previously received for this document, if there is any.
     pub(in crate::documents) fn newer_data(&self, key: &DocumentKey, stated: Wall) -> Option<Wall> {
         self.marks.newer(key, stated, self.clock.now().wall)
     }
 
-    /// Stores a document of the disk mirror.
+    /// Stores a document that was read from the disk mirror.
     pub(in crate::documents) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
         let generated_at = stored.document.generated_at();
         let now = self.clock.now().wall;
@@ -315,22 +315,22 @@ impl Documents {
         self.cache.put(key, Arc::new(stored));
     }
 
-    /// Stores a document in another state, without noting a change for the disk.
+    /// Stores a document with a changed state, without recording a change for the disk mirror.
     pub(in crate::documents) fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         self.cache.put(key, stored);
     }
 
-    /// Removes a document. The caller notes the change once nothing older can be stored.
+    /// Removes a document. The caller records the change once no older document can be stored.
     pub(in crate::documents) fn remove(&self, key: &DocumentKey) {
         self.cache.remove(key);
     }
 
-    /// Notes that a document has changed, for the disk.
+    /// Records for the disk mirror that a document has changed.
     pub(in crate::documents) fn note_change(&self, key: &DocumentKey) {
         self.changed.note(key);
     }
 
-    /// Replaces `before` by the same document with other dates, unless it was replaced since.
+    /// Replaces `before` with the same document with new dates, unless `before` has been replaced since.
     pub(in crate::documents) fn replace(
         &self,
         key: &DocumentKey,
@@ -341,8 +341,8 @@ impl Documents {
         self.changed.note(key);
     }
 
-    /// Recently used documents that follow the backend's refreshes, most used first, and the document that is always
-    /// polled. Visits every document.
+    /// Recently used documents that follow the backend's refreshes, most used first, and the document that is polled
+    /// even when idle. Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = &*self.retention;
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
@@ -373,7 +373,7 @@ impl Documents {
         selected.map(|(key, _)| key.address()).collect()
     }
 
-    /// Marks documents as overdue, or removes them with `hard`. Returns their number.
+    /// Marks documents as overdue, or removes them with `hard`. Returns the number of documents.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
             // A hard purge accepts older data, so it also removes all marks of newer data.
@@ -414,8 +414,8 @@ impl Documents {
         all
     }
 
-    /// Evicts documents above the capacity, and periodically removes expired ones. Returns the number of documents
-    /// and of bytes.
+    /// Evicts documents that exceed the capacity, and periodically removes expired documents. Returns the numbers of
+    /// documents and bytes.
     pub(in crate::documents) fn sweep(&self, now: Mono) -> (u64, u64) {
         // Two concurrent sweeps would only visit the documents twice, so no ordering is needed.
         let removed_at = Mono::from_nanos(self.expired_removed_at.load(Ordering::Relaxed));
@@ -430,7 +430,7 @@ impl Documents {
             .store(now.nanos(), Ordering::Relaxed);
         let retention = &*self.retention;
         let last_detected = self.schedule.last_detected();
-        // This is the verdict of `find`: a document that was outdated early also expires early.
+        // `find` decides in the same way: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);
             verdict(lifetime.due(stored, last_detected), &lifetime.windows, now)

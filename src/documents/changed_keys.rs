@@ -1,6 +1,6 @@
-//! The channel from the cache to the disk mirror: keys of changed documents, each listed once.
+//! The channel from the cache to the disk mirror. It lists each key of a changed document once.
 //!
-//! Bounded by the number of documents, however slow the disk is.
+//! Its size is limited by the number of documents, however slow the disk is.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use scoregate_base::routes::DocumentKey;
 
-/// Keys of documents that changed and are not written yet.
+/// Keys of documents that have changed and have not been written yet.
 #[derive(Debug)]
 pub(super) struct ChangedKeys {
     /// `None` without a disk mirror.
@@ -18,7 +18,7 @@ pub(super) struct ChangedKeys {
 }
 
 impl ChangedKeys {
-    /// A channel that stays empty unless it is read.
+    /// Creates a channel, which stays empty if it is not read.
     pub(super) fn new(is_read: bool) -> Self {
         Self {
             keys: is_read.then(Mutex::default),
@@ -26,23 +26,23 @@ impl ChangedKeys {
         }
     }
 
-    /// Notes that a document was stored, confirmed or removed. Must be called after the change: a key noted before it
-    /// may be written too early.
+    /// Records that a document was stored, confirmed or removed. Must be called after the change, because otherwise the
+    /// previous state may be written.
     pub(super) fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
             keys.lock().insert(key.clone());
-            // The writer is notified after the key is listed. The notification is kept while the writer is busy, so no
-            // key waits for another change.
+            // The writer is notified after the key is listed. The notification is kept while the writer is busy, so
+            // that no key has to wait for the next change.
             self.noted.notify_one();
         }
     }
 
-    /// Waits for keys.
+    /// Waits until keys are listed.
     pub(super) async fn wait(&self) {
         self.noted.notified().await;
     }
 
-    /// Takes all keys.
+    /// Removes and returns all keys.
     pub(super) fn take(&self) -> HashSet<DocumentKey> {
         self.keys
             .as_ref()

@@ -1,6 +1,6 @@
 //! The state of the data: its time, the next expected refresh, and the time since which it is stale.
 //!
-//! This is about the backend's refreshes. Whether a single document is stale is decided in `cache::freshness`.
+//! This module concerns the backend's refreshes. `cache::freshness` decides whether a single document is stale.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::cached_documents::Documents;
 use super::known_models::KnownModels;
 
 impl Documents {
-    /// The size of the catalogue, as positions in evidence of use; 0 if no list of models is stored.
+    /// The size of the catalogue, counted in positions of usage evidence. 0 if no list of models is stored.
     pub fn catalogue_size(&self) -> u16 {
         KnownModels::size(self)
     }
@@ -32,8 +32,8 @@ impl Documents {
     }
 }
 
-/// Data is stale once its refresh is overdue by more than the interval between polls for an overdue refresh. A refresh that
-/// is on time has been detected by then.
+/// Data is stale once its refresh is overdue by more than the interval between polls for an overdue refresh. By then, a
+/// refresh that was on time would have been detected.
 fn stale_since(expected: Option<Wall>, cadence: Duration, now: Wall) -> Option<Wall> {
     expected.filter(|expected| now.since(*expected) > overdue_interval(cadence))
 }

@@ -1,8 +1,8 @@
-//! Copies of the cached documents on disk, so that a gateway that is restarted during an outage of the backend still
-//! serves them.
+//! Copies of the cached documents on disk, so that a gateway that is restarted during a backend outage can still serve
+//! them.
 //!
-//! Every change in the cache is written in the background; changes that arrive meanwhile are written together. Records are
-//! encoded in `mirror_record`, the file is handled in `store::Mirror`.
+//! Every change in the cache is written in the background. Changes that arrive during a write are written together.
+//! `mirror_record` encodes the records, and `store::Mirror` handles the file.
 
 use std::sync::Arc;
 use std::thread;
@@ -19,29 +19,29 @@ use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;
 use super::mirror_record::{self, RestoredDocument};
 
-/// The copies of one backend's documents.
+/// The file with the copies of a backend's documents.
 #[derive(Debug)]
 pub struct MirrorWorker {
-    /// The file.
+    /// The mirror file.
     pub mirror: Mirror,
-    /// The backend. Records of other backends are removed.
+    /// The backend of the documents. Records from other backends are removed.
     pub backend: String,
 }
 
-/// Writes changed documents to disk, and reads them back at start.
+/// Writes changed documents to disk, and reads them back at startup.
 pub struct DiskMirror {
     /// `None` if documents are not stored on disk.
     disk: Option<MirrorWorker>,
     documents: Arc<Documents>,
     changed: Arc<ChangedKeys>,
-    /// Held while writing; whether the last write failed.
+    /// Whether the last write failed. Locked during a write.
     failing: Mutex<bool>,
     clock: Clock,
     instruments: Arc<DocumentInstruments>,
 }
 
 impl DiskMirror {
-    /// Mirrors `documents`, whose changes arrive by `changed`.
+    /// Mirrors `documents`. Their changes arrive through `changed`.
     pub(super) fn new(
         disk: Option<MirrorWorker>,
         documents: Arc<Documents>,
@@ -82,7 +82,7 @@ impl DiskMirror {
 
     fn write_changes(&self) {
         let Some(disk) = &self.disk else { return };
-        // Only one writer is active, so that an older document never replaces a newer document.
+        // Only one writer may be active, so that an older document never replaces a newer one.
         let mut failing = self.failing.lock();
         let now = self.clock.now();
         let seen_at = self.documents.schedule().last_detected();
@@ -108,7 +108,7 @@ impl DiskMirror {
         }
     }
 
-    /// A full disk is logged once and counted every time.
+    /// Counts all failures, but logs a persistent failure, such as a full disk, only once.
     fn report(&self, was_failing: &mut bool, failed: Vec<MirrorError>) {
         let failed_before = std::mem::replace(was_failing, !failed.is_empty());
         for error in failed {
@@ -120,7 +120,7 @@ impl DiskMirror {
         }
     }
 
-    /// Reads all documents back into the cache. It takes time, so it must be called on a blocking thread.
+    /// Reads all documents back into the cache. This takes time, so it must be called on a blocking thread.
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
         let mut failing = self.failing.lock();
@@ -150,7 +150,7 @@ impl DiskMirror {
         self.put_restored(restored);
     }
 
-    /// Reads records on all cores.
+    /// Decodes the records on all cores.
     fn read_all(
         &self,
         disk: &MirrorWorker,
@@ -174,7 +174,7 @@ impl DiskMirror {
         })
     }
 
-    /// The document of a record, or the name of an unusable record.
+    /// Decodes a record. Returns the name of an unusable record.
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Result<RestoredDocument, String> {
         let retention = self.documents.retention();
         let read = mirror_record::read(record, &disk.backend, retention, self.clock.now());
@@ -188,7 +188,7 @@ impl DiskMirror {
         let now = self.clock.now();
         let schedule = self.documents.schedule();
         let retention = self.documents.retention();
-        // The document confirmed last has the best estimate of the next refresh.
+        // The most recently confirmed document has the best estimate of the next refresh.
         restored.sort_by_key(|restored| restored.stored.confirmed);
         let follows = |restored: &&RestoredDocument| {
             retention.lifetime(restored.key.route).follows_the_backend()

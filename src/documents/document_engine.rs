@@ -1,4 +1,4 @@
-//! The parts of the read-through engine, assembled, and operations on more than one of them.
+//! Assembles the parts of the read-through engine, and implements operations that involve several parts.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub struct DocumentEngine {
     pub fetcher: Arc<Fetcher>,
     /// Background refreshes.
     pub refresher: Arc<Refresher>,
-    /// Copies on disk.
+    /// Copies of the documents on disk.
     pub mirror: Arc<DiskMirror>,
     /// Documents shared with other gateways.
     fleet: Option<Arc<FleetDocuments>>,
 }
 
 impl DocumentEngine {
-    /// An engine with a cache of at most `cache_bytes` of bodies, filled from `upstream`, mirrored on `disk` and shared with
-    /// other gateways.
+    /// Creates an engine with a cache for at most `cache_bytes` of bodies. The cache is filled from `upstream`,
+    /// mirrored on `disk` and shared with other gateways.
     pub fn new(
         cache_bytes: u64,
         retention: Retention,
@@ -87,16 +87,17 @@ impl DocumentEngine {
         }
     }
 
-    /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed,
-    /// from the disk and from the shared store too. Results of fetches in flight are not stored. Returns how many documents
-    /// were stored.
+    /// Marks documents as overdue, so that they are served as stale until they are refreshed. With `hard`, they are
+    /// removed instead, from memory, from the disk and from the shared store. Results of fetches in flight are not
+    /// stored. Returns the number of purged documents.
     pub async fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if let Some(fleet) = self.fleet.as_ref().filter(|_| hard) {
-            // Removed from the shared store first: a fetch could otherwise take the document from there again.
+            // Documents are removed from the shared store first, because otherwise a fetch could take them from there
+            // again.
             fleet.withdraw(self.documents.names(selection)).await;
         }
         let purged = self.fetcher.purge(selection, hard);
-        // Written before the call returns: a restart must not restore the purged documents.
+        // The removal is written before the call returns, because a restart must not restore the purged documents.
         self.mirror.flush().await;
         purged
     }

@@ -1,7 +1,7 @@
-//! The priority of a fetch, and the trace it belongs to.
+//! The priority of a fetch, and its trace.
 //!
-//! A fetch belongs to no client. It belongs to the trace of the request that started it. Requests that join later can
-//! raise its priority but do not change its trace. The order of the queue is in `upstream`.
+//! A fetch does not belong to a client. It belongs to the trace of the request that started it. Requests that join it
+//! later can raise its priority but do not change its trace. `upstream` defines the order of the queue.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use scoregate_observe::traces::RequestSpan;
 /// The priority with which a request or a background task fetches a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchPriority<'r> {
-    /// Its place in the queue.
+    /// The priority class in the queue.
     pub(super) class: PriorityClass,
     /// The trace of the request.
     pub(super) trace: Option<&'r TraceContext>,
@@ -22,7 +22,7 @@ pub(crate) struct FetchPriority<'r> {
     pub(super) span: Option<&'r Arc<RequestSpan>>,
     /// The application of the request.
     pub(super) caller: Option<ApplicationId>,
-    /// The earliest confirmation that suffices, if there is a particular one.
+    /// The document must have been confirmed at this time or later, if this is set.
     pub(super) confirmed_since: Option<Mono>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct FetchContext {
 }
 
 impl FetchPriority<'static> {
-    /// For a background refresh.
+    /// The priority of a background refresh.
     pub(crate) const BACKGROUND: Self = Self {
         class: PriorityClass::Refresh,
         trace: None,
@@ -47,7 +47,7 @@ impl FetchPriority<'static> {
 }
 
 impl<'r> FetchPriority<'r> {
-    /// For a caller's request.
+    /// The priority of a caller's request.
     pub(crate) fn caller(
         application: ApplicationId,
         is_paid: bool,
@@ -68,7 +68,7 @@ impl<'r> FetchPriority<'r> {
         }
     }
 
-    /// For a refresh that a request triggers and does not wait for.
+    /// The priority of a refresh that a request triggers but does not wait for.
     pub(super) fn without_waiting(self) -> Self {
         Self {
             class: PriorityClass::Refresh,
@@ -76,7 +76,7 @@ impl<'r> FetchPriority<'r> {
         }
     }
 
-    /// The context of a fetch that this starts.
+    /// The context of a fetch that starts with this priority.
     pub(super) fn context(self) -> FetchContext {
         FetchContext {
             priority: CurrentPriority::new(self.class),

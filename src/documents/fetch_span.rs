@@ -8,7 +8,7 @@ use scoregate_base::clock::Now;
 use scoregate_base::routes::DocumentKey;
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
-/// Begins the span. `backend` is the address of the backend; the built-in one has no URL.
+/// Starts the span. `backend` is the address of the backend. The built-in backend has no URL.
 pub(super) fn begin(
     request: &RequestSpan,
     key: &DocumentKey,
@@ -25,7 +25,7 @@ pub(super) fn begin(
     if is_remote {
         span.set("http.request.method", "GET");
     }
-    // With several addresses, the address that responded is not known.
+    // If there are several addresses, it is not known which one responded.
     if let Ok(uri) = backend.parse::<Uri>()
         && let Some(host) = uri.host().filter(|_| is_remote)
     {
@@ -39,7 +39,7 @@ pub(super) fn begin(
     span
 }
 
-/// The status of a response, where it is known.
+/// The status of a response, if it is known.
 pub(super) fn status(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Option<u16> {
     match fetched {
         Ok(UpstreamResponse::Content { .. } | UpstreamResponse::Nothing { .. }) => Some(200),

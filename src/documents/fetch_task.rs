@@ -1,5 +1,5 @@
-//! One fetch: requests a document from the backend, and stores the response or remembers the failure. It runs in a separate
-//! task. `fetcher` decides when to fetch.
+//! A fetch: requests a document from the backend, and stores the response or caches the failure. Each fetch runs in a
+//! separate task. `fetcher` decides when to fetch.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::fleet_documents::{FleetClaim, FleetDocuments};
 use super::known_models::KnownModels;
 use super::shared_fetch::{FetchTurn, SharedFetch};
 
-/// Time for which a failed fetch is not repeated. It is short, so that a recovery is noticed soon.
+/// Time for which a failed fetch is not repeated. It is short, so that a recovery is detected soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
 /// Time for which a model that is unknown to the backend is not fetched again.
-// A wrong id is often repeated. A detected refresh removes the entry earlier.
+// Clients often repeat a wrong id. A detected refresh removes the entry earlier.
 const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
 /// The reason why a fetch returned no document.
@@ -42,10 +42,10 @@ pub(crate) enum FetchError {
 
 pub(crate) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 
-/// The right to make one fetch, shared with the requests that wait for it.
+/// The right to make a fetch whose result all waiting requests share.
 pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;
 
-/// The backend, the documents, and the results of earlier fetches.
+/// Makes fetches, and caches their failures.
 pub(super) struct FetchWorker {
     documents: Arc<Documents>,
     upstream: ProtectedUpstream,
@@ -60,7 +60,7 @@ pub(super) struct FetchWorker {
 }
 
 impl FetchWorker {
-    /// Fetches from `upstream` into `documents`.
+    /// Creates a worker that fetches from `upstream` into `documents`.
     pub(super) fn new(
         documents: Arc<Documents>,
         upstream: ProtectedUpstream,
@@ -104,7 +104,7 @@ impl FetchWorker {
         &self.last
     }
 
-    /// Makes one fetch. A panic counts as a failure: it wakes the waiting requests and is remembered.
+    /// Makes one fetch. A panic counts as a failure: the waiting requests get the failure, and it is cached.
     pub(super) async fn run(&self, leader: FetchLeader) {
         let key = leader.key().clone();
         if AssertUnwindSafe(self.fetch(leader))
@@ -117,7 +117,7 @@ impl FetchWorker {
             let failure = UpstreamFailure::Invalid("reading it panicked".into());
             let now = self.clock.now();
             self.last.failed(&key, &failure, now.wall);
-            // The failure is remembered, so that a document whose reading panics is not fetched for every request.
+            // The failure is cached, so that a document that causes a panic is not fetched for every request.
             self.negative.insert(
                 key,
                 FetchError::Backend(failure),
@@ -152,11 +152,11 @@ impl FetchWorker {
             }
             Err(error) => self.remember(&leader, error, now),
         }
-        // The flight is completed after a failure is remembered, so that a new request does not repeat the fetch.
+        // The flight is completed after the failure is cached, so that a new request does not repeat the fetch.
         leader.complete(result);
     }
 
-    /// Requests the document from the backend, and publishes it.
+    /// Requests the document from the backend, and publishes it to the other gateways.
     async fn request_for_all(
         &self,
         leader: &FetchLeader,
@@ -206,7 +206,7 @@ impl FetchWorker {
         let now = self.clock.now();
         let confirmation = Confirmation {
             before,
-            // The time before the request counts, because the data may change while the response is in transit.
+            // The time before the request is used, because the data may change while the response is in transit.
             requested_at: started.mono,
             answered: now,
             next_refresh: None,
@@ -279,15 +279,15 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists if the response does not show it. The list of models decides; without a list, a stored
-    /// document of the model does.
+    /// Whether a model exists if the response does not show it. The list of models decides. If there is no list, the
+    /// model exists if a document of it is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)
     }
 
-    /// Remembers a failure. A fetch that was never sent is not remembered: it may be repeated as soon as the backend
-    /// accepts requests.
+    /// Caches a failure. The failure of a fetch that was never sent is not cached, so that it can be repeated as soon
+    /// as the backend accepts requests.
     fn remember(&self, leader: &FetchLeader, error: &FetchError, now: Now) {
         let key = leader.key();
         let ttl = match error {
@@ -324,14 +324,14 @@ impl FetchWorker {
         Ok(self.documents.confirm(leader, document, &confirmation))
     }
 
-    /// Whether a response is accepted: it is not older than received data, and not suddenly empty.
+    /// Rejects a response that is older than received data or unexpectedly empty.
     fn check(
         &self,
         leader: &FetchLeader,
         content: &DocumentContent,
         before: Option<&StoredDocument>,
     ) -> Result<(), FetchError> {
-        // Older data never replaces newer data. Only an operator can accept it, by a purge.
+        // Older data never replaces newer data. Only an operator can accept older data, with a purge.
         if let Some(stated) = content.stated_at
             && let Some(newer) = self.documents.newer_data(leader.key(), stated)
         {
@@ -361,7 +361,8 @@ impl FetchWorker {
         before: Option<Arc<StoredDocument>>,
     ) -> Result<Document, FetchError> {
         let retention = Arc::clone(self.documents.retention());
-        // The permit is held until the document is built: more concurrent builds would take the cores from requests.
+        // The permit is held until the document is built, because more concurrent builds would take cores away from
+        // requests.
         let permit = self
             .builders
             .acquire()

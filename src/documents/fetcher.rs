@@ -1,7 +1,7 @@
-//! Decides when to fetch: at most once at a time per document, however many requests wait, and not if the result is already
-//! known.
+//! Decides when to fetch. However many requests wait, there is at most one concurrent fetch per document, and none if
+//! its result is already known.
 //!
-//! Fetches run in tasks that belong to no client; see `fetch_task`.
+//! Fetches run in tasks that do not belong to a client; see `fetch_task`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,37 +27,37 @@ use super::probe_turns::ProbeTurns;
 pub(crate) enum WaitError {
     /// The fetch failed.
     Fetch(FetchError),
-    /// The fetch takes longer than a request may wait.
+    /// The fetch took longer than a request may wait.
     TimedOut,
-    /// The fetch panicked; the panic was logged.
+    /// The fetch panicked. The panic was logged.
     Aborted,
 }
 
-/// A fetch that was joined or started.
+/// A fetch that a request has joined or started.
 struct JoinedFetch {
     result: FlightCompletion<FetchResult>,
     outcome: CacheOutcome,
 }
 
-/// The outcome of a fetch, as far as it is known before it begins.
+/// The outcome of a fetch, as far as it can be known before the fetch starts.
 #[derive(Clone, Debug)]
 pub(crate) enum FetchForesight {
-    /// Its result: it is not made.
+    /// The result is known, so no fetch is made.
     Known(FetchResult),
-    /// It is in flight.
+    /// A fetch of the document is in flight.
     Joined,
-    /// The model is not listed, and such fetches are made one by one.
+    /// The model is not listed. Documents of such models are fetched one by one.
     OneByOne,
-    /// It is made.
+    /// A fetch is made.
     Open,
 }
 
-/// When a fetch is unnecessary.
+/// The condition under which a fetch is unnecessary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// If the stored document is not due for a refresh: another fetch may have ended since the lookup.
+    /// The stored document is not due for a refresh. Another fetch may have ended since the lookup.
     Current,
-    /// Never.
+    /// The fetch is always needed.
     Confirmation,
 }
 
@@ -73,7 +73,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Fetches from `upstream` into `documents`.
+    /// Creates a fetcher from `upstream` into `documents`.
     pub(super) fn new(
         documents: Arc<Documents>,
         upstream: ProtectedUpstream,
@@ -100,7 +100,7 @@ impl Fetcher {
         }
     }
 
-    /// Its metric handles, for another engine of the same server.
+    /// The metric handles, for another engine of the same server.
     #[cfg(feature = "lab")]
     pub fn instruments(&self) -> &Arc<DocumentInstruments> {
         &self.instruments
@@ -112,8 +112,8 @@ impl Fetcher {
         self.flights.waiters()
     }
 
-    /// Refreshes an overdue document in the background, unless the backend confirmed it a moment ago. Starts nothing
-    /// while the circuit breaker is open: every request for a stale document comes here.
+    /// Refreshes an overdue document in the background, unless the backend confirmed it a moment ago. Every request for
+    /// a stale document calls this, so nothing is started while the circuit breaker is open.
     pub(crate) fn refresh(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -126,8 +126,9 @@ impl Fetcher {
         }
     }
 
-    /// Requests a document from the backend, even if it is current. Only one of several gateways does this; if `since`
-    /// is given, its request must not be older. Returns the document stored afterwards.
+    /// Requests a document from the backend, even if it is current. Of several gateways, only one sends the request. If
+    /// `since` is given, a request sent before that time does not suffice. Returns the document that is stored
+    /// afterwards.
     pub(super) async fn revalidate(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -179,7 +180,7 @@ impl Fetcher {
             None => match fetch(DocumentKey::list_of_models()).await {
                 Ok(_) => true,
                 Err(WaitError::Fetch(FetchError::NoSuchModel | FetchError::Unlisted)) => false,
-                // Without a list, nothing is known about the model.
+                // If there is no list, nothing is known about the model.
                 Err(error) => return Err(error),
             },
         };
@@ -190,8 +191,8 @@ impl Fetcher {
         }
     }
 
-    /// Joins the fetch of a document that is in flight, or starts one, unless its result is known: it failed a moment
-    /// ago, the stored document suffices, the backend cannot have the model, or the model is not listed.
+    /// Joins the fetch of a document that is in flight, or starts one. No fetch is started if the previous one failed a
+    /// moment ago, the stored document suffices, the backend cannot have the model, or the model is not listed.
     fn join_or_start(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -209,8 +210,8 @@ impl Fetcher {
             FlightRole::First(leader, result) => (leader, result),
         };
         let now = self.clock.now().mono;
-        // The document is looked up after the flight was joined: a fetch that ended in between would otherwise be
-        // repeated.
+        // The document is looked up after the flight was joined, because otherwise a fetch that ended in between would
+        // be repeated.
         let known =
             match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
                 FetchForesight::Known(known) => Some(known),
@@ -234,7 +235,7 @@ impl Fetcher {
         }
     }
 
-    /// The outcome of a fetch of a document, as far as it is known before it begins.
+    /// The outcome of fetching a document, as far as it can be known before the fetch starts.
     fn foreknown(
         &self,
         key: &DocumentKey,
@@ -273,7 +274,7 @@ impl Fetcher {
         }
     }
 
-    /// The same for a request that would fetch this document now. Starts and counts nothing.
+    /// The outcome for a request that would fetch this document now. Starts and counts nothing.
     pub(crate) fn foresee(
         &self,
         key: &DocumentKey,
@@ -308,20 +309,21 @@ impl Fetcher {
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
-        // Flights are invalidated first: a result that arrives during the purge must not be stored after it.
+        // Flights are invalidated first, because a result that arrives during the purge must not be stored after it.
         self.flights.invalidate(|key| selection.fits(key));
         self.worker.negative().remove(|key| selection.fits(key));
         self.documents.purge(selection, hard)
     }
 
-    /// After a refresh of the backend: documents confirmed before are outdated, and failures may no longer apply.
+    /// Called after a refresh of the backend: documents that were confirmed before `at` are outdated, and failures may
+    /// no longer apply.
     pub(super) fn outdate(&self, at: Mono) {
         if at <= self.documents.schedule().last_detected() {
             return;
         }
         self.documents.schedule().record_refresh(at);
         self.instruments.refreshes.increment(1);
-        // A model may be new, and a failure may be over.
+        // An unknown model may have been added, and the cause of a failure may be gone.
         self.worker.negative().remove(|_| true);
     }
 
@@ -340,7 +342,7 @@ impl Fetcher {
         }
     }
 
-    /// Removes expired entries, and updates the metrics of documents and backend.
+    /// Removes expired entries, and updates the metrics of the documents and the backend.
     pub(super) fn sweep(&self) {
         let now = self.clock.now();
         self.worker.negative().sweep(now.mono);
@@ -355,7 +357,7 @@ impl Fetcher {
 }
 
 impl JoinedFetch {
-    /// Waits for the result until `deadline`.
+    /// Waits for the result, at most until `deadline`.
     async fn by(
         self,
         deadline: Mono,

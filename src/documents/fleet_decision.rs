@@ -1,6 +1,7 @@
-//! Decides the next step of a gateway for a document that several gateways share. Pure.
+//! Decides a gateway's next step for a document that several gateways share. Pure.
 //!
-//! All times are by the store's clock, converted so that an error makes a document older, never newer.
+//! All times are times of the store's clock. They are converted so that an error makes a document appear older, never
+//! newer.
 
 use std::time::Duration;
 
@@ -10,17 +11,17 @@ use scoregate_store::{
     AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState,
 };
 
-/// Tolerance for the confirmation of a document: gateways reach the same time milliseconds apart.
+/// Tolerance for the confirmation time of a document, because gateways reach the same time milliseconds apart.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
-/// The next step.
+/// The next step of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SharedFetchStep {
     /// Take the published document.
     Take(PublishedDocument),
     /// Claim the document, and fetch it.
     Claim,
-    /// Wait for the gateway that fetches it, at most this long.
+    /// Wait for the gateway that is fetching the document, at most for this time.
     Wait(Duration),
     /// Fail: the fetch of another gateway failed a moment ago.
     Fail,
@@ -30,29 +31,29 @@ pub(super) enum SharedFetchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FollowedRefresh {
     pub(super) agreed: AgreedRefresh,
-    /// The time of its detection, with which documents of this gateway are compared.
+    /// When the refresh was detected. Documents of this gateway are compared with this time.
     pub(super) at: Mono,
 }
 
-/// Conditions for the use of a published document.
+/// The conditions under which a published document can be used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FleetNeed {
-    /// Whether it is outdated by a refresh of the backend.
+    /// Whether a refresh of the backend outdates the document.
     pub(super) follows_backend: bool,
     /// The last refresh that this gateway detected or followed.
     pub(super) last_detected: Mono,
-    /// The time from which the stored document may be fetched again, if it may.
+    /// The time from which the stored document may be fetched again, if any.
     pub(super) due_since: Option<Mono>,
-    /// The earliest confirmation that suffices, if there is a particular one.
+    /// The document must have been confirmed at this time or later, if this is set.
     pub(super) confirmed_since: Option<Mono>,
     /// The interval between requests for a document whose refresh is overdue.
     pub(super) overdue_interval: Duration,
-    /// A version that is unusable.
+    /// A version that cannot be used.
     pub(super) unusable: Option<u64>,
 }
 
 impl FleetNeed {
-    /// The earliest confirmation that suffices.
+    /// The earliest confirmation time that suffices.
     pub(super) fn since(
         &self,
         clock: &EngineClock,
@@ -75,7 +76,7 @@ impl FleetNeed {
             .unwrap_or_default()
     }
 
-    /// The next step, if a confirmation suffices from `since` on.
+    /// The next step if a confirmation at `since` or later suffices.
     pub(super) fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
         let now = state.clock.at;
         let is_enough = |published: &&PublishedDocument| {
@@ -92,7 +93,7 @@ impl FleetNeed {
     }
 }
 
-/// The latest time that the store's clock can have shown at this local time.
+/// The latest time that the store's clock may have shown at this local time.
 pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
@@ -101,7 +102,7 @@ pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
     .wall_at(at)
 }
 
-/// The earliest time that the store's clock can have shown at this local time.
+/// The earliest time that the store's clock may have shown at this local time.
 pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
@@ -110,7 +111,7 @@ pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
     .wall_at(at)
 }
 
-/// The earliest local time at which the store's clock can have shown this time.
+/// The earliest local time at which the store's clock may have shown this time.
 pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,
@@ -119,7 +120,7 @@ pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
     .mono_at(wall)
 }
 
-/// The latest local time at which the store's clock can have shown this time.
+/// The latest local time at which the store's clock may have shown this time.
 pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,
@@ -128,8 +129,8 @@ pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     .mono_at(wall)
 }
 
-/// The earliest time of a refresh that explains a change of this document: just after the document was last confirmed.
-/// A refresh that another gateway detected at this time or later is the same one.
+/// The earliest time of a refresh that can explain a change of this document: just after the document was last
+/// confirmed. A refresh that another gateway detected at this time or later is the same refresh.
 pub(super) fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
     let confirmed = before.published.map_or_else(
         || earliest(clock, before.confirmed),
@@ -152,7 +153,7 @@ mod tests {
         Wall::from_millis(1_000_000_000 + millis)
     }
 
-    /// Its reading of 500 s was requested and received 10 ms apart.
+    /// A clock whose reading of 500 s was received 10 ms after it was requested.
     fn clock() -> EngineClock {
         EngineClock {
             at: wall(500_000),

@@ -1,8 +1,8 @@
-//! The documents that several gateways share: the gateway whose turn it is to fetch, and the refreshes on which the
-//! gateways agree.
+//! The documents that several gateways share. Determines whose turn it is to fetch, and on which refreshes the gateways
+//! agree.
 //!
-//! While the store cannot be reached, every gateway fetches for itself, and no fetch waits for the store: an attempt in
-//! the background probes it. `fleet_decision` decides which document suffices.
+//! While the store is unreachable, every gateway fetches for itself, and no fetch waits for the store. A background
+//! task probes the store. `fleet_decision` decides which document suffices.
 
 #[cfg(test)]
 #[path = "tests_of_fleet_documents.rs"]
@@ -28,31 +28,31 @@ use super::fleet_decision::{
     FleetNeed, FollowedRefresh, SharedFetchStep, earliest, latest, not_after, same_since,
 };
 
-/// The pause after the hints of the store have failed.
+/// The pause after the store's notifications have failed.
 const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
 /// Maximum wait for another gateway if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which other gateways do not repeat a failed fetch.
-// As long as a gateway remembers its own failed fetch.
+// This equals the time for which a gateway caches a failed fetch.
 const HOLD_OFF: Duration = Duration::from_millis(500);
 /// The name under which polls for a refresh are claimed. No document has this address.
 const PROBE: &str = "probe";
 
-/// The documents that the gateways of a backend share.
+/// The documents that all gateways with the same backend share.
 pub struct SharedFetches {
-    /// The documents in the store.
+    /// The shared documents in the store.
     pub shared: Arc<dyn SharedDocuments>,
-    /// The backend.
+    /// The identity of the backend.
     pub backend: String,
     /// The longest time that a fetch may take.
     pub claim_duration: Duration,
 }
 
-/// A claim of this gateway.
+/// A document that this gateway has claimed.
 #[derive(Clone, Debug)]
 pub(super) struct FleetClaim {
     number: u64,
-    /// The document that was published when it was made. No other gateway publishes meanwhile.
+    /// The document that was published when the claim was made. No other gateway publishes during the claim.
     published: Option<PublishedDocument>,
     clock: EngineClock,
 }
@@ -61,31 +61,31 @@ pub(super) struct FleetClaim {
 #[derive(Debug)]
 pub(super) struct TakenDocument {
     pub(super) published: PublishedDocument,
-    /// `None` if this gateway has the content already.
+    /// `None` if this gateway already has the content.
     pub(super) content: Option<Bytes>,
     pub(super) clock: EngineClock,
 }
 
-/// The result of asking for a document.
+/// The result of a gateway's request for a document.
 #[derive(Debug)]
 pub(super) enum FleetTurn {
-    /// Another gateway fetched it.
+    /// Another gateway fetched the document.
     Taken(TakenDocument),
-    /// This gateway has to fetch it.
+    /// This gateway has to fetch the document.
     Claimed(FleetClaim),
     /// The fetch of another gateway failed a moment ago.
     Failed,
-    /// This gateway works alone.
+    /// This gateway fetches for itself.
     Alone,
 }
 
 /// The documents that several gateways share.
 pub(super) struct FleetDocuments {
     fetches: SharedFetches,
-    /// The last call of the store failed.
+    /// Whether the last call to the store failed.
     is_away: AtomicBool,
     followed: Mutex<Option<FollowedRefresh>>,
-    /// A refresh that other gateways agreed on, until the refresher takes it.
+    /// A refresh that other gateways agreed on. It is kept until the refresher takes it.
     noted: Mutex<Option<FollowedRefresh>>,
     has_noted: Notify,
     clock: Clock,
@@ -133,8 +133,8 @@ impl FleetDocuments {
         &self.fetches.backend
     }
 
-    /// Asks for a document of which this gateway has the version `known`: takes it, claims it, or waits for the gateway
-    /// that fetches it.
+    /// Requests a document of which this gateway has the version `known`. Takes it, claims it, or waits for the gateway
+    /// that is fetching it.
     pub(super) async fn turn(&self, name: &str, need: &FleetNeed, known: Option<u64>) -> FleetTurn {
         let turn = self
             .attempt(self.try_turn(name, need, known))
@@ -157,7 +157,8 @@ impl FleetDocuments {
     ) -> Result<FleetTurn, StoreError> {
         let shared = &self.fetches.shared;
         let claim_duration = self.fetches.claim_duration;
-        // Another claim may follow an expired claim. After this time the gateway fetches for itself.
+        // After a claim expires, another gateway may claim the document. After this deadline the gateway fetches for
+        // itself.
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
         loop {
@@ -172,7 +173,7 @@ impl FleetDocuments {
                     if let Some(taken) = self.take(name, published, state.clock, known).await? {
                         return Ok(FleetTurn::Taken(taken));
                     }
-                    // The content was lost in a crash of the database, or was replaced a moment ago.
+                    // The content was lost in a database crash, or was replaced a moment ago.
                     need.unusable = Some(number);
                 }
                 SharedFetchStep::Claim => {
@@ -220,8 +221,8 @@ impl FleetDocuments {
         }))
     }
 
-    /// The document that was published when a claim was made, unless this gateway has it. A conditional request with its
-    /// validators is cheaper.
+    /// The document that was published when a claim was made, unless this gateway has it. Its validators make a cheaper
+    /// conditional request possible.
     pub(super) async fn published_before(
         &self,
         name: &str,
@@ -242,8 +243,8 @@ impl FleetDocuments {
         })
     }
 
-    /// Publishes a document that this gateway fetched: its content, or a confirmation if the version `known` with the same
-    /// content is the published one. Returns its version, or `None` if it was not published.
+    /// Publishes a document that this gateway fetched. If the published version is `known`, which has the same content,
+    /// only a confirmation is published. Returns the document's version, or `None` if it was not published.
     pub(super) async fn publish(
         &self,
         name: &str,
@@ -280,14 +281,14 @@ impl FleetDocuments {
         is_published.then_some(PublishedVersion { number, confirmed })
     }
 
-    /// Ends a claim without a document. After a failure the other gateways wait a moment before they try.
+    /// Ends a claim without a document. After a failure, the other gateways wait briefly before they retry.
     pub(super) async fn release(&self, name: &str, claim: &FleetClaim, has_failed: bool) {
         let hold_off = has_failed.then_some(HOLD_OFF);
         self.attempt(self.fetches.shared.release(name, claim.number, hold_off))
             .await;
     }
 
-    /// Asks for the right to poll the backend for a refresh, unless another gateway did so after `since`.
+    /// Requests the right to poll the backend for a refresh, unless another gateway polled after `since`.
     pub(super) async fn probe_turn(&self, since: Mono) -> FleetTurn {
         let need = FleetNeed {
             confirmed_since: Some(since),
@@ -305,8 +306,8 @@ impl FleetDocuments {
         self.publish(PROBE, claim, poll, None).await;
     }
 
-    /// Agrees with the other gateways on a refresh that was detected at `at` because the document `before` has changed to
-    /// `after`. Without these it is a new refresh. `None` if this gateway works alone.
+    /// Agrees with the other gateways on a refresh that was detected at `at` because a document has changed. If no
+    /// document is given, it is a new refresh. `None` if this gateway works alone.
     pub(super) async fn agree(
         &self,
         changed: Option<(&DocumentKey, &StoredDocument, &StoredDocument)>,
@@ -336,7 +337,7 @@ impl FleetDocuments {
 
     /// Records that this gateway follows a refresh, and returns the refresh as it was first followed.
     pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
-        // The comparison and the replacement are one step, because fetches and the refresher may follow refreshes
+        // The comparison and the replacement are atomic, because fetches and the refresher may follow refreshes
         // concurrently.
         let mut followed = self.followed.lock();
         match *followed {
@@ -356,11 +357,11 @@ impl FleetDocuments {
         self.attempt(self.fetches.shared.withdraw(names)).await;
     }
 
-    /// Reads the newest refresh whenever the store notifies of a change.
+    /// Reads the newest refresh whenever the store reports a change.
     pub(super) async fn watch(&self) {
         loop {
             if self.fetches.shared.published().await.is_err() {
-                // Without the pause an outage of the database would make this a busy loop.
+                // Without the pause, this would be a busy loop during a database outage.
                 self.clock.sleep(PAUSE_OF_HINTS).await;
             }
             let refresh = self.attempt(self.fetches.shared.refresh()).await;
@@ -390,7 +391,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
-        // This replaces a refresh that was not taken yet, because the refresher needs only the newest.
+        // This replaces a refresh that was not taken yet, because the refresher needs only the newest refresh.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),
@@ -409,7 +410,7 @@ impl FleetDocuments {
         }
     }
 
-    /// Runs a call of the store, unless the last call failed.
+    /// Makes a call to the store, unless the last call failed.
     async fn attempt<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.is_away.load(Ordering::Relaxed) {
             return None;
@@ -417,7 +418,7 @@ impl FleetDocuments {
         self.record(call.await)
     }
 
-    /// Records whether the store can be used, by the result of a call.
+    /// Records from the result of a call whether the store can be used.
     fn record<T>(&self, result: Result<T, StoreError>) -> Option<T> {
         let was_away = self.is_away.swap(result.is_err(), Ordering::Relaxed);
         match result {

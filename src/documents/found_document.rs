@@ -1,28 +1,28 @@
-//! A stored document as a request finds it.
+//! A stored document that was found for a request.
 
 use std::sync::Arc;
 
 use crate::cache::{Freshness, StoredDocument};
 use scoregate_base::clock::Mono;
 
-/// A stored document and the verdict for a request.
+/// A stored document, and whether a request may use it.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundDocument {
     /// The document with its dates.
     pub(crate) stored: Arc<StoredDocument>,
-    /// When its refresh is due, as far as known.
+    /// When the document's refresh is due, as far as is known.
     pub(crate) due: Mono,
-    /// Whether it may be served.
+    /// Whether the document may be served.
     pub(crate) verdict: Freshness,
 }
 
 impl FoundDocument {
-    /// Whether no refresh is due.
+    /// Whether the document is not due for a refresh.
     pub(crate) fn is_fresh(&self) -> bool {
         self.verdict == Freshness::Fresh
     }
 
-    /// Whether a request can be answered from it without waiting for the backend.
+    /// Whether the document can be served without waiting for the backend.
     pub(crate) fn is_servable(&self) -> bool {
         match self.verdict {
             Freshness::Fresh | Freshness::StaleWhileRevalidate => true,

@@ -1,4 +1,4 @@
-//! The models that the backend lists, by the newest stored list.
+//! The models that the backend lists, according to the newest stored list.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use super::cached_documents::Documents;
 
 /// The newest stored list of models.
 pub(super) struct KnownModels {
-    /// Its key. All lists contain the same models in different order.
+    /// The key of the list. All lists contain the same models in a different order.
     pub(super) key: DocumentKey,
     pub(super) stored: Arc<StoredDocument>,
 }
 
 impl KnownModels {
-    /// The list confirmed last. Counts as a use, so that it is refreshed.
+    /// The most recently confirmed list. Counts as a use, so that the list is refreshed.
     pub(super) fn newest(documents: &Documents) -> Option<Self> {
         let known = Self::confirmed_last(documents)?;
         known.stored.used();
         Some(known)
     }
 
-    /// Whether the list confirmed last is empty. Does not count as a use.
+    /// Whether the most recently confirmed list is empty. Does not count as a use.
     pub(super) fn is_empty(documents: &Documents) -> bool {
         Self::confirmed_last(documents).is_some_and(|known| known.stored.document.items() == 0)
     }
 
-    /// The same, without counting as a use.
+    /// The most recently confirmed list. Does not count as a use.
     pub(super) fn confirmed_last(documents: &Documents) -> Option<Self> {
         let lists =
             DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
@@ -36,13 +36,13 @@ impl KnownModels {
         Some(Self { key, stored })
     }
 
-    /// The size of the catalogue, as positions in evidence of use.
+    /// The size of the catalogue, counted in positions of usage evidence.
     pub(super) fn size(documents: &Documents) -> u16 {
         Self::confirmed_last(documents)
             .map_or(0, |known| catalogue_size(known.stored.document.listed()))
     }
 
-    /// Whether a model is listed; `None` if the list does not show it.
+    /// Whether a model is listed. `None` if the list does not show it.
     pub(super) fn lists(&self, id: &ModelId) -> Option<bool> {
         self.stored.document.lists(id)
     }

@@ -1,4 +1,4 @@
-//! Encodes a document as a record of the disk mirror: its data as content, everything else in the header.
+//! Encodes a document as a record of the disk mirror. The content is the data, and the header has everything else.
 //!
 //! Pure. Dates written by an earlier process are limited to plausible values.
 
@@ -13,15 +13,16 @@ use scoregate_base::plans::{MOST_FIELD_SETS, Rights};
 use scoregate_base::routes::DocumentKey;
 use scoregate_store::MirrorRecord;
 
-/// The header. Times are milliseconds of wall time.
+/// The header of a record. Times are milliseconds of wall time.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RecordLabel {
-    /// The backend that sent it.
+    /// The backend that sent the document.
     backend: String,
     items: usize,
     generated_at: u64,
-    /// The dates of the full form and of the Free form, and of the other forms if any differs from the Free form.
+    /// The dates of the full form and the Free form, followed by the dates of the other forms if any of them differs
+    /// from the Free form.
     forms: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
@@ -38,7 +39,7 @@ struct RecordLabel {
 }
 
 impl RecordLabel {
-    /// The date of a form.
+    /// The date of one form.
     fn date_of(&self, form: usize) -> u64 {
         let of_free = self.forms.get(1);
         self.forms
@@ -48,7 +49,7 @@ impl RecordLabel {
             .unwrap_or_default()
     }
 
-    /// The content that has this label.
+    /// The content of the document with this header.
     fn content(self, data: Bytes) -> DocumentContent {
         let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
         DocumentContent {
@@ -126,7 +127,7 @@ pub(super) fn write(
     MirrorRecord {
         name: key.address(),
         label,
-        // The full form is stored, and the other forms are made from it.
+        // Only the full form is stored. The other forms are built from it.
         content: document.form(Rights::PAID).data().clone(),
     }
 }
@@ -149,7 +150,7 @@ pub(super) fn read(
     let uses = writing.uses;
     let content = writing.content(record.content.clone());
     let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
-    // If the clock was set back since, the document must not be fresh for longer than its original lifetime.
+    // If the clock has been set back, the document must not stay fresh for longer than its original lifetime.
     let due = due.min(now.wall.plus(due.since(confirmed)));
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =

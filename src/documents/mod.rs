@@ -1,7 +1,7 @@
 //! The read-through engine: cached documents, fetches, refreshes, and copies on disk.
 //!
-//! [`Documents`] never waits. [`Fetcher`] fills it from the backend, [`Refresher`] keeps it current, and
-//! [`DiskMirror`] writes its changes to disk. Requests are handled in `gateway`.
+//! [`Documents`] never waits. [`Fetcher`] fills it from the backend, [`Refresher`] keeps it current, and [`DiskMirror`]
+//! writes its changes to disk. `gateway` handles requests.
 
 mod backend_status;
 mod cached_documents;

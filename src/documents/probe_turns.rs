@@ -1,5 +1,5 @@
-//! Limits requests for models that the backend has not listed: one a second, callers in turn. So invented model ids
-//! cost the backend very little, and no caller can use up the turns of others.
+//! Limits requests for models that the backend has not listed to one per second, with callers taking turns. Invented
+//! model ids therefore cost the backend very little, and no caller can use up the turns of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use scoregate_base::keys::ApplicationId;
 
 /// Interval between two fetches of unlisted models.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Time for which a refused caller keeps its turn without another request: `Retry-After` is one interval, and clients
-/// need some time.
+/// Time for which a refused caller keeps its turn without another request. `Retry-After` is one interval, and clients
+/// may be a little late.
 const TURN_TTL: Duration = Duration::from_secs(2);
-/// Maximum number of callers that wait for a turn. Other callers have no place in the order and may take a free turn.
-// This limits the search for a caller, which visits all waiting callers.
+/// Maximum number of callers that wait for a turn. Further callers have no place in the queue, but may take a free
+/// turn.
+// The search for a caller visits all waiting callers, so their number is limited.
 const MAX_WAITING: usize = 64;
 
-/// The turns, in the order of refusal.
+/// Assigns turns to callers in the order in which they were refused.
 #[derive(Debug, Default)]
 pub(super) struct ProbeTurns(Mutex<CallerTurns>);
 
@@ -32,7 +33,7 @@ struct CallerTurns {
 }
 
 impl ProbeTurns {
-    /// Takes the turn for a caller, if it is free and no other caller has waited longer.
+    /// Takes the turn for a caller if the turn is free and no other caller has waited longer.
     pub(super) fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
         self.0.lock().take(caller, now)
     }
@@ -102,7 +103,7 @@ mod tests {
         let mut of_patient = 0;
         for millis in 0..20_000 {
             of_greedy += u32::from(probes.take(greedy, at(millis)));
-            // It returns a little late every time.
+            // The patient caller returns a little late every time.
             if millis % 1_100 == 300 {
                 of_patient += u32::from(probes.take(patient, at(millis)));
             }
@@ -122,8 +123,8 @@ mod tests {
             assert!(!probes.take(caller(), at(500)));
         }
         assert_eq!(probes.0.lock().waiting.len(), MAX_WAITING);
-        assert!(!probes.take(one, at(2_500)), "others are first");
-        assert!(probes.take(one, at(2_501)), "they did not come back");
+        assert!(!probes.take(one, at(2_500)), "others go first");
+        assert!(probes.take(one, at(2_501)), "other turns have expired");
         assert!(probes.0.lock().waiting.is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The backend's refreshes: the last one detected and the next one expected. The dates of a document are in
-//! `cache::freshness`.
+//! The backend's refreshes: the last one detected and the next one expected. `cache::freshness` handles the dates of a
+//! document.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,25 @@ use crate::cache::{RefreshInterval, StoredDocument};
 use scoregate_base::clock::{Mono, Now, Wall};
 use scoregate_base::routes::DocumentKey;
 
-/// The backend's refreshes, as far as known.
+/// The backend's refreshes, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct RefreshSchedule {
     /// The time of the last detected refresh, in nanoseconds of monotonic time. Documents confirmed earlier are
     /// outdated.
     last_detected: AtomicU64,
-    /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
+    /// The next refresh according to the newest response, in seconds of wall time. Zero while it is unknown.
     stated: AtomicU64,
-    /// The time of the newest data, in seconds of wall time; zero while there is none.
+    /// The time of the newest data, in seconds of wall time. Zero while there is no data.
     newest: AtomicU64,
     /// `None` until a document is stored.
     interval: Mutex<Option<RefreshInterval>>,
     started: Notify,
-    /// The newest refresh detected by a request's fetch, until the refresher takes it.
+    /// The newest refresh that a request's fetch detected. It is kept until the refresher takes it.
     detected: Mutex<Option<DetectedRefresh>>,
     has_detected: Notify,
 }
 
-/// A refresh detected by a request's fetch.
+/// A refresh that was detected by a request's fetch.
 #[derive(Clone, Debug)]
 pub(super) struct DetectedRefresh {
     /// The changed document.
@@ -38,7 +38,7 @@ pub(super) struct DetectedRefresh {
     pub(super) before: Arc<StoredDocument>,
     /// The new document.
     pub(super) stored: Arc<StoredDocument>,
-    /// When it was received.
+    /// When the new document was received.
     pub(super) at: Mono,
 }
 
@@ -50,12 +50,13 @@ impl RefreshSchedule {
 
     /// Records a detected refresh.
     pub(super) fn record_refresh(&self, now: Mono) {
-        // Detections can be recorded out of order, and the time must not go back: documents would become current again.
+        // Detections can be recorded out of order. The time must not go back, because documents would become current
+        // again.
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, the change counts as
-    /// this refresh. Otherwise it may concern only that document, and must not outdate others.
+    /// this refresh. Otherwise it may concern only that document, and must not outdate other documents.
     pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
         if self
             .interval()
@@ -66,7 +67,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// Waits for a new refresh detected by a request's fetch.
+    /// Waits until a request's fetch detects a new refresh.
     pub(super) async fn next_detected(&self) -> DetectedRefresh {
         loop {
             let detected = self.detected.lock().take();
@@ -83,24 +84,25 @@ impl RefreshSchedule {
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
-    /// The next refresh by the newest response, if it is in the future.
+    /// The next refresh according to the newest response, if it is in the future.
     pub(super) fn stated_after(&self, now: Wall) -> Option<Wall> {
         self.stated().filter(|stated| *stated > now)
     }
 
-    /// The next refresh by the newest response, possibly in the past.
+    /// The next refresh according to the newest response. It may be in the past.
     pub(super) fn stated(&self) -> Option<Wall> {
         let stated = self.stated.load(Ordering::Relaxed);
         (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
-    /// Records the time of data that follow the backend's refreshes. Times in the future come from a wrong clock.
+    /// Records the time of data that follows the backend's refreshes. A time in the future is caused by a wrong clock
+    /// and counts as `now`.
     pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
         self.newest
             .fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);
     }
 
-    /// Forgets the time of the newest data.
+    /// Clears the time of the newest data.
     pub(super) fn forget_data(&self) {
         self.newest.store(0, Ordering::Relaxed);
     }
@@ -111,21 +113,21 @@ impl RefreshSchedule {
         (newest > 0).then(|| Wall::from_seconds(newest))
     }
 
-    /// The next refresh by the measured interval, possibly in the past.
+    /// The next refresh according to the measured interval. It may be in the past.
     pub(super) fn expected(&self) -> Option<Mono> {
         self.interval().map(|interval| interval.expected())
     }
 
-    /// The next refresh by the measured interval, if it is in the future.
+    /// The next refresh according to the measured interval, if it is in the future.
     pub(super) fn expected_after(&self, now: Now) -> Option<Wall> {
         self.expected()
             .filter(|expected| *expected > now.mono)
             .map(|expected| now.wall_at(expected))
     }
 
-    /// Sets the first interval unless it is set.
+    /// Sets the first interval, unless an interval is already set.
     pub(super) fn begin(&self, interval: RefreshInterval) {
-        // The check and the change share one lock, so that only the first document begins the interval.
+        // The check and the change are made under one lock, so that only the first document sets the interval.
         let mut known = self.interval.lock();
         if known.is_none() {
             *known = Some(interval);
@@ -133,7 +135,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// The interval. Waits until it is set.
+    /// Waits until the interval is set, and returns it.
     pub(super) async fn begun(&self) -> RefreshInterval {
         loop {
             match self.interval() {

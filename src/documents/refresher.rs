@@ -1,9 +1,9 @@
-//! Keeps documents current: polls the backend for refreshes on a schedule. After a refresh it fetches the documents in
-//! use, most used first. Stored documents are served meanwhile.
+//! Keeps documents current by polling the backend for refreshes on a schedule. After a refresh, the documents in use
+//! are fetched, most used first. Until then, stored documents are served.
 //!
-//! One request suffices to detect a refresh: for the most used document, conditional if the backend allows it. Once a
-//! refresh is overdue, a changed document fetched for a request also indicates it. Documents not in use are refreshed
-//! on their next request.
+//! One request for the most used document suffices to detect a refresh. The request is conditional if the backend
+//! allows it. Once a refresh is overdue, a changed document that was fetched for a request also indicates it. Documents
+//! that are not in use are refreshed on their next request.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::fleet_decision::FollowedRefresh;
 use super::fleet_documents::{FleetDocuments, FleetTurn};
 use super::refresh_schedule::DetectedRefresh;
 
-/// Concurrent refreshes. The backend's queue limits how many are sent.
+/// Number of concurrent refreshes. The backend's queue limits how many requests are sent.
 const CONCURRENT_REFRESHES: usize = 4;
 /// Interval between attempts to fetch the first document without a request.
 const FIRST_FETCH_RETRY: Duration = Duration::from_secs(10);
@@ -43,16 +43,16 @@ struct ActiveRefresher<'r>(&'r AtomicBool);
 
 /// An event for the refresher.
 enum RefreshEvent {
-    /// Another gateway detected a refresh.
+    /// A refresh that another gateway detected.
     Agreed(FollowedRefresh),
-    /// A request's fetch detected a refresh.
+    /// A refresh that a request's fetch detected.
     Detected(DetectedRefresh),
-    /// A poll that was due at this time.
+    /// A poll became due at this time.
     Due(Mono),
 }
 
 impl Refresher {
-    /// Refreshes `documents` by `fetcher`.
+    /// Creates a refresher of `documents` that uses `fetcher`.
     pub(super) fn new(
         documents: Arc<Documents>,
         fetcher: Arc<Fetcher>,
@@ -83,7 +83,8 @@ impl Refresher {
         loop {
             let event = tokio::select! {
                 biased;
-                // A refresh that another gateway detected has precedence: it makes a poll of the backend unnecessary.
+                // A refresh that another gateway detected takes precedence, because it makes a poll of the backend
+                // unnecessary.
                 agreed = self.next_agreed() => RefreshEvent::Agreed(agreed),
                 event = async {
                     let next = self.begun().await.next();
@@ -127,13 +128,13 @@ impl Refresher {
         ActiveRefresher(&self.is_active)
     }
 
-    /// Whether it is polling the backend or refreshing documents. For tests.
+    /// Whether the refresher is polling the backend or refreshing documents. For tests.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Acquire)
     }
 
-    /// The interval of refreshes, which begins with the first document. If no request fetches a document and polls are
-    /// enabled, this fetches one.
+    /// Waits for the interval of refreshes, which is known from the first document. If no request fetches a document
+    /// and polls are enabled, this fetches one.
     async fn begun(&self) -> RefreshInterval {
         let mut wait = Duration::ZERO;
         loop {
@@ -175,7 +176,7 @@ impl Refresher {
             FleetTurn::Claimed(claim) => {
                 let after = self.fetcher.revalidate(&key, Some(started)).await;
                 if let Some(fleet) = &self.fleet {
-                    // The poll is published even if it failed, so that one gateway polls for all in each interval.
+                    // The poll is published even if it failed, so that in each interval one gateway polls for all.
                     fleet.probed(&claim, started).await;
                 }
                 after
@@ -184,7 +185,7 @@ impl Refresher {
         self.evaluate(key, before, after).await;
     }
 
-    /// A poll showed no refresh.
+    /// Records that a poll detected no refresh.
     fn not_refreshed(&self) {
         let now = self.clock.now().mono;
         self.documents
@@ -192,7 +193,7 @@ impl Refresher {
             .step(|interval| interval.not_refreshed(now));
     }
 
-    /// Decides whether the backend has refreshed, by a document before and after a poll.
+    /// Decides whether the backend has refreshed, by comparing a document before and after a poll.
     async fn evaluate(
         &self,
         key: DocumentKey,
@@ -212,15 +213,16 @@ impl Refresher {
                 .await;
             }
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
-                // The backend states its next refresh.
+                // The backend states when its next refresh is.
                 Some(later) if later > interval.expected().max(at) => interval.refreshed(later, at),
                 Some(_) | None => interval.not_refreshed(at),
             }),
         }
     }
 
-    /// Handles a refresh of the backend: documents confirmed before are outdated, and documents in use are refreshed.
-    /// Several gateways agree on its time, so that each can use documents that the others fetched after it.
+    /// Handles a refresh of the backend: documents that were confirmed before it are outdated, and documents in use are
+    /// refreshed. Several gateways agree on the time of the refresh, so that each can use documents that the others
+    /// fetched after it.
     async fn follow(
         &self,
         DetectedRefresh {
@@ -249,8 +251,8 @@ impl Refresher {
         self.documents
             .schedule()
             .step(|interval| interval.refreshed(expected, at));
-        // The document was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to
-        // the next process.
+        // The document was fetched and dated before the refresh was detected. The refresh is stored with the document's
+        // record on disk, so that the next process takes it into account.
         let mut current = stored.current(at.max(stored.confirmed), expected);
         if let Some(FollowedRefresh { agreed, .. }) = agreed
             && let Some(version) = stored.published
@@ -266,7 +268,7 @@ impl Refresher {
         self.refresh_documents_in_use(at).await;
     }
 
-    /// After a refresh that another gateway detected.
+    /// Handles a refresh that another gateway detected.
     async fn follow_other_gateways(&self, refresh: FollowedRefresh) {
         let Some(fleet) = &self.fleet else { return };
         let FollowedRefresh { agreed, at } = fleet.follow(refresh);
@@ -280,8 +282,8 @@ impl Refresher {
         self.refresh_documents_in_use(at).await;
     }
 
-    /// Refreshes documents after the operator announced an early refresh of the backend. The next expected refresh is
-    /// unchanged.
+    /// Refreshes documents after the operator announced an early refresh of the backend. The next expected refresh does
+    /// not change.
     pub async fn follow_an_early_refresh(&self) {
         let at = self.clock.now().mono;
         let expected = self.documents.schedule().expected().unwrap_or(at);
@@ -311,7 +313,7 @@ impl Refresher {
             .await;
     }
 
-    /// Visits every document on a blocking thread. `None` if that panicked.
+    /// Runs a task that visits every document, on a blocking thread. `None` if it panicked.
     async fn blocking<T: Send + 'static>(
         &self,
         task: impl FnOnce(&Documents) -> T + Send + 'static,
@@ -326,9 +328,9 @@ impl Refresher {
     }
 }
 
-/// The time from which a poll of another gateway suffices, if this gateway polled at `before` and is due to poll at
-/// `next`. With three quarters of the interval, one gateway polls for all, however their polls are offset. Once a
-/// refresh is expected, a poll before that time does not suffice.
+/// The time from which a poll by another gateway suffices if this gateway polled at `before` and is due to poll at
+/// `next`. A poll in the last three quarters of the interval suffices, so that one gateway polls for all, however their
+/// polls are offset. Once a refresh is expected, a poll before that time does not suffice.
 fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
     let since = before.plus(next.since(before) / 4);
     since.max(
@@ -340,7 +342,7 @@ fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
 
 impl Drop for ActiveRefresher<'_> {
     fn drop(&mut self) {
-        // The flag is stored after the work: a test that reads it must see the results of the work.
+        // The flag is stored after the work, because a test that reads the flag must see the results of the work.
         self.0.store(false, Ordering::Release);
     }
 }

@@ -1,5 +1,5 @@
-//! The times for which documents are fresh, may be served stale, and are awaited by requests. Pure. The verdict on
-//! a document is in `cache::freshness`.
+//! The times for which documents are fresh and may be served stale, and for which requests wait for them. Pure.
+//! `cache::freshness` decides about a single document.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
 pub struct Retention {
     /// The lifetime of documents.
     pub lifetime: Lifetime,
-    /// Lifetimes of single endpoints.
+    /// Lifetimes for specific endpoints.
     pub by_endpoint: Vec<(Route, Lifetime)>,
-    /// The interval of the backend's refreshes, where it states none.
+    /// The interval of the backend's refreshes, used if the backend does not state it.
     pub cadence: Duration,
     /// Maximum wait of a request for a fetch.
     pub fetch_timeout: Duration,
     /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,
-    /// Whether it polls although no document is in use, so that it is always known whether the data is stale.
+    /// Whether the refresher polls even if no document is in use, so that it is always known whether the data is stale.
     pub polls_when_idle: bool,
     /// The endpoints whose documents are stored.
     pub endpoints: EndpointTable,
@@ -30,16 +30,16 @@ pub struct Retention {
     pub license: String,
     /// The sets of fields that tiers see.
     pub field_sets: FieldSets,
-    /// Makes the results of calls that are stored with documents, if there are tools.
+    /// Builds the tool results that are stored with documents, if there are tools.
     pub tool_result: Option<ToolResultWriter>,
 }
 
 /// The lifetime of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The times for which it may be served after its refresh was due.
+    /// The times for which a document may be served after its refresh was due.
     pub windows: StaleWindows,
-    /// If set, its refresh is due this long after it was confirmed, whenever the backend refreshes.
+    /// If set, a refresh is due this long after the document was confirmed, regardless of the backend's refreshes.
     pub ttl: Option<Duration>,
 }
 
@@ -68,7 +68,7 @@ impl Retention {
             .map_or(&self.lifetime, |(_, lifetime)| lifetime)
     }
 
-    /// The document that is kept current although no request uses it, if there is one.
+    /// The document that is kept current even if no request uses it, if there is one.
     pub(super) fn polled_when_idle(&self) -> Option<DocumentKey> {
         let candidates = [
             DocumentKey::list_of_models(),
@@ -81,7 +81,7 @@ impl Retention {
             .filter(|_| self.probing && self.polls_when_idle)
     }
 
-    /// The dates of an endpoint's document that was confirmed at `now`.
+    /// The dates of a document that was confirmed at `now`.
     pub(super) fn dates(
         &self,
         route: Route,
@@ -100,7 +100,7 @@ impl Retention {
 }
 
 impl Lifetime {
-    /// Whether a refresh is due when the backend refreshes.
+    /// Whether a document's refresh is due when the backend refreshes.
     pub fn follows_the_backend(&self) -> bool {
         self.ttl.is_none()
     }

@@ -1,6 +1,6 @@
 //! Takes documents that other gateways fetched, and publishes the documents that this gateway fetched.
 //!
-//! `fleet_documents` decides whose turn it is. Without a shared store every fetch goes to the backend.
+//! `fleet_documents` decides whose turn it is. If there is no shared store, every fetch goes to the backend.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use super::fleet_documents::{FleetClaim, FleetDocuments, FleetTurn, TakenDocumen
 use super::known_models::KnownModels;
 use super::mirror_record;
 
-/// The gateway whose turn it is to fetch a document.
+/// Decides which gateway fetches a document.
 pub(super) enum FetchTurn {
-    /// Another gateway fetched it, and it is stored.
+    /// Another gateway fetched the document, which is now stored here.
     Taken(Arc<StoredDocument>),
     /// The fetch of another gateway failed a moment ago.
     Failed,
-    /// This gateway fetches it for all gateways. The document that was published before is stored, if there is one.
+    /// This gateway fetches the document for all gateways. The previously published document, if any, is stored here.
     Claimed(FleetClaim, Option<Arc<StoredDocument>>),
-    /// This gateway fetches it for itself.
+    /// This gateway fetches the document for itself.
     Alone,
 }
 
 /// Shares fetches with other gateways.
 pub(super) struct SharedFetch {
-    /// `None` without a shared store.
+    /// `None` if there is no shared store.
     fleet: Option<Arc<FleetDocuments>>,
     documents: Arc<Documents>,
     builders: Arc<Semaphore>,
@@ -55,7 +55,8 @@ impl SharedFetch {
         }
     }
 
-    /// Waits for this gateway's turn, or takes the document. A confirmation suffices from `confirmed_since` on, if given.
+    /// Waits for this gateway's turn, or takes the document. If `confirmed_since` is given, the document must have been
+    /// confirmed at that time or later.
     pub(super) async fn turn<T, N>(
         &self,
         leader: &FlightLeader<T, N>,
@@ -97,7 +98,7 @@ impl SharedFetch {
         }
     }
 
-    /// Whether a document may be in the store: documents of models that callers invented may not.
+    /// Whether a document may be in the shared store. Documents of models that callers invented may not.
     fn is_shared(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         is_stored || key.id.as_ref().is_none_or(|id| is_listed(id) == Some(true))
@@ -123,7 +124,7 @@ impl SharedFetch {
         }
     }
 
-    /// Stores a published document. `None` if it is unusable.
+    /// Stores a published document. Returns `None` if it is unusable.
     async fn take<T, N>(
         &self,
         fleet: &FleetDocuments,
@@ -142,7 +143,8 @@ impl SharedFetch {
             (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
             (None, before) => before?.document.clone(),
         };
-        // Another gateway may have fetched older data from another address of the backend. It must not replace newer data.
+        // Another gateway may have fetched older data from another address of the backend. Older data must not replace
+        // newer data.
         if let Some(newer) = self.documents.newer_data(key, document.generated_at()) {
             let stated = document.generated_at().rfc3339();
             tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than previously received data");
@@ -154,7 +156,8 @@ impl SharedFetch {
         {
             confirmed = confirmed.max(followed.at);
         }
-        // The clock of the store may be ahead. A confirmation in the future would survive a later refresh.
+        // The store's clock may be ahead. A document with a confirmation time in the future would stay current after a
+        // later refresh.
         let confirmed = confirmed.min(now.mono);
         let due = now.mono_at(published.due);
         let overdue = confirmed.plus(overdue_interval(self.documents.retention().cadence));

@@ -1,4 +1,4 @@
-//! Expired documents are removed.
+//! Tests that expired documents are removed.
 
 use super::*;
 use crate::cache::{DocumentContent, StaleWindows, Validators};

@@ -1,4 +1,4 @@
-//! While the store of shared documents is unreachable, no fetch waits for it.
+//! Tests that no fetch waits for the store of shared documents while it is unreachable.
 
 use std::sync::atomic::AtomicU32;
 
@@ -8,7 +8,7 @@ use scoregate_store::{ClaimState, SharedDocumentState, StoreFuture};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A store that replies, or whose calls fail after their timeout.
+/// A store that either replies, or whose calls fail after their timeout.
 struct ShakyStore {
     is_away: AtomicBool,
     calls: AtomicU32,
@@ -117,12 +117,12 @@ async fn after_a_failure_no_fetch_waits_for_the_store_until_an_attempt_in_the_ba
     let failing = async { manual.advance(TIMEOUT) };
     let (turn_of_first, ()) = tokio::join!(turn(), failing);
     assert!(matches!(turn_of_first, FleetTurn::Alone));
-    assert_eq!(calls(), 1, "the first one waits");
+    assert_eq!(calls(), 1, "the first fetch waits");
     for _ in 0..3 {
         manual.advance(Duration::from_mins(1));
         assert!(matches!(turn().await, FleetTurn::Alone));
     }
-    assert_eq!(calls(), 1, "the others do not ask");
+    assert_eq!(calls(), 1, "other fetches make no call");
 
     let failing = async { manual.advance(TIMEOUT) };
     tokio::join!(fleet.ask_again(), failing);
@@ -133,5 +133,5 @@ async fn after_a_failure_no_fetch_waits_for_the_store_until_an_attempt_in_the_ba
     fleet.ask_again().await;
     assert!(matches!(turn().await, FleetTurn::Claimed(_)));
     fleet.ask_again().await;
-    assert_eq!(calls(), 5, "while it replies nothing asks whether it does");
+    assert_eq!(calls(), 5, "a store that replies is not probed");
 }

@@ -1,4 +1,5 @@
-//! `Content-Security-Policy` of the pages. Style sheet and script of a page are inline and identified by their hashes.
+//! `Content-Security-Policy` of the pages. The style sheet and the script of a page are inline and identified by their
+//! hashes.
 
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
@@ -6,18 +7,18 @@ use sha2::{Digest as _, Sha256};
 /// The policy of files that are not HTML. Browsers display text and JSON with their own styles.
 pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon and forms that are sent
-/// to this service.
+/// The contents of an HTML page that browsers may use. Everything else is blocked, except the icon and forms that are
+/// sent to this service.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AllowedContent<'p> {
-    /// The text of its only `style` element.
+    /// The text of the page's only `style` element.
     pub(super) style: &'p str,
-    /// The text of its only script, which may send requests to this service.
+    /// The text of the page's only script, which may send requests to this service.
     pub(super) script: Option<&'p str>,
 }
 
 impl AllowedContent<'_> {
-    /// The policy. It computes hashes, so callers should store the result.
+    /// The policy for the page. Computes hashes, so callers should store the result.
     pub(super) fn policy(&self) -> String {
         let script = |text| format!("script-src '{}'; connect-src 'self'; ", source(text));
         format!(

@@ -24,7 +24,7 @@ pub(super) const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
 /// The API in a sentence.
 pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
 
-/// The profile says that the link set is an API catalog.
+/// Media type of the catalog. The profile says that the link set is an API catalog.
 const LINKSET: &str =
     "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 /// RFC 9727 requires this `Link` in the response to HEAD.
@@ -32,7 +32,8 @@ const CATALOG_LINK: &str = "</.well-known/api-catalog>; rel=\"api-catalog\"";
 /// `Expires` is this long after the current day. RFC 9116 recommends less than a year.
 const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);
 
-/// Longer rules win over shorter ones; programs that use the first match read the exceptions first.
+/// The file `robots.txt`. Longer rules take precedence over shorter rules. The exceptions come first for programs that
+/// use the first match.
 pub(super) fn robots(config: &PagesConfig) -> String {
     let account = if config.sign_up {
         format!("Disallow: {ACCOUNT}\n")
@@ -47,7 +48,8 @@ pub(super) fn robots(config: &PagesConfig) -> String {
     format!("User-agent: *\nDisallow: {API_BASE}/\n{account}Allow: {DOCS}\n{status}Allow: /\n")
 }
 
-/// The addresses that a language model needs, with a line on each. Absolute where the public address is known.
+/// The addresses that a language model needs, with a line about each. Addresses are absolute if the public address is
+/// known.
 pub(super) fn llms(config: &PagesConfig) -> String {
     let root = config.root().unwrap_or_default();
     let endpoints = config.endpoints.iter().map(|row| {
@@ -82,7 +84,7 @@ fn interfaces(config: &PagesConfig, root: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
+/// The catalog, which contains the only API of this service. The links are absolute, so the public address is needed.
 pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
     let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
@@ -125,10 +127,10 @@ pub(super) struct SecurityTxt {
 }
 
 impl SecurityTxt {
-    /// `None` without a contact, which RFC 9116 requires.
+    /// Creates the file. `None` if there is no contact, which RFC 9116 requires.
     pub(super) fn of(config: &PagesConfig) -> Option<Self> {
         let contact = format!("Contact: {}\n", config.links.security_contact.as_ref()?);
-        // URLs in this file must begin with https://.
+        // RFC 9116 requires that URLs in this file begin with https://.
         let root = config.root().filter(|root| root.starts_with("https://"));
         let canonical = root.map(|root| format!("Canonical: {root}{SECURITY_TXT}\n"));
         let policy = config
@@ -147,11 +149,11 @@ impl SecurityTxt {
         })
     }
 
-    /// The file of the day: its bytes change at 00:00 UTC.
+    /// The file for the current day. It changes at 00:00 UTC.
     pub(super) fn page(&self, now: Wall) -> Page {
         let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
         let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
-        // The file is made for each request, so it is not encoded.
+        // The file is generated for each request, so it is not compressed.
         Page::of(
             TEXT,
             REVALIDATED,

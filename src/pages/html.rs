@@ -5,29 +5,30 @@ pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
 
-/// The search form. It opens the docs page, whose script shows the results. Without scripts the style sheet hides it.
+/// The search form. It opens the docs page, whose script shows the results. If scripts are disabled, the style sheet
+/// hides the form.
 const SEARCH: &str = "<form class=\"search\" role=\"search\" action=\"/docs\"><label class=\"unseen\" for=\"search\">Search the documentation</label>\
     <input type=\"search\" id=\"search\" name=\"search\" placeholder=\"Search docs\" autocomplete=\"off\"></form>\n";
 
 #[derive(Clone, Copy)]
 pub(super) enum AccountLink {
-    /// Callers cannot sign up.
+    /// There is no link, because callers cannot sign up.
     Absent,
-    /// The reader is not known, or not signed in.
+    /// The reader is unknown or not signed in.
     SignIn,
     /// The reader is signed in.
     Account,
 }
 
 impl AccountLink {
-    /// The link on pages that are the same for all readers.
+    /// The account link on pages that are the same for all readers.
     pub(super) fn for_all(sign_up: bool) -> Self {
         if sign_up { Self::SignIn } else { Self::Absent }
     }
 }
 
-/// The header of every page: the same links and the same search, in the same places. The link to `current` is marked,
-/// which is the page itself or the page to which it belongs.
+/// The header of every page, with the same links and the same search in the same places. The link to `current` is
+/// marked. This is the page itself or the page to which it belongs.
 pub(super) fn site_header(
     service: &str,
     has_status_page: bool,
@@ -65,7 +66,7 @@ fn header_link(path: &str, text: &str, current: &str) -> String {
     format!("<a href=\"{path}\"{mark}>{text}</a>\n")
 }
 
-/// A sentence from our tables as HTML: text between backticks is code.
+/// A sentence from the tables as HTML. Text between backticks is code.
 pub(super) fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + 16);
     for (at, part) in text.split('`').enumerate() {
@@ -78,8 +79,8 @@ pub(super) fn prose(text: &str) -> String {
     html
 }
 
-/// Replaces the placeholders `{{name}}` of a template in one pass: a value that looks like a placeholder is not replaced.
-/// A name without a value is left in place, for a test to find.
+/// Replaces the placeholders `{{name}}` of a template in one pass, so a value that looks like a placeholder is not
+/// replaced. A placeholder without a value stays in the text, where a test finds it.
 pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut html = String::with_capacity(template.len() * 2);
     let mut rest = template;
@@ -97,7 +98,7 @@ pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> St
     html
 }
 
-/// A table with a heading for each column. The cells are HTML. It scrolls by itself on narrow screens, so it can be
+/// A table with a heading for each column. The cells are HTML. On narrow screens the table scrolls, so it can be
 /// focused by keyboard and has a name.
 pub(super) fn table(
     name: &str,
@@ -107,7 +108,7 @@ pub(super) fn table(
     table_of("scroll", name, heads, rows, false)
 }
 
-/// A table of text: on narrow screens the cells of a row are stacked.
+/// A table of text. On narrow screens the cells of a row are stacked.
 pub(super) fn stacking_table(
     name: &str,
     heads: &[&str],
@@ -116,7 +117,7 @@ pub(super) fn stacking_table(
     table_of("scroll stack", name, heads, rows, false)
 }
 
-/// A table of numbers: on narrow screens a row is a card whose cells have the headings of their columns.
+/// A table of numbers. On narrow screens a row is a card in which each cell has the heading of its column.
 pub(super) fn card_table(
     name: &str,
     heads: &[&str],
@@ -163,7 +164,7 @@ fn table_of(
     html
 }
 
-/// A named block of code. It scrolls, so it can be focused by keyboard.
+/// A named block of code. The block scrolls, so it can be focused by keyboard.
 pub(super) fn code_block(name: &str, code: &str) -> String {
     let name = escape(name);
     let code = escape(code);
@@ -175,19 +176,19 @@ pub(super) fn code(word: &str) -> String {
     format!("<code>{}</code>", escape(word))
 }
 
-/// A time to the minute.
+/// Formats a time to the minute.
 pub(super) fn time(at: Wall) -> String {
     let exact = Wall::from_seconds(at.seconds() / 60 * 60).rfc3339();
     let words = exact.replace('T', " ").replace(":00Z", " UTC");
     format!("<time datetime=\"{exact}\">{words}</time>")
 }
 
-/// A time to the day.
+/// Formats the day of a time.
 pub(super) fn date(at: Wall) -> String {
     format!("<time datetime=\"{0}\">{0}</time>", at.day())
 }
 
-/// `250,000`.
+/// Formats a number with thousands separators, such as `250,000`.
 pub(super) fn grouped(number: impl Into<u128>) -> String {
     let digits = number.into().to_string();
     let lead = digits.len() % 3;
@@ -201,7 +202,7 @@ pub(super) fn grouped(number: impl Into<u128>) -> String {
     text
 }
 
-/// A link; neither the address nor the text is HTML.
+/// A link. Neither the address nor the text is HTML.
 pub(super) fn link(href: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }

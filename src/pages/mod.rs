@@ -1,8 +1,8 @@
-//! The public pages that need no key: landing page, docs, API description, icon, and the files of `discovery`.
+//! The public pages, which need no key: landing page, docs, API description, icon, and the files of `discovery`.
 //!
-//! Generated once at start from the tables in `routes` and the configured tiers, so they always agree with the gateway. They
-//! load only the icon: no script, font or other image. The docs page also works without its inline script, which sends
-//! requests to this service when the reader asks for them. The gateway answers `/healthz`.
+//! The pages are generated once at startup from the tables in `routes` and the configured tiers, so they always agree
+//! with the gateway. They load only the icon, and no script, font or other image. The docs page also works without its
+//! inline script, which sends requests to this service when the reader submits a form. The gateway answers `/healthz`.
 
 pub mod account;
 mod content_policy;

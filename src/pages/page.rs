@@ -1,4 +1,4 @@
-//! A prepared page: its bytes in all encodings, and its headers.
+//! A prepared page: the body in all encodings, and the headers.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -14,28 +14,29 @@ pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
 pub(super) const ICON: &str = "image/x-icon";
 
-/// A page is revalidated before each use. No shared cache may store it: it has the limit headers of one client.
+/// `Cache-Control` of a page that is revalidated before each use. Shared caches may not store it, because it has the
+/// limit headers of one client.
 pub(super) const REVALIDATED: &str = "private, no-cache";
-/// The icon is reused for a day.
+/// `Cache-Control` of the icon, which is reused for a day.
 pub(super) const REUSED: &str = "private, max-age=86400";
 
 /// A prepared page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its media type.
+    /// The media type.
     pub content_type: &'static str,
-    /// Its `Cache-Control`.
+    /// The header `Cache-Control`.
     pub cache_control: &'static str,
-    /// Its `Link`.
+    /// The header `Link`.
     pub link: Option<&'static str>,
-    /// Its `Content-Security-Policy`.
+    /// The header `Content-Security-Policy`.
     pub content_policy: HeaderValue,
-    /// Its bytes in all encodings. Equal bytes have equal tags on every machine.
+    /// The body in all encodings. Equal bodies have equal tags on every machine.
     pub(super) encoded: EncodedBodies,
 }
 
 impl Page {
-    /// Encodes the body: for pages that are stored.
+    /// Creates a page and encodes the body, for pages that are stored.
     pub(super) fn new(
         content_type: &'static str,
         cache_control: &'static str,
@@ -63,7 +64,7 @@ impl Page {
         }
     }
 
-    /// Its bytes without encoding.
+    /// The body without an encoding.
     pub fn body(&self) -> &Bytes {
         self.encoded.plain()
     }
@@ -73,12 +74,12 @@ impl Page {
         self.encoded.choose(encoding)
     }
 
-    /// Whether `Accept` selects it or another form at the same path.
+    /// Whether `Accept` selects between this page and another form at the same path.
     pub fn has_forms(&self) -> bool {
         [HTML, MARKDOWN].contains(&self.content_type) && !self.is_public()
     }
 
-    /// Whether shared caches may store it.
+    /// Whether shared caches may store the page.
     pub fn is_public(&self) -> bool {
         self.cache_control.starts_with("public")
     }

@@ -1,4 +1,4 @@
-//! The values on the pages other than the tables.
+//! The values on the pages that are not in the tables.
 
 use scoregate_base::plans::{FieldSets, Tier, standard_tiers};
 use scoregate_base::routes::{
@@ -9,7 +9,7 @@ use super::sample::SampleAnswer;
 use super::site_links::SiteLinks;
 use super::terms::default_terms;
 
-/// The values on the pages other than the tables. All are escaped.
+/// The values on the pages that are not in the tables. All values are escaped.
 #[derive(Clone, Debug)]
 pub struct PagesConfig {
     /// The service's name.
@@ -20,18 +20,18 @@ pub struct PagesConfig {
     pub version: String,
     /// The tiers, lowest first.
     pub tiers: Vec<Tier>,
-    /// The sets of fields that they see.
+    /// The sets of fields that the tiers see.
     pub field_sets: FieldSets,
-    /// The address for clients, with or without a trailing `/api/v1`. Without it, the pages show `/api/v1` without a
-    /// host.
+    /// The address for clients, with or without a trailing `/api/v1`. If it is not set, the pages show `/api/v1`
+    /// without a host.
     pub base_url: Option<String>,
-    /// The address of the port if only this machine reaches it, for examples without a `base_url`.
+    /// The address of the port, if only this machine can reach it. Examples use it if there is no `base_url`.
     pub local_url: Option<String>,
     /// Prefix of keys, for examples.
     pub key_prefix: String,
     /// A model for the examples, if the backend is known to have one.
     pub example_model: Option<String>,
-    /// Refusals per minute allowed by the guard.
+    /// Refusals per minute that the guard allows.
     pub guard_per_minute: u32,
     /// The endpoints of the API.
     pub endpoints: EndpointTable,
@@ -43,7 +43,7 @@ pub struct PagesConfig {
     pub sign_up: bool,
     /// Whether language models may call the endpoints as tools.
     pub mcp: bool,
-    /// The proof that the domain belongs to the operator, for the registry of such services.
+    /// The proof, for the MCP registry, that the domain belongs to the operator.
     pub registry_auth: Option<String>,
     /// The terms of use, one sentence each.
     pub terms: Vec<String>,
@@ -102,7 +102,7 @@ impl PagesConfig {
         self.base_url.as_deref().map(root_of)
     }
 
-    /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.
+    /// The base address of all data paths, ending in `/api/v1`. It has no host if no address is configured.
     pub(super) fn base(&self) -> String {
         format!("{}{API_BASE}", self.root().unwrap_or_default())
     }

@@ -7,7 +7,7 @@ pub(super) const DOCS_MARKDOWN: &str = "/docs.md";
 pub(super) const LLMS_TXT: &str = "/llms.txt";
 pub(super) const OPENAPI: &str = "/openapi.json";
 pub(super) const STATUS: &str = "/status";
-/// Paths of accounts begin with this.
+/// The beginning of all account paths.
 pub(super) const ACCOUNT: &str = "/account";
 /// The page where people sign up and sign in.
 pub const ACCOUNT_SIGN_IN: &str = "/account/sign-in";

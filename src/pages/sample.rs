@@ -1,7 +1,7 @@
-//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent: Atlas
-//! 4 Large performs well, Atlas 4 Small degraded on the day of the samples, and one application requests both.
+//! Sample items, generated from the tables of fields, for the examples in the documentation. The items are consistent:
+//! Atlas 4 Large performs well, Atlas 4 Small degraded on the day of the samples, and one application requests both.
 //!
-//! The values are invented; the built-in backend computes its own.
+//! The values are invented. The built-in backend computes different values.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
@@ -11,10 +11,10 @@ use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedK
 
 /// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
-/// The model in the examples; the simulated data always contains it.
+/// The model in the examples. The simulated data always contains it.
 pub const EXAMPLE_MODEL: &str = "atlas-4-large";
 
-/// The values, as JSON, by endpoint and field; or by a field's own name if no row has the whole path.
+/// The values as JSON, by endpoint and field. If no row has the whole path, the row with the field's name applies.
 #[rustfmt::skip]
 const VALUES: &[(&str, &str)] = &[
     ("id", r#""atlas-4-large""#),
@@ -151,11 +151,11 @@ pub(super) fn of_param(param: Param) -> &'static str {
     }
 }
 
-/// A sample item, with its fields in the order of their table.
+/// A sample item, with the fields in the order of their table.
 pub(super) struct SampleItem<'a> {
     endpoint: &'static str,
     fields: &'static [ItemField],
-    /// The only known fields of an item that has the shape of the data source.
+    /// The known fields of an item that has the shape of the data source.
     listed: Option<&'a [PublishedField]>,
 }
 
@@ -182,7 +182,7 @@ impl SampleItem<'_> {
 
 struct SampleFields<'a>(&'a ItemField);
 
-/// The value of a field, by its path or else by its name.
+/// The value of a field, looked up by path, then by name.
 fn sample_value(path: &str) -> Option<&'static str> {
     let by = |name: &str| {
         VALUES
@@ -219,7 +219,7 @@ impl Serialize for SampleItem<'_> {
     }
 }
 
-/// A value of the right shape for a field that the table of values does not have.
+/// Writes a value of the right shape for a field without a value in the table.
 impl Serialize for SampleFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.shape {
@@ -263,24 +263,24 @@ impl<'a> SampleAnswer<'a> {
         }
     }
 
-    /// With these fields only, if any are listed.
+    /// Restricts the items to these fields, if any are listed.
     pub(super) fn listing(mut self, listed: Option<&'a [PublishedField]>) -> Self {
         self.data = self.data.map(|item| SampleItem { listed, ..item });
         self
     }
 }
 
-/// JSON text with line breaks, fields in order.
+/// JSON text with line breaks and with the fields in order.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("the keys are texts and no number is infinite")
 }
 
-/// A JSON value.
+/// Converts a sample to a JSON value.
 pub(super) fn value(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("the keys are texts and no number is infinite")
 }
 
-/// JSON text on one line, fields in order.
+/// JSON text on one line with the fields in order.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("the keys are texts and no number is infinite")
 }
@@ -302,7 +302,7 @@ mod tests {
             .collect()
     }
 
-    /// All leaf values of a sample, with their paths.
+    /// Collects all leaf values of a sample with their paths.
     fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
         match value {
             Value::Object(fields) => {
@@ -332,7 +332,7 @@ mod tests {
             }
         }
         for (path, _) in VALUES.iter().filter(|(path, _)| *path != "lastRun") {
-            assert!(used.contains(*path), "{path} is the value of no field");
+            assert!(used.contains(*path), "{path} does not match any field");
         }
     }
 

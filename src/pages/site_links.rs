@@ -1,9 +1,10 @@
-//! Contacts of the operator, and documents elsewhere.
+//! Contacts of the operator, and links to external documents.
 
 /// The terms of the service, in a section of the docs page.
 pub(super) const TERMS: &str = "/docs#terms";
 
-/// The operator's contacts and documents elsewhere. They are checked when the settings are read; URLs are absolute.
+/// The operator's contacts and links to external documents. They are checked when the settings are read. URLs are
+/// absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteLinks {
     /// Name of the contact.
@@ -18,16 +19,16 @@ pub struct SiteLinks {
     pub docs_url: Option<String>,
     /// URL where higher tiers are available.
     pub upgrade_url: Option<String>,
-    /// Tiers, each with the URL where it is bought.
+    /// Tiers, each with the URL where it can be bought.
     pub plans: Vec<(String, String)>,
-    /// URL for reports of vulnerabilities: `https:` or `mailto:`.
+    /// URL for vulnerability reports: `https:` or `mailto:`.
     pub security_contact: Option<String>,
-    /// URL of the policy for such reports.
+    /// URL of the policy for vulnerability reports.
     pub security_policy_url: Option<String>,
 }
 
 impl SiteLinks {
-    /// URL of the terms of service, relative if they are on the docs page.
+    /// URL of the terms of service. It is relative if they are on the docs page.
     pub(super) fn terms(&self) -> &str {
         self.terms_url.as_deref().unwrap_or(TERMS)
     }

@@ -1,4 +1,4 @@
-//! All pages, generated once at start.
+//! All pages, which are generated once at startup.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::{discovery, docs, openapi};
 #[derive(Clone, Debug)]
 pub struct Pages {
     by_path: HashMap<&'static str, Arc<Page>>,
-    /// Its content depends on the day.
+    /// The content of `security.txt` depends on the day.
     security_txt: Option<SecurityTxt>,
 }
 
 impl Pages {
-    /// Generates them. Takes milliseconds; done once.
+    /// Generates all pages. Takes milliseconds, and is done once.
     pub fn build(config: &PagesConfig) -> Self {
         let docs = docs::page(config);
         let landing = docs::landing(config);
@@ -49,7 +49,7 @@ impl Pages {
         }
     }
 
-    /// The Markdown for a path that has HTML too.
+    /// The Markdown form of a page that also has an HTML form.
     pub fn find_markdown(&self, path: &str) -> Option<Arc<Page>> {
         let has_markdown = ["/", DOCS].contains(&path);
         self.by_path
@@ -66,7 +66,7 @@ impl Pages {
         }
     }
 
-    /// The page that this path permanently redirects to.
+    /// The path to which this path permanently redirects.
     pub fn moved(path: &str) -> Option<&'static str> {
         (path == "/docs/").then_some(DOCS)
     }

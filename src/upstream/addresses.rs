@@ -1,4 +1,5 @@
-//! The addresses of a backend in their order. A request goes to the first address whose circuit breaker permits it.
+//! The addresses of a backend, in order of preference. A request goes to the first address whose circuit breaker
+//! permits it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use scoregate_base::clock::{Clock, Mono};
 use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
 use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
-/// A query of a circuit breaker.
+/// The method that requests permission from a circuit breaker.
 type AskBreaker = fn(CircuitBreaker, Mono) -> (CircuitBreaker, BreakerPermission);
 
 /// The addresses of a backend.
@@ -32,14 +33,14 @@ struct AddressState {
     failures: u64,
 }
 
-/// A request in flight. However it ends, the circuit breaker of its address gets its result.
+/// A request in flight. However it ends, its result is reported to the address's circuit breaker.
 pub(super) struct AddressPermit<'a> {
     address: &'a Address,
     /// The number of the address.
     pub(super) index: usize,
     permission: BreakerPermission,
     signal: BreakerSignal,
-    /// The reason why it failed.
+    /// The reason why the request failed.
     failure: Option<UpstreamFailure>,
     clock: &'a Clock,
 }
@@ -49,7 +50,7 @@ pub(super) struct AddressPermit<'a> {
 pub struct AddressStatus {
     /// Host and port.
     pub name: Arc<str>,
-    /// State of its circuit breaker.
+    /// State of the address's circuit breaker.
     pub breaker: BreakerState,
     /// Remaining open time.
     pub open_time_left: Duration,
@@ -59,7 +60,7 @@ pub struct AddressStatus {
     pub in_flight: usize,
     /// Requests since the start.
     pub requests: u64,
-    /// Failed requests among them.
+    /// Failed requests since the start.
     pub failures: u64,
 }
 
@@ -80,7 +81,7 @@ impl Addresses {
         self.all.iter().map(|address| &*address.upstream)
     }
 
-    /// The time for which no request may be sent; `None` if a request may be sent now.
+    /// How long no request may be sent. `None` if a request may be sent now.
     pub(super) fn wait(&self) -> Option<Duration> {
         let now = self.clock.now().mono;
         let waits =
@@ -94,7 +95,7 @@ impl Addresses {
     }
 
     /// Permits a request to the first address that this fetch has not tried. Addresses that have just failed come after
-    /// the others, by their number of failures.
+    /// the others, sorted by their number of failures.
     pub(super) fn next(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
         let addresses = self.all.iter().enumerate();
         let mut untried: Vec<_> = addresses
@@ -135,7 +136,7 @@ impl Addresses {
         })
     }
 
-    /// The states for the operator.
+    /// The states of the addresses, for the operator.
     pub(super) fn status(&self) -> Vec<AddressStatus> {
         let now = self.clock.now().mono;
         let all = self.all.iter();

@@ -1,4 +1,4 @@
-//! The built-in backend as an [`Upstream`]: converts requests for `scoring`, and its responses.
+//! The built-in backend as an [`Upstream`]: converts requests to `scoring` and its responses.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub struct BuiltInUpstream {
 }
 
 impl BuiltInUpstream {
-    /// Uses `scoring` with the time of `clock`.
+    /// Creates the backend from `scoring` and a clock.
     pub fn new(scoring: Arc<Scoring>, clock: Clock) -> Self {
         Self { scoring, clock }
     }
 
-    /// The built-in backend ignores traces.
+    /// Fetches a document. Traces are ignored.
     async fn fetch_document(
         &self,
         UpstreamRequest {
@@ -39,13 +39,14 @@ impl BuiltInUpstream {
         }
         let requested = key.clone();
         let now = self.clock.now().wall;
-        // A refresh computes for a while, so it must not run on a serving thread.
+        // A refresh is CPU-bound, so it must not run on a serving thread.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
-            // The first request after the full hour must not get the snapshot of the hour before while the new one is
+            // The first request after the full hour must not get the previous hour's snapshot while the new one is
             // built.
             if let Err(error) = scoring.refresh(now) {
-                // The previous snapshot is served, and is overdue by its own next refresh.
+                // The previous snapshot is served. Its stated next refresh is then in the past, so it counts as
+                // overdue.
                 tracing::error!(%error, "score refresh failed");
             }
             scoring.answer(&requested)

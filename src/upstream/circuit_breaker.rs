@@ -1,8 +1,9 @@
 //! The circuit breaker of an address of the backend.
 //!
-//! It opens after several consecutive failures, and when a response has `Retry-After`. After the open time it is
-//! half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used, a
-//! single failure has the same effect. An invalid document is not a failure: other documents may be valid. Pure.
+//! The breaker opens after several consecutive failures, and when a response has `Retry-After`. After the open time it
+//! is half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used,
+//! a single failure has the same effect. An invalid document is not a failure, because other documents may be valid.
+//! Pure.
 
 use std::time::Duration;
 
@@ -11,11 +12,12 @@ use scoregate_base::words;
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
-/// The first open time, and the longest without `Retry-After`. A recovered backend is used again within the longest
-/// time.
+/// The first open time, and the longest open time without `Retry-After`. A recovered backend is used again after the
+/// longest open time at the latest.
 const FIRST_OPEN: Duration = Duration::from_secs(1);
 const LONGEST_OPEN: Duration = Duration::from_secs(5);
-/// The longest time in which other addresses are preferred: each attempt may cost a caller a timeout.
+/// The longest time for which other addresses are preferred. It is long because each attempt may cost a caller a
+/// timeout.
 const LONGEST_AVOIDED: Duration = Duration::from_secs(30);
 /// `Retry-After` for requests while the breaker is half-open.
 const TRIAL: Duration = Duration::from_secs(1);
@@ -27,7 +29,7 @@ pub(super) struct CircuitBreaker {
     failures: u32,
     /// The end of the open time.
     open_until: Option<Mono>,
-    /// Other addresses are preferred until then.
+    /// The end of the time for which other addresses are preferred.
     avoided_until: Option<Mono>,
     /// Whether the trial request is in flight.
     is_half_open: bool,
@@ -37,9 +39,9 @@ pub(super) struct CircuitBreaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerPermission {
     Granted,
-    /// As the trial request of a half-open breaker.
+    /// The request may be sent as the trial request of a half-open breaker.
     Trial,
-    /// Not before this time.
+    /// The request may not be sent before this time has passed.
     Refused(Duration),
 }
 
@@ -47,7 +49,7 @@ pub(super) enum BreakerPermission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerSignal {
     Good,
-    /// A failure, with the time of `Retry-After`.
+    /// A failure, with the time from `Retry-After`.
     Bad(Option<Duration>),
     /// No result: the request was not completed.
     None,
@@ -71,7 +73,7 @@ impl CircuitBreaker {
         self.request_after(self.open_until, now)
     }
 
-    /// The same while other addresses can be used.
+    /// Whether a request may be sent at `now` while other addresses can be used.
     pub(super) fn request_if_preferred(self, now: Mono) -> (Self, BreakerPermission) {
         self.request_after(self.open_until.max(self.avoided_until), now)
     }
@@ -91,7 +93,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Records the result of a request that had this permission.
+    /// Records the result of a request that was sent with this permission.
     pub(super) fn record(
         self,
         permission: BreakerPermission,
@@ -143,13 +145,13 @@ impl CircuitBreaker {
             None => BreakerState::Closed,
             Some(_) if self.is_half_open => BreakerState::HalfOpen,
             Some(until) if now < until => BreakerState::Open,
-            // The next request is the trial.
+            // The next request is the trial request.
             Some(_) => BreakerState::HalfOpen,
         }
     }
 }
 
-/// The first open time, doubled this often.
+/// The first open time, doubled `times` times.
 fn doubled(times: u32) -> Duration {
     FIRST_OPEN * 2u32.pow(times.min(8))
 }
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(
             tried.request(at(1)).1,
             BreakerPermission::Refused(TRIAL),
-            "one alone"
+            "only one trial request"
         );
         assert_eq!(
             tried.record(permission, BreakerSignal::Good, at(1)),
@@ -217,13 +219,13 @@ mod tests {
         assert_eq!(
             failed.request(at(1)).1,
             BreakerPermission::Refused(seconds(2)),
-            "it rests for longer"
+            "the open time doubles"
         );
         let cut_off = tried.record(permission, BreakerSignal::None, at(1));
         assert_eq!(
             cut_off.request(at(1)).1,
             BreakerPermission::Trial,
-            "a trial that was cut off is made again"
+            "an interrupted trial request is repeated"
         );
     }
 
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(
             again.request_if_preferred(at(1)).1,
             BreakerPermission::Refused(seconds(2)),
-            "longer after each failure"
+            "the time doubles after each failure"
         );
         let good = again.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
         assert_eq!(good, CircuitBreaker::default());
@@ -260,7 +262,7 @@ mod tests {
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
             let BreakerPermission::Refused(duration) = breaker.request(at(now)).1 else {
-                panic!("it does not rest")
+                panic!("the breaker is closed")
             };
             assert!(duration <= LONGEST_OPEN);
             now += duration.as_secs();
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(
             late.request(at(59)).1,
             BreakerPermission::Refused(seconds(1)),
-            "that was asked before"
+            "the request was sent before the breaker opened"
         );
         let shorter = retry_after.record(
             BreakerPermission::Granted,

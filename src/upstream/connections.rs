@@ -1,8 +1,8 @@
-//! Pooled connections to a backend, and the retry on a connection that was closed while idle. Renewed TLS settings
-//! replace the pool: requests in flight finish on their connections, which are then closed.
+//! Pooled connections to a backend, and the retry after an idle connection was closed. When TLS settings are renewed,
+//! the pool is replaced. Requests in flight finish on their connections, which are then closed.
 //!
-//! A backend may close an idle connection while a request is being sent. Then the request is sent once more on a new
-//! connection; there is no other retry.
+//! A backend may close an idle connection while a request is being sent. The request is then sent once more on a new
+//! connection. There are no other retries.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,11 +28,11 @@ use scoregate_observe::interim::with_few_interim;
 
 use super::tls::BackendTls;
 
-/// Maximum number of connections that are remembered because they have answered. More are never open concurrently.
-/// Forgetting a connection is harmless: its request is not retried.
+/// Maximum number of connections that are recorded as having answered. There are never more open connections. If a
+/// connection is not recorded, its request is merely not retried.
 const MAX_KNOWN: usize = 1_024;
 
-/// The response head. `None` if there were too many interim responses.
+/// The result of sending a request. `None` if there were too many interim responses.
 type SentRequest = Option<Result<Response<Incoming>, Error>>;
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
@@ -43,7 +43,7 @@ pub(super) struct Connections {
     clients: ArcSwap<ConnectionPool>,
     tcp: HttpConnector,
     idle: Duration,
-    /// Local addresses of connections that have answered, newest last.
+    /// Local addresses of connections on which the backend has answered, newest last.
     answered: Mutex<VecDeque<SocketAddr>>,
     retries: AtomicU64,
 }
@@ -51,7 +51,7 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct ConnectionPool {
     pooled: HttpClient,
-    /// Disables the pool: every request opens a connection.
+    /// The client without a pool: every request opens a new connection.
     unpooled: HttpClient,
     tls: BackendTls,
 }
@@ -79,7 +79,7 @@ impl ConnectionPool {
 }
 
 impl Connections {
-    /// Sets the connect timeout and the idle timeout. Does not connect.
+    /// Creates the pool with a connect timeout and an idle timeout. Does not connect.
     pub(super) fn new(connect: Duration, idle: Duration, tls: &BackendTls) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -138,8 +138,8 @@ impl Connections {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Whether a request failed because its connection, which had answered before, was closed. A truncated head looks
-    /// the same.
+    /// Whether a request failed because the backend closed a connection on which it had answered before. A truncated
+    /// response head cannot be distinguished from this.
     fn was_being_closed(&self, error: &Error) -> bool {
         let mut extras = Extensions::new();
         let Some(connection) = error.connect_info() else {

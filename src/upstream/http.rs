@@ -1,6 +1,6 @@
-//! A backend over the network: pooled connections, a timeout for each step, a limit on bytes read. A request is a
-//! canonical GET with at most six generated headers. Encoded bodies are rejected, so that a small response cannot
-//! expand into a large body. Paths and shapes are in `mapping`.
+//! A backend over the network, with pooled connections, a timeout for each step and a limit on the bytes read. A
+//! request is a canonical GET with at most six generated headers. Encoded bodies are rejected, so that a small response
+//! cannot expand into a large body. `mapping` defines paths and shapes.
 
 use std::error::Error;
 use std::io;
@@ -39,7 +39,7 @@ pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
 pub struct HttpUpstream {
     connections: Connections,
     config: HttpConfig,
-    /// Validators with another origin are not sent here.
+    /// The origin of this address's validators. Validators with another origin are not sent to this address.
     origin: Option<Arc<str>>,
     clock: Clock,
 }
@@ -60,14 +60,15 @@ impl HttpUpstream {
         })
     }
 
-    /// Closes its idle connections if its host is a name. New ones lead to the hosts to which the name resolves then.
+    /// Closes idle connections if the host is a name, so that new connections use the addresses to which the name now
+    /// resolves.
     pub fn close_idle(&self) {
         if self.config.name().parse::<SocketAddr>().is_err() {
             self.connections.close_idle();
         }
     }
 
-    /// Changes the certificate files of new connections.
+    /// Changes the TLS settings of new connections.
     pub fn renew_tls(&self, tls: &BackendTls) {
         self.connections.renew(tls);
     }
@@ -165,7 +166,7 @@ impl HttpUpstream {
         let headers = request.headers_mut();
         self.add_headers(headers);
         headers.extend(condition(known));
-        // Without `tracestate`, which is text from a client.
+        // `tracestate` is not sent, because it is text from a client.
         if let Some(child) = trace.and_then(TraceContext::child) {
             headers.insert(TRACEPARENT, child);
         }
@@ -176,7 +177,7 @@ impl HttpUpstream {
         Some(format!("{}{}", self.config.base, mapped.target(key)?))
     }
 
-    /// The validators that this address gave.
+    /// The validators that came from this address.
     fn own_validators<'k>(&self, known: Option<&'k Validators>) -> Option<&'k Validators> {
         known.filter(|known| known.origin == self.origin)
     }
@@ -190,13 +191,13 @@ impl HttpUpstream {
             USER_AGENT,
             HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
         );
-        // A credential without control characters is a valid header value, and credentials from files have none.
+        // A credential without control characters is a valid header value, and credentials from files contain none.
         if let Ok(Some(credential)) = self.config.credential_value() {
             headers.insert(self.config.credential_header.clone(), credential);
         }
     }
 
-    /// Reads a body with a declared end, up to the limit.
+    /// Reads a body whose end is declared, up to the size limit.
     async fn read(&self, response: Response<Incoming>) -> Result<Bytes, UpstreamFailure> {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(UpstreamFailure::Invalid(
@@ -266,7 +267,7 @@ impl Upstream for HttpUpstream {
     }
 }
 
-/// The field that makes a request for a document with these validators conditional.
+/// The header field that makes a request conditional on these validators.
 fn condition(known: Option<&Validators>) -> Option<(HeaderName, HeaderValue)> {
     let Validators {
         etag,
@@ -284,7 +285,7 @@ fn poison(connection: &CaptureConnection) {
     }
 }
 
-/// The failure of a request that got no response head.
+/// The failure of a request that did not get a response head.
 fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
     if let Some(problem) = tls_problem(error) {
         return UpstreamFailure::Unreachable(problem);
@@ -306,8 +307,8 @@ fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
     UpstreamFailure::Unreachable(reasons.join(": "))
 }
 
-/// The result, if the status decides it. Otherwise the body is needed: it is the data, or it may state that the model
-/// does not exist.
+/// The result, if it depends only on the status. Otherwise the body is needed, which is either the data or may state
+/// that the model does not exist.
 fn by_status(
     response: &Response<Incoming>,
     key: &DocumentKey,
@@ -330,7 +331,7 @@ fn by_status(
     }
 }
 
-/// Whether a response is from the backend itself: it is JSON, or has no type. An HTML page is from a proxy, and states
+/// Whether a response is from the backend itself: it is JSON, or has no type. An HTML page is from a proxy and says
 /// nothing about models.
 fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers
@@ -343,8 +344,8 @@ fn is_json(headers: &HeaderMap) -> bool {
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
-/// Whether all parsers agree on the end of the body, because it has either a length or chunks. A body that ends with
-/// its connection cannot be distinguished from a truncated body.
+/// Whether all parsers agree on the end of the body, because the body has either a length or chunks. A body that ends
+/// with its connection cannot be distinguished from a truncated body.
 fn has_unambiguous_length(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (
@@ -363,7 +364,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
         let seconds = headers
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        // This limits an implausibly long `Retry-After`.
+        // An implausibly long `Retry-After` is limited.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
         UpstreamFailure::ErrorStatus {
             status: status.as_u16(),
@@ -374,7 +375,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
     }
 }
 
-/// When the response will change, by `Cache-Control: max-age`.
+/// When the response will change, according to `Cache-Control: max-age`.
 fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
     let directives = headers
         .get_all(CACHE_CONTROL)
@@ -403,7 +404,7 @@ mod tests {
 
     use super::*;
 
-    /// An upstream at this address with the canonical mapping.
+    /// An upstream with this base address and the canonical mapping.
     fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
         let second = Duration::from_secs(1);
         let config = HttpConfig {

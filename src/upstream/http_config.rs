@@ -1,4 +1,4 @@
-//! The settings of a backend over the network: its addresses, credential, timeouts.
+//! The settings of a backend over the network: its addresses, its credential and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +31,13 @@ pub struct HttpConfig {
     pub total: Duration,
     /// Maximum size of a body.
     pub max_bytes: usize,
-    /// Time for which an idle connection is pooled; below the idle timeout of the backend.
+    /// Time for which an idle connection is pooled. It must be below the idle timeout of the backend.
     pub idle: Duration,
     /// TLS towards the backend.
     pub tls: BackendTlsSettings,
     /// Paths and shapes of documents.
     pub mapping: Mapping,
-    /// Further base addresses, each used while the addresses before it fail.
+    /// Further base addresses. Each is used while the addresses before it fail.
     pub more: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl HttpConfig {
                 "write http://host:port/path, without a query".into(),
             ));
         }
-        // It would never be sent, and would be printed together with the address.
+        // The user name would never be sent, but would be printed together with the address.
         if base
             .authority()
             .is_some_and(|authority| authority.as_str().contains('@'))
@@ -71,7 +71,7 @@ impl HttpConfig {
         self.credential_value().map(drop)
     }
 
-    /// The settings of each address in their order.
+    /// The settings of each address, in order of preference.
     pub fn each(&self) -> impl Iterator<Item = Self> {
         let all = [&self.base].into_iter().chain(&self.more);
         all.map(|base| Self {
@@ -101,7 +101,7 @@ impl HttpConfig {
         (!self.more.is_empty()).then(|| self.name())
     }
 
-    /// The value of the header with the credential in use.
+    /// The value of the header that contains the current credential.
     pub(super) fn credential_value(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
         let Some(credential) = &self.credential else {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! The trait for backends: one request, one response or one reason for failure.
+//! The trait for backends: a request returns one response or one reason for failure.
 //!
-//! Two engines implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream
-//! requests are built only from the parsed request: the values of its path and query, and its trace, which has 32
-//! hexadecimal digits and two flags. No other part of a client's request, such as its key, can reach the backend.
+//! Two types implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream requests
+//! are built only from the parsed request: the values of its path and query, and its trace, which has 32 hexadecimal
+//! digits and two flags. No other part of a client's request, such as its key, can reach the backend.
 //! [`ProtectedUpstream`] adds the queue, and the failover between addresses with their circuit breakers. `documents`
 //! stores the results.
 

@@ -1,7 +1,8 @@
-//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker for each address. A
-//! request that may not be sent fails immediately and costs the backend nothing. A backend with one address gets no
-//! retries, because a GET may have side effects there. (`connections` retries once on a connection that was closed
-//! while idle.) With several addresses a failed request is repeated at the next address. `documents` handles failures.
+//! Protects the backend with a priority queue, limited concurrency, and a circuit breaker for each address. A request
+//! that may not be sent fails immediately and costs the backend nothing. If the backend has one address, requests are
+//! not retried, because a GET may have side effects there. (`connections` retries once if an idle connection was
+//! closed.) If it has several addresses, a failed request is repeated at the next address. `documents` handles
+//! failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,7 @@ pub struct ProtectionConfig {
     pub queue_timeout: Duration,
 }
 
-/// A backend with queue and circuit breakers.
+/// A backend with a queue and circuit breakers.
 pub struct ProtectedUpstream {
     addresses: Addresses,
     failovers: AtomicU64,
@@ -33,12 +34,12 @@ pub struct ProtectedUpstream {
     clock: Clock,
 }
 
-/// The state of queue and circuit breakers.
+/// The state of the queue and the circuit breakers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
     /// State of the circuit breaker of the most usable address.
     pub breaker: BreakerState,
-    /// Remaining time in which no address is used.
+    /// Remaining time for which no address is used.
     pub open_time_left: Duration,
     /// Consecutive failures at the address with the fewest failures.
     pub failures: u32,
@@ -48,11 +49,11 @@ pub struct ProtectionStatus {
     pub in_flight: usize,
     /// Requests in the queue.
     pub queued: usize,
-    /// Requests retried because their connection was being closed.
+    /// Number of requests that were retried because their connection was being closed.
     pub retries: u64,
-    /// Requests repeated at another address.
+    /// Number of requests that were repeated at another address.
     pub failovers: u64,
-    /// The addresses in their order.
+    /// The addresses, in order of preference.
     pub addresses: Vec<AddressStatus>,
 }
 
@@ -72,7 +73,7 @@ impl ProtectedUpstream {
         }
     }
 
-    /// Requests a document, after a wait in the queue. A failed request is repeated at another address until callers no
+    /// Requests a document after waiting in the queue. A failed request is repeated at another address until callers no
     /// longer wait.
     pub async fn fetch(
         &self,
@@ -121,14 +122,14 @@ impl ProtectedUpstream {
         all.join(" ")
     }
 
-    /// The request that its first address would get.
+    /// The request that the backend's first address would get.
     pub fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
         self.first()
             .map(|address| address.question(request))
             .unwrap_or_default()
     }
 
-    /// Whether its list of models is complete.
+    /// Whether the backend's list of models is complete.
     pub fn lists_all_models(&self) -> bool {
         self.first().is_some_and(Upstream::lists_all_models)
     }

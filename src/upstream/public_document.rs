@@ -1,4 +1,4 @@
-//! A document that another service publishes, read as a whole.
+//! Reads a document that another service publishes.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use super::tls::BackendTlsSettings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// No connection is kept, because the document is read seldom.
+/// The connection is not kept, because the document is rarely read.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum size in bytes.
+/// Maximum size of a document in bytes.
 const MAX_SIZE: usize = 1 << 20;
 
 /// Reads the document at an address.

@@ -1,6 +1,6 @@
-//! The queue of upstream requests: limited concurrency, highest priority first, first come first served within a
-//! priority. A priority may rise while a request waits: a paid caller that joins the fetch of a free caller raises it.
-//! Callers have the timeouts: dropping the future leaves the queue.
+//! The queue of upstream requests. Concurrency is limited. The highest priority goes first, and requests with equal
+//! priority go in order of arrival. A priority may rise while a request waits, for example when a paid caller joins the
+//! fetch of a free caller. Callers apply timeouts: if the future is dropped, the request leaves the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 /// Maximum queue length. Requests beyond it could not be sent in time.
 const MAX_QUEUED: usize = 1_024;
 
-/// The priority of an upstream request; greater goes first.
+/// The priority of an upstream request. The greatest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PriorityClass {
-    /// A background refresh: no caller waits.
+    /// A background refresh, for which no caller waits.
     Refresh,
     /// A caller of a free tier.
     Free,
@@ -33,10 +33,10 @@ pub(super) struct FetchQueue {
     state: Arc<Mutex<QueueState>>,
 }
 
-/// A slot for a request in flight; released by drop.
+/// A slot for a request in flight. It is released on drop.
 #[derive(Debug)]
 pub(super) struct QueueSlot {
-    /// `None` once it was passed on.
+    /// `None` once the slot has been passed on.
     queue: Option<Arc<Mutex<QueueState>>>,
 }
 
@@ -58,7 +58,7 @@ struct QueuedFetch {
 }
 
 impl CurrentPriority {
-    /// Starts with this priority.
+    /// Creates a priority with this initial class.
     pub fn new(class: PriorityClass) -> Self {
         Self(Arc::new(AtomicU8::new(class as u8)))
     }
@@ -113,7 +113,7 @@ impl FetchQueue {
             });
             awaited
         };
-        // The sender is dropped only with the queue itself.
+        // The sender is dropped only when the queue is dropped.
         awaited.await.map_err(|_| QueueFull)
     }
 
@@ -164,8 +164,8 @@ impl Drop for QueueSlot {
             let Some(next) = next else { return };
             match next.wake.send(Self { queue: Some(queue) }) {
                 Ok(()) => return,
-                // The request has left the queue. Its slot must not be dropped here, because this would pass it on a
-                // second time.
+                // The request has left the queue. The slot must not be dropped here, because it would then be passed on
+                // a second time.
                 Err(mut refused) => match refused.queue.take() {
                     Some(returned) => queue = returned,
                     None => return,
@@ -240,7 +240,7 @@ mod tests {
         }
         drop(cancelled);
         drop(slot);
-        // Got its slot and leaves before it was polled.
+        // This request gets a slot, but leaves the queue before it is polled.
         drop(unpolled);
         assert!(last.now_or_never().unwrap().is_ok());
         assert_eq!((queue.waiting(), queue.state.lock().free), (0, 1));

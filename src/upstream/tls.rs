@@ -21,13 +21,13 @@ use scoregate_base::words;
 /// not been read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendTlsSettings {
-    /// Authorities that may issue its certificate, in PEM; `None` for the public authorities.
+    /// Authorities that may issue the backend's certificate, in PEM. `None` for the public authorities.
     pub ca_file: Option<PathBuf>,
     /// The certificate that this program presents.
     pub client_certificate: Option<BackendClientFiles>,
-    /// The name in its certificate; `None` for the host of the URL.
+    /// The name in the backend's certificate. `None` for the host of the URL.
     pub server_name: Option<ServerName<'static>>,
-    /// The oldest accepted version.
+    /// The oldest accepted TLS version.
     pub min_version: TlsVersion,
 }
 
@@ -36,7 +36,7 @@ pub struct BackendTlsSettings {
 pub struct BackendClientFiles {
     /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
 }
 
@@ -63,24 +63,24 @@ words! {
         Authorities = "upstream.ca_file",
         /// The client certificate.
         ClientCertificate = "upstream.client_certificate",
-        /// Its private key.
+        /// The private key of the client certificate.
         ClientKey = "upstream.client_key",
     }
 }
 
-/// A file is unusable.
+/// The error for an unusable file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", .path.display())]
 pub struct BadBackendTls {
-    /// The setting that names it.
+    /// The setting that names the file.
     pub file: BackendTlsFile,
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The problem, and the remedy.
+    /// The problem and the remedy.
     pub reason: String,
 }
 
-/// TLS settings with the contents of their files.
+/// TLS settings whose files have been read.
 #[derive(Clone, Debug)]
 pub struct BackendTls {
     pub(super) config: Arc<ClientConfig>,
@@ -91,7 +91,7 @@ pub struct BackendTls {
     pub client_expires_at: Option<Wall>,
 }
 
-/// The program's clock, which may follow a shared store, decides whether certificates are valid.
+/// Validates certificates at the time of the program's clock, which may follow a shared store.
 #[derive(Debug)]
 struct CertificateTime(Clock);
 
@@ -112,12 +112,12 @@ impl BackendTls {
 }
 
 impl BackendTlsSettings {
-    /// Whether files are used.
+    /// Whether these settings name files.
     pub fn has_files(&self) -> bool {
         self.ca_file.is_some() || self.client_certificate.is_some()
     }
 
-    /// Reads the files.
+    /// Reads the files that the settings name.
     pub fn load(&self, clock: &Clock) -> Result<BackendTls, BadBackendTls> {
         let mut digest = Sha256::new();
         let authorities = self
@@ -184,7 +184,7 @@ fn authorities(path: &Path, digest: &mut Sha256) -> Result<RootCertStore, BadBac
     Ok(authorities)
 }
 
-/// The certificates in a PEM file; at least one.
+/// The certificates in a PEM file, which must contain at least one.
 fn certificates(
     file: BackendTlsFile,
     path: &Path,

@@ -5,10 +5,10 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-/// Maximum number of names in a message, because a certificate may have any number.
+/// Maximum length of the TLS error in a message. A certificate may have any number of names.
 const MAX_CHARACTERS: usize = 400;
 
-/// The problem behind an error; `None` if the cause is not TLS.
+/// Describes the TLS problem that caused an error. `None` if the cause is not TLS.
 pub(super) fn tls_problem(error: &(dyn Error + 'static)) -> Option<String> {
     let error = tls_error(error)?;
     let text: String = error.to_string().chars().take(MAX_CHARACTERS).collect();
@@ -22,7 +22,7 @@ pub(super) fn tls_problem(error: &(dyn Error + 'static)) -> Option<String> {
 fn remedy(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(
-            // The second error means an authority of the same name with a different key.
+            // `BadSignature` means that an authority has the same name but a different key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "set upstream.ca_file to the authority that issued it",
         rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. }) => {
@@ -38,7 +38,7 @@ fn remedy(error: &rustls::Error) -> &'static str {
         rustls::Error::AlertReceived(AlertDescription::UnrecognisedName) => {
             "set upstream.server_name"
         }
-        // Most often it rejects the client certificate, or requires one.
+        // In most cases the backend rejects the client certificate, or requires one.
         rustls::Error::AlertReceived(_) => {
             "see upstream.client_certificate, and the log of the backend"
         }
@@ -49,7 +49,7 @@ fn remedy(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// The error of TLS among the causes. An I/O error does not report its content as its source.
+/// Finds the TLS error among the causes. The source of an I/O error does not include the error that it contains.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let cause = |&error: &&'e (dyn Error + 'static)| {
         let content = error

@@ -1,4 +1,4 @@
-//! One request to a backend, its result, and the trait of all backends.
+//! A request to a backend, its result, and the trait that all backends implement.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::DocumentKey;
 use scoregate_observe::telemetry::trace::TraceContext;
 
-/// The response to an upstream request, to be awaited.
+/// The future of a response to an upstream request.
 pub type UpstreamFuture<'a> =
     Pin<Box<dyn Future<Output = Result<UpstreamResponse, UpstreamFailure>> + Send + 'a>>;
 
@@ -21,32 +21,32 @@ pub enum UpstreamResponse {
     Content {
         /// The data.
         content: DocumentContent,
-        /// When it will next change, if the backend states it.
+        /// When the data will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
     /// The stored document is current.
     Unchanged {
-        /// When it will next change, if the backend states it.
+        /// When the data will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
     /// The model does not exist.
     NoSuchModel,
-    /// The backend rejected the request with status 400. The parsed parameters are the only part of it that comes from
-    /// the client, so the id is malformed unless the model is known to exist.
+    /// The backend rejected the request with status 400. Only the parsed parameters of the request come from the
+    /// client, so the id is malformed unless the model is known to exist.
     IdRejected,
     /// An empty list, which this backend may also send for a model that does not exist.
     Nothing {
         /// The empty list.
         content: DocumentContent,
-        /// When it will next change, if the backend states it.
+        /// When the data will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
 }
 
-/// The reason why the backend gave no usable response.
+/// The reason why there is no usable response from the backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamFailure {
-    /// The connection failed, or ended before a response began.
+    /// The connection failed, or was closed before a response began.
     #[error("backend unreachable: {0}")]
     Unreachable(String),
     /// A response with an error status.
@@ -54,7 +54,7 @@ pub enum UpstreamFailure {
     ErrorStatus {
         /// The status.
         status: u16,
-        /// The time of `Retry-After`.
+        /// The time from `Retry-After`.
         retry_after: Option<Duration>,
     },
     /// A timeout.
@@ -63,10 +63,10 @@ pub enum UpstreamFailure {
     /// A response without valid data.
     #[error("invalid backend response: {0}")]
     Invalid(String),
-    /// Not sent: the circuit breaker is open for this time.
+    /// The request was not sent, because the circuit breaker is open for this time.
     #[error("circuit breaker open for another {} s", .0.as_secs_f64().ceil())]
     CircuitOpen(Duration),
-    /// Not sent: the queue was full, or the request waited too long in it.
+    /// The request was not sent, because the queue was full or the request waited too long in it.
     #[error("backend queue full")]
     QueueFull,
 }
@@ -78,16 +78,16 @@ pub struct UpstreamRequest<'a> {
     pub key: &'a DocumentKey,
     /// Validators of the stored document, for a conditional request.
     pub known: Option<&'a Validators>,
-    /// The trace of the client's request that caused it, if any.
+    /// The trace of the client request that caused this request, if any.
     pub trace: Option<&'a TraceContext>,
 }
 
 /// A backend.
 pub trait Upstream: Send + Sync + 'static {
-    /// Its address for the operator, without credentials.
+    /// The backend's address for the operator, without credentials.
     fn address(&self) -> String;
 
-    /// Its address without scheme and path.
+    /// The backend's address without scheme and path.
     fn name(&self) -> Arc<str> {
         self.address().into()
     }
@@ -95,10 +95,10 @@ pub trait Upstream: Send + Sync + 'static {
     /// Requests a document.
     fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
 
-    /// Whether its list of models is complete, so that a model that is not listed does not exist.
+    /// Whether the backend's list of models is complete, so that a model that is not listed does not exist.
     fn lists_all_models(&self) -> bool;
 
-    /// Whether it may have a document. Other documents are never requested.
+    /// Whether the backend may have a document. Other documents are never requested.
     fn may_have(&self, _key: &DocumentKey) -> bool {
         true
     }
@@ -109,7 +109,7 @@ pub trait Upstream: Send + Sync + 'static {
         vec![format!("{} of {}", request.key, self.address())]
     }
 
-    /// Number of requests retried because their connection was being closed.
+    /// Number of requests that were retried because their connection was being closed.
     fn retries(&self) -> u64 {
         0
     }

@@ -1,10 +1,10 @@
-//! Keys in CSV format: RFC 4180, except that a field cannot contain a line break. So an unclosed quote invalidates one line and
-//! not the rest of the file.
+//! Keys in CSV format: RFC 4180, except that a field cannot contain a line break. An unclosed quote therefore
+//! invalidates one line, not the rest of the file.
 //!
 //! Does not validate the fields; see `admin`.
 //!
-//! Names and contacts may come from anyone who signs up, and spreadsheets run a cell that begins like a formula. Such cells
-//! are written with an apostrophe in front, which is removed when they are read.
+//! Anyone who signs up can choose names and contacts, and spreadsheets evaluate a cell that begins like a formula. An
+//! export therefore adds an apostrophe before such a cell. An import removes it.
 
 use csv::{ReaderBuilder, Terminator, Writer};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::admin::{FIELDS, REQUIRED, known_field, read_json};
 use crate::registry::{BadField, KeyRecord};
 
-/// The characters with which spreadsheets begin a formula, the wide forms of East Asian scripts included.
+/// The characters that start a formula in spreadsheets, including the full-width forms of East Asian scripts.
 const FORMULA: [char; 10] = [
     '=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];
@@ -65,7 +65,7 @@ impl Columns {
     }
 }
 
-/// A cell in JSON: limits are JSON, all other fields are texts.
+/// Converts a cell to JSON: limits are JSON, and all other fields are texts.
 fn value(name: &str, cell: String) -> Value {
     match serde_json::from_str(&cell) {
         Ok(limits) if name == "own_limits" => limits,
@@ -97,7 +97,7 @@ fn line_of(cells: impl IntoIterator<Item = String>) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// A cell as it is written.
+/// Escapes a cell for an export.
 fn escaped(cell: &str) -> String {
     if is_formula(cell) {
         format!("'{cell}")
@@ -106,12 +106,12 @@ fn escaped(cell: &str) -> String {
     }
 }
 
-/// Whether a spreadsheet would run a cell, or an import would read it as an escaped cell.
+/// Whether a spreadsheet would evaluate a cell, or an import would read it as an escaped cell.
 fn is_formula(cell: &str) -> bool {
     cell.trim_start_matches('\'').starts_with(FORMULA)
 }
 
-/// A cell without the apostrophe that prevents its execution.
+/// Removes the apostrophe that prevents evaluation.
 fn unescaped(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if is_formula(rest) => rest,
@@ -146,7 +146,7 @@ mod tests {
 
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-    /// A cell as the only one of a line, without its end.
+    /// A line that consists of one cell, without the line break.
     fn quoted(cell: &str) -> String {
         line_of([escaped(cell)]).trim_end_matches('\n').to_owned()
     }

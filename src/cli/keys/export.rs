@@ -27,7 +27,7 @@ scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
 The file contains SHA-256 hashes, not keys. Only its owner can read it, since guessed keys can be checked against\n\
 it. Usage and the audit trail are not exported.";
 
-/// Applications in a page.
+/// Number of applications per page.
 const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Writes all keys. Reports unreadable records, and returns whether there are none.
+/// Writes all keys. Reports unreadable records, and returns whether all records were readable.
 async fn export(
     target: &CommandTarget,
     format: Format,

@@ -1,6 +1,6 @@
 //! `scoregate keys import`: imports keys of another system by their SHA-256, one per line.
 //!
-//! Counted keys are durable, also if the command is interrupted. Does not validate lines; see `admin`.
+//! Keys that were counted are durable, even if the command is interrupted. `admin` validates the keys.
 
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
@@ -33,7 +33,7 @@ pub(super) struct KeysImportArgs {
     format: Option<Format>,
 }
 
-/// Maximum length of a line: a key with the longest texts needs a tenth of it.
+/// Maximum length of a line. A key with the longest texts needs a tenth of this.
 const MAX_LINE_LENGTH: usize = 65_536;
 const READ_BUFFER: usize = 1 << 16;
 
@@ -70,7 +70,7 @@ struct KeyLine {
 
 /// The reason why an import ends before the end of the file.
 enum KeyReadError {
-    /// The header line of this number has problems.
+    /// Problems with the header line, with its line number.
     Header(u64, Vec<BadField>),
     /// The file cannot be read.
     Failed(io::Error),
@@ -116,7 +116,7 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
 }
 
 impl FileImport<'_> {
-    /// Stores all lines in batches. If one cannot be read, those before it are stored.
+    /// Stores all lines in batches. If a line cannot be read, the lines before it are stored.
     async fn store_all(&mut self, lines: KeyLines) -> CommandOutcome<()> {
         let mut batch = Vec::new();
         for line in lines {
@@ -192,7 +192,7 @@ impl FileImport<'_> {
         printer::message(&format!("{}:{line}: {bad}", self.name));
     }
 
-    /// Whether a key has the form of this service.
+    /// Whether a key has this service's format.
     fn is_ours(&self, key: &KeyRecord) -> bool {
         let rest = key
             .shown
@@ -211,7 +211,7 @@ impl FileImport<'_> {
         format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
-    /// Prints the counts, also after an error.
+    /// Prints the counts, even after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
         if json {
             printer::json(&json!({
@@ -236,7 +236,7 @@ struct KeyLines {
     format: Format,
     /// The columns of a CSV file, from its header line.
     columns: Option<Columns>,
-    /// The first halves of the digests, which suffice to find duplicates.
+    /// The first halves of the digests. They suffice to detect duplicates.
     seen: HashSet<Option<[u8; 16]>>,
 }
 
@@ -261,7 +261,7 @@ impl KeyLines {
         Ok(Some(KeyLine { number, key }))
     }
 
-    /// The key, unless it was in the file before.
+    /// Returns the key, or an error if it occurred earlier in the file.
     fn first(&mut self, key: KeyRecord) -> Result<KeyRecord, BadField> {
         if self
             .seen

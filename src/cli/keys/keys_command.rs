@@ -46,7 +46,7 @@ pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
     } = args;
     let is_scan = matches!(action, KeysAction::Scan(_));
     let config = server.settings().map_err(|problems| {
-        // The exit code of invalid input means that a scan found a key.
+        // After a scan, the exit code for invalid input means that a key was found.
         if is_scan {
             CommandError::Fault(problems.into())
         } else {

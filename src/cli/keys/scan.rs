@@ -1,5 +1,5 @@
-//! `scoregate keys scan`: finds keys of this service in files, for pre-commit hooks and other scanners. Only their form is
-//! checked: no server or store is needed.
+//! `scoregate keys scan`: finds keys of this service in files, for pre-commit hooks and other scanners. Only the format
+//! of a key is checked, so neither a server nor a store is needed.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ struct SeenKey {
     shown: String,
 }
 
-/// Adds each key of a text. Holds one line at a time, since a key contains no line break.
+/// Adds each key in a text to `found`. Keeps one line in memory at a time, since a key contains no line break.
 fn scan(form: &KeyForm, text: impl Read, found: &mut Vec<SeenKey>) -> io::Result<()> {
     let mut text = BufReader::new(text);
     let mut line = Vec::new();

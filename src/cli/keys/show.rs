@@ -15,7 +15,7 @@ const KEY_COLUMNS: [(&str, &str); 6] = [
     ("revoked", "revoked_at"),
     ("last used", "last_used_at"),
 ];
-/// The columns of applications that were attached.
+/// The columns of attached applications.
 const ATTACHED_COLUMNS: [(&str, &str); 4] = [
     ("application", "application"),
     ("email", "email"),
@@ -49,7 +49,7 @@ pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> anyhow::Result<()>
         }
         KeysCommand::Requests { .. } => |response| printer::response(response, requests),
         KeysCommand::Audit { .. } => |response| audit(&response),
-        // Printed by `import` and `export`, a batch and a page at a time.
+        // Not used: `import` and `export` print their results themselves.
         KeysCommand::Import { .. } | KeysCommand::Export { .. } => {
             |response| printer::json(&response)
         }
@@ -149,7 +149,7 @@ fn audit(page: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a table by day and one by endpoint.
+/// Prints a table by day and a table by endpoint.
 fn requests(view: &ApplicationRequestsView) -> anyhow::Result<()> {
     if view.requests == 0 {
         printer::message(&format!(

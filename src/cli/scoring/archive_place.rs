@@ -1,4 +1,4 @@
-//! The archive of a command, and the running server that uses it.
+//! The archive that a command works on, and the running server that uses it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::cli::printer;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::Archive;
 
-/// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
+/// Maximum wait for a notified server to publish the new scores, so that an import ends even if the server hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The path of an archive, and the data directory of its server if that is known.
+/// The path of an archive, and the data directory of its server, if known.
 pub(super) struct ArchivePlace {
     pub(super) path: PathBuf,
     pub(super) data_dir: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl ArchivePlace {
         Ok(Archive::open(&self.path)?)
     }
 
-    /// Notifies the server of the archive. Without a notification it finds new runs within a minute.
+    /// Notifies the server that uses the archive. Without a notification, the server finds new runs within a minute.
     pub(super) async fn notify_server(&self) {
         let clock = Clock::system();
         for data_dir in self

@@ -1,4 +1,4 @@
-//! `scoregate scoring delete`: deletes runs and incidents, with a reason that is kept in the archive.
+//! `scoregate scoring delete`: deletes runs and incidents. The archive keeps the reason.
 
 use anyhow::Context as _;
 use clap::Args;

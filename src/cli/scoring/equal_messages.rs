@@ -1,19 +1,19 @@
-//! Messages about lines and logs: the first of several equal messages is printed, and the others are counted.
+//! Messages about lines and logs. The first of several equal messages is printed, and the others are counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crate::cli::printer;
 
-/// Maximum number of different problems that are counted; further ones are printed.
+/// Maximum number of different problems that are counted. Further problems are always printed.
 const MOST_PROBLEMS: usize = 1_000;
 
-/// Problems, each with the number of messages that were not printed.
+/// Problems, each with the number of suppressed messages.
 #[derive(Debug, Default)]
 pub(super) struct EqualMessages(BTreeMap<String, u64>);
 
 impl EqualMessages {
-    /// Prints a problem, unless an equal one was printed.
+    /// Prints a problem, unless an equal problem was already printed.
     pub(super) fn report(&mut self, place: impl Display, problem: impl Display) {
         let problem = problem.to_string();
         if let Some(count) = self.0.get_mut(&problem) {
@@ -26,7 +26,7 @@ impl EqualMessages {
         }
     }
 
-    /// Prints the number of messages that were equal to each.
+    /// Prints for each problem how many equal messages were suppressed.
     pub(super) fn finish(&mut self) {
         for (problem, count) in std::mem::take(&mut self.0)
             .into_iter()

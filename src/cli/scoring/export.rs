@@ -1,4 +1,4 @@
-//! `scoregate scoring export`: writes the suite table, then every run, as a line of JSON.
+//! `scoregate scoring export`: writes the suite table and then every run, each as a line of JSON.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::cli::printer;
 
 use super::archive_place::ArchivePlace;
 
-/// Bytes of a write.
+/// Number of bytes per write.
 const CHUNK: usize = 1 << 16;
 
 pub(super) fn run(place: &ArchivePlace) -> CommandOutcome {

@@ -1,6 +1,6 @@
 //! `scoregate scoring import`: imports benchmark runs, one per line, in one transaction.
 //!
-//! A killed import changes nothing. A running server is notified at the end.
+//! An import that is killed changes nothing. A running server is notified at the end.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 
-/// Runs that are collected before they are written. An import of fewer runs does not block other writers while it waits
-/// for standard input.
+/// Number of runs that are collected before they are written. An import of fewer runs does not block other writers
+/// while it waits for standard input.
 const BATCH: usize = 16_384;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ struct Importer<'a> {
     /// The suite table that validates lines.
     suites: Arc<SuiteTable>,
     clock: Clock,
-    /// Lines that are not stored yet, with their places.
+    /// Lines that have not been stored yet, with their places.
     batch: Vec<(String, Result<IdentifiedRun, BadRun>)>,
     /// `None` before the first batch.
     import: Option<RunImport<'a>>,
@@ -60,7 +60,7 @@ struct Importer<'a> {
     messages: EqualMessages,
 }
 
-/// The outcomes for lines.
+/// The numbers of lines by outcome.
 #[derive(Default)]
 struct RunImportCounts {
     imported: u64,
@@ -91,7 +91,7 @@ fn import(
     args: &ScoringImportArgs,
     logs: Option<&mut ToolLogs>,
 ) -> CommandOutcome<RunImportCounts> {
-    // All files are opened before the first is read, so that a wrong name is reported immediately.
+    // All files are opened before the first one is read, so that a wrong name is reported immediately.
     let paths = args.files.iter().filter(|_| logs.is_none());
     let files: Vec<InputFile> = paths
         .map(|path| InputFile::open(path))
@@ -152,7 +152,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Applies the suite table of an export to the lines after it.
+    /// Uses the suite table of an export to validate the lines after it.
     fn take_suites(&mut self, place: &str, table: SuiteTable) -> Result<(), CommandError> {
         self.store()?;
         if !self.begun()?.take_suites(&table)? {

@@ -30,7 +30,7 @@ pub(super) fn run(place: &ArchivePlace, args: &IncidentsArgs) -> CommandOutcome 
         let records: Vec<Value> = records.iter().map(IncidentRecord::to_json).collect();
         return Ok(printer::json(&json!({ "records": records }))?);
     }
-    // Revisions of one incident follow each other.
+    // The revisions of an incident are consecutive.
     let incidents = records
         .chunk_by(|a, b| a.id() == b.id())
         .rev()

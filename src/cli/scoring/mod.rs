@@ -1,4 +1,5 @@
-//! `scoregate scoring`: import, export and deletion of runs, incidents, the suite table, and the built-in backend without a gateway.
+//! `scoregate scoring`: imports, exports and deletes runs, lists incidents, manages the suite table, and serves the
+//! built-in backend without a gateway.
 
 mod archive_place;
 mod delete;

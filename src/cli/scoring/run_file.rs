@@ -1,4 +1,4 @@
-//! The files of an import, plain or compressed, and their lines.
+//! Reads the lines of imported files, which may be compressed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
@@ -10,7 +10,7 @@ use crate::cli::input_lines::{InputLine, InputLines};
 use scoregate_scoring::{BadRun, ExportLine, LONGEST_RUN};
 
 const READ_BUFFER: usize = 1 << 16;
-/// Bytes that show what a file is: a byte order mark and the beginning of an object.
+/// Number of bytes from which the kind of a file is determined: a byte order mark and the beginning of an object.
 const FIRST_BYTES: usize = 8;
 
 /// A line of an import with its place for messages.
@@ -19,7 +19,7 @@ pub(super) struct ImportLine {
     pub(super) line: Result<ExportLine, BadRun>,
 }
 
-/// The lines of a file, which cannot be read after an error.
+/// The lines of a file. After an error no more lines can be read.
 pub(super) fn lines(file: InputFile) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
     let InputFile { name, reader } = file;
     match text_lines(reader) {
@@ -33,7 +33,7 @@ fn parsed(name: &str, line: io::Result<InputLine>) -> Result<ImportLine, String>
     let number = line.number;
     let parsed = match line.text {
         Ok(text) => match ExportLine::parse(&text) {
-            // The lines after it cannot be validated.
+            // Without the suite table, the lines after it cannot be validated.
             Err(bad) if ExportLine::is_suites(&text) => {
                 return Err(format!("{name} cannot be read: line {number}: {bad}"));
             }

@@ -1,4 +1,4 @@
-//! `scoregate scoring serve`: the built-in backend on its own port, for gateways only.
+//! `scoregate scoring serve`: serves the built-in backend on a separate port, for gateways only.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ its port private. Imported runs are published within a minute. SIGTERM and Ctrl-
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";
 
-/// Wait for a running refresh at shutdown. Aborting it loses no data.
+/// Maximum wait for a running refresh at shutdown. No data is lost if it is aborted.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -65,10 +65,10 @@ pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
     printer::finish_serving(served)
 }
 
-/// Serves until a stop signal.
+/// Serves until a stop signal is received.
 async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    // The port comes first, so that a port in use is reported before anything is computed.
+    // The port is opened first, so that a port in use is reported before anything is computed.
     let listener = TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;

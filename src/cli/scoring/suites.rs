@@ -56,7 +56,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
         .open_or_create()?
         .set_suites(&table, Clock::system().now().wall)?;
     if !is_new {
-        printer::message("the archive has this table already");
+        printer::message("the archive already has this table");
         return Ok(());
     }
     printer::message(&format!(

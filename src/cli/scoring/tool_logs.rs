@@ -1,6 +1,6 @@
-//! `scoregate scoring import --from`: logs of evaluation tools, converted to lines of the ordinary import.
+//! `scoregate scoring import --from`: converts logs of evaluation tools to lines of a normal import.
 //!
-//! Logs are converted one by one, so memory holds the runs of one log.
+//! Logs are converted one by one, so only the runs of one log are in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(super) struct ToolLogs {
     tool: EvaluationTool,
     mapping: LogMapping,
     files: Vec<PathBuf>,
-    /// Of the logs that were converted.
+    /// The counts for all logs that have been converted.
     pub(super) counts: ToolLogCounts,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct ToolLogCounts {
 }
 
 impl ToolLogArgs {
-    /// The logs, if the files are logs. An error is caused by the operator.
+    /// The logs, if `--from` is given. Every error can be corrected by the operator.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
         let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);
@@ -98,7 +98,7 @@ impl ToolLogArgs {
 }
 
 impl ToolLogs {
-    /// The runs of the logs. Evaluations that are not imported are counted and reported.
+    /// The runs in the logs. Evaluations that are not imported are counted and reported.
     pub(super) fn lines(&mut self) -> impl Iterator<Item = Result<ImportLine, String>> {
         let counts = &mut self.counts;
         self.files.iter().flat_map(|path| {
@@ -116,7 +116,7 @@ impl ToolLogs {
         })
     }
 
-    /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
+    /// Prints the effect of an import into an archive. If the archive does not exist, the default suites apply.
     pub(super) fn dry_run(&mut self, archive: &Path, as_json: bool) -> CommandOutcome {
         let now = Clock::system().now().wall;
         let suites = suites(archive)?;
@@ -165,7 +165,7 @@ fn suites(archive: &Path) -> anyhow::Result<Arc<SuiteTable>> {
     Ok(Arc::default())
 }
 
-/// The runs, if an import accepts them.
+/// Returns the runs if an import would accept them.
 fn checked(runs: MappedRuns, now: Wall, suites: &SuiteTable) -> Result<MappedRuns, LogProblem> {
     let mut all = runs.runs.iter();
     match all.find_map(|run| run.clone().check(now, suites).err()) {
@@ -232,14 +232,14 @@ impl ToolLogCounts {
         }
     }
 
-    /// Whether an evaluation was rejected, or is missing in the mapping.
+    /// Whether an evaluation was rejected or is missing from the mapping.
     pub(super) fn has_errors(&self) -> bool {
         [LogVerdict::Missing, LogVerdict::Invalid]
             .iter()
             .any(|verdict| self.problems.contains_key(verdict.word()))
     }
 
-    /// The counts for people.
+    /// The counts as text.
     pub(super) fn summary(&self) -> String {
         let failed: u64 = self.failed.values().sum();
         let reasons: Vec<String> = self

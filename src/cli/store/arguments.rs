@@ -48,7 +48,7 @@ pub(super) enum StoreCommand {
         /// Write a dated backup to this directory. Do not share the directory between servers.
         #[arg(long, value_name = "DIR", requires = "keep")]
         to: Option<PathBuf>,
-        /// Number of dated backups to keep in the directory, the new one included.
+        /// Number of dated backups to keep in the directory, including the new one.
         #[arg(long, value_name = "N", requires = "to")]
         keep: Option<NonZeroUsize>,
         /// Overwrite an existing file.
@@ -109,7 +109,7 @@ pub(super) enum StoreCommand {
         at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
     )]
     CloseFutureDays {
-        /// Today's date in UTC; has to match the machine's clock.
+        /// Today's date in UTC; must match the machine's clock.
         #[arg(long, value_name = "DATE")]
         today: Day,
     },
@@ -124,7 +124,7 @@ pub(super) enum StoreCommand {
         #[command(flatten)]
         grant: RuntimeRole,
     },
-    /// Upgrade the tables of a database for this release; servers may run meanwhile.
+    /// Upgrade the tables of a database for this release; servers may keep running.
     #[command(
         after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
         A server of this release does not start on older tables. Servers of the previous release run and restart on\n\
@@ -136,10 +136,10 @@ pub(super) enum StoreCommand {
     },
 }
 
-/// A restore of a backup or of an export.
+/// The arguments of a restore.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// The backup or export; with a database an export, or nothing after a restore with its own tools.
+    /// The backup or export; for a database an export, or nothing after a restore with the database's own tools.
     pub(super) file: Option<PathBuf>,
     /// The data directory of the previous server, if it is a different directory.
     #[arg(long, value_name = "DIR")]
@@ -153,7 +153,7 @@ pub(super) struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// The options of the import, without the directory of the previous server.
+    /// The import options, except the directory of the previous server.
     pub(super) fn options(&self, tiers: &[Tier]) -> ImportOptions {
         ImportOptions {
             who: operator(),

@@ -1,4 +1,4 @@
-//! `scoregate store` with a database.
+//! The commands of `scoregate store` for a database.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::cli::control::{block_on, operator};
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 
-/// Largest difference between the clocks of the database and of this machine.
+/// Largest accepted difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
 pub(super) fn run(
@@ -54,7 +54,7 @@ pub(super) fn run(
         | StoreCommand::VerifyBackup { .. }
         | StoreCommand::Restore(_)
         | StoreCommand::CloseFutureDays { .. } => Err(CommandError::Input(
-            "this command works on a store file, and the configuration has a database (store.url). Back up \
+            "this command works on a store file, but the configuration has a database (store.url). Back up \
              a database with its own tools, such as pg_dump"
                 .into(),
         )),
@@ -72,7 +72,7 @@ async fn change_tables(
     let changed = database.change_tables(work, role.clone()).await;
     let done = match changed.with_context(|| format!("the database {}", settings.address))? {
         TablesChange::Created(format) => format!("created the tables with format {format}"),
-        TablesChange::Unchanged(format) => format!("the tables have format {format} already"),
+        TablesChange::Unchanged(format) => format!("the tables already have format {format}"),
         TablesChange::Upgraded { from, to } => {
             format!("upgraded the tables from format {from} to {to}")
         }
@@ -153,7 +153,7 @@ async fn restore(
     Ok(())
 }
 
-/// Adds the file or the database to an error.
+/// Adds the name of the file or the database to an error.
 fn transferred<T>(
     settings: &DatabaseSettings,
     file: &Path,
@@ -228,7 +228,7 @@ fn print(
     input_is_fine(!is_wrong)
 }
 
-/// The contents of the tables: for each the label in text, the name in JSON, and the value.
+/// The contents of the tables. Each row has a text label, a JSON name and a value.
 fn contents(report: &DatabaseReport) -> [(&'static str, &'static str, Value); 8] {
     [
         ("schema", "format", json!(report.format)),

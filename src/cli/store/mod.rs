@@ -1,6 +1,6 @@
 //! `scoregate store`: checks, backs up, exports and replaces the store file.
 //!
-//! The work is done in `store::maintenance`.
+//! `store::maintenance` does the work.
 
 mod arguments;
 mod database;

@@ -51,7 +51,7 @@ fn print_faults(report: &InspectionReport) {
     }
 }
 
-/// Prints a backup, and the consequence if it is damaged.
+/// Prints the contents of a backup, and `if_unsound` if it is damaged.
 pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> CommandOutcome {
     print_contents(report)?;
     print_faults(report);
@@ -68,7 +68,7 @@ fn print_contents(report: &InspectionReport) -> anyhow::Result<()> {
     ))
 }
 
-/// The contents of a store: for each the label in text, the name in JSON, and the value.
+/// The contents of a store. Each row has a text label, a JSON name and a value.
 fn contents(report: &InspectionReport) -> [(&'static str, &'static str, Value); 11] {
     [
         ("file", "file", json!(report.path.display().to_string())),

@@ -149,7 +149,7 @@ fn write_backup(
     )
 }
 
-/// Exports the store of a stopped server and puts it out of use.
+/// Exports the store of a stopped server and closes the store.
 fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> CommandOutcome {
     if to == Path::new("-") {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
@@ -169,20 +169,20 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
     Ok(())
 }
 
-/// Whether a server left units that are not charged. A damaged file may have some.
+/// Whether a server left units that are not charged yet. A damaged file may contain such units.
 fn owes(directory: &Path) -> bool {
     let file = LocalFile::open_existing(directory);
     let left = file.and_then(|file| file.map(|file| file.grace()).transpose());
     left.map_or(true, |left| left.is_some_and(|left| !left.owed.is_empty()))
 }
 
-/// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
+/// Runs a command while the data directory is locked, so that no server is running or can start in the meantime.
 fn while_stopped(directory: &Path, work: impl FnOnce() -> CommandOutcome) -> CommandOutcome {
     let _lock = DataDir::open(directory).map_err(unusable)?;
     work()
 }
 
-/// The operator can free the directory or use another one.
+/// An input error: the operator can free the directory or use another one.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "used in `map_err` on an owned value"
@@ -191,7 +191,7 @@ fn unusable(error: anyhow::Error) -> CommandError {
     CommandError::Input(format!("{error:#}"))
 }
 
-/// Records a backup for the metrics of a running server.
+/// Records a backup, so that the metrics of a running server show it.
 fn record(directory: &Path, bytes: u64, now: Wall) {
     if let Err(error) = record_backup(directory, LastBackup { at: now, bytes }) {
         printer::message(&format!(
@@ -202,7 +202,7 @@ fn record(directory: &Path, bytes: u64, now: Wall) {
     }
 }
 
-/// Exports to standard output, or to a file that is complete once it has its name.
+/// Exports to standard output or to a file. The file gets its name once it is complete.
 fn write_export(directory: &Path, to: &Path, force: bool, now: Wall) -> CommandOutcome {
     let from = file_in(directory);
     let counts = if to == Path::new("-") {

@@ -64,7 +64,7 @@ fn per_second(in_a_minute: u64) -> String {
     rate(as_f64(in_a_minute) / 60.0)
 }
 
-/// A table with a header, unless it would be empty.
+/// A table with a header. Empty if there are no rows.
 fn table<U>(
     header: String,
     mut callers: Vec<(&U, CountedRequests)>,

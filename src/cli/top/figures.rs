@@ -12,7 +12,7 @@ pub(super) struct UsageRates<'s> {
 
 impl<'s> UsageRates<'s> {
     pub(super) fn new(before: &'s ServerSample, after: &'s ServerSample) -> Self {
-        // Two samples at the same time would have no rates: one second is assumed.
+        // Rates between two samples at the same time are undefined, so one second is assumed.
         let seconds = after.at.mono.since(before.at.mono).as_secs_f64();
         Self {
             before,
@@ -29,7 +29,7 @@ impl<'s> UsageRates<'s> {
         ) / self.seconds
     }
 
-    /// The share of a counter's increase that has one of these labels; none if the counter did not increase.
+    /// The share of a counter's increase that has one of these labels. `None` if the counter did not increase.
     pub(super) fn share(&self, name: &str, with: &[&str]) -> Option<f64> {
         let all = self.rate(name, &[]);
         (all > 0.0).then(|| self.rate(name, with) / all)
@@ -40,8 +40,8 @@ impl<'s> UsageRates<'s> {
         self.after.metrics.sum(name, with)
     }
 
-    /// A quantile of a histogram's new observations, interpolated linearly within a bucket as in Prometheus; none if there
-    /// are no new observations.
+    /// A quantile of a histogram's new observations, interpolated linearly within a bucket as in Prometheus. `None` if
+    /// there are no new observations.
     pub(super) fn quantile(&self, name: &str, quantile: f64) -> Option<f64> {
         let before = self.before.metrics.buckets(name);
         let counts = self.after.metrics.buckets(name).into_iter().enumerate();
@@ -69,7 +69,7 @@ impl<'s> UsageRates<'s> {
     }
 }
 
-/// Increase of a counter; a lower value means that it was reset.
+/// Increase of a counter. A lower value means that the counter was reset.
 fn increase(before: f64, now: f64) -> f64 {
     if now < before { now } else { now - before }
 }

@@ -1,6 +1,6 @@
-//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers.
+//! `scoregate top`: a live view of a running server with rates, latency, the backend and the top callers.
 //!
-//! Samples the metrics and the usage over the server's Unix socket. Keeps no history; Prometheus does.
+//! Samples the metrics and the usage over the server's Unix socket. Keeps no history. Use Prometheus for that.
 
 mod callers;
 mod figures;

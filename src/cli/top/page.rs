@@ -1,7 +1,7 @@
-//! A page of `top` as lines of text, most important first. Does no I/O.
+//! A page of `top` as lines of text, with the most important lines first. Does no I/O.
 //!
-//! The template has the metrics of each line. A placeholder is a kind of figure, the name of a metric, and labels, of which a
-//! series has one: `{{rate scoregate_limited_total rule="day"}}`.
+//! The template names the metrics of each line. A placeholder has a kind of figure, the name of a metric, and labels:
+//! `{{rate scoregate_limited_total rule="day"}}`. It selects the series that have one of the labels.
 
 use crate::pages::fill;
 
@@ -11,9 +11,9 @@ use super::words::{as_f64, count, percent, rate, size, span, time};
 
 const TEMPLATE: &str = include_str!("page.txt");
 const ADDRESS_CALLS: &str = "scoregate_upstream_address_requests_total";
-/// Seconds before the expiry of a certificate from which it is reported.
+/// A certificate is reported this many seconds before it expires.
 const EXPIRY_WARNING: f64 = 14.0 * 86_400.0;
-/// Gauges that are above zero while there is a problem.
+/// Gauges that are above zero while there is a problem, with the messages.
 const FLAGS: [(&str, &str); 4] = [
     (
         "scoregate_ledger_unreachable",
@@ -40,7 +40,7 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<String> {
     lines.extend(alarms(figures).iter().map(|text| alarm(text)));
     let usage = &figures.after.usage;
     let unauthenticated = unauthenticated(&usage.unauthenticated);
-    // The table of addresses is always shown, with at most five rows; applications get the remaining space.
+    // The table of addresses is always shown, with at most five rows. Applications get the remaining space.
     let reserved = unauthenticated.len().min(7);
     let available = rows.saturating_sub(lines.len() + reserved);
     let applications = applications(&usage.applications);
@@ -101,7 +101,7 @@ fn refresh(figures: &UsageRates<'_>) -> String {
     }
 }
 
-/// The addresses of a backend with several, one line each.
+/// The addresses of a backend that has several addresses, one per line.
 fn addresses(figures: &UsageRates<'_>) -> String {
     let metrics = &figures.after.metrics;
     let names: Vec<&str> = metrics.labels(ADDRESS_CALLS, "address").collect();
@@ -136,7 +136,7 @@ fn breaker(figures: &UsageRates<'_>) -> &'static str {
     }
 }
 
-/// Active problems, one line each.
+/// Active problems, one per line.
 fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let mut alarms = Vec::new();
     let breaker = breaker(figures);

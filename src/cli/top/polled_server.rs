@@ -1,4 +1,4 @@
-//! Polls a server and draws a page, once or again and again.
+//! Polls a server and draws a page, once or repeatedly.
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ Ctrl-C. Rates are averages over the interval, and for callers over the last full
 requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
 top waits until it is back.";
 
-/// Number of applications, and of unauthenticated addresses, in a sample, in order of their requests.
+/// Number of applications and of unauthenticated addresses in a sample, sorted by their requests.
 const SAMPLE_LIMIT: usize = 256;
 
 /// Columns and rows of a terminal whose size is unknown.
@@ -47,7 +47,7 @@ pub(in crate::cli) struct TopArgs {
 /// The sampled server.
 struct PolledServer {
     socket: PathBuf,
-    /// Shared by all samples, since its monotonic time starts with it.
+    /// All samples share this clock, since its monotonic time starts when it is created.
     clock: Clock,
     interval: Duration,
 }
@@ -86,7 +86,7 @@ impl PolledServer {
         let mut stop = StopSignals::listen()?;
         let mut before = first.clone();
         let mut now = Ok(first);
-        // Scrolls: what is on the screen stays above the pages.
+        // Scrolls, so that the previous contents of the screen stay above the pages.
         let (_, rows) = terminal_size();
         drop(printer::write(&"\n".repeat(rows)));
         loop {
@@ -134,8 +134,8 @@ impl PolledServer {
     }
 }
 
-/// Draws a page that fits the terminal over the last one. While the server does not respond, the last sample is shown with
-/// the error.
+/// Draws a page that fits the terminal over the previous page. While the server does not respond, the last sample is
+/// shown with the error.
 fn draw(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> io::Result<()> {
     let (columns, rows) = terminal_size();
     let page = match now {
@@ -155,7 +155,7 @@ fn draw(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> io:
     printer::write(&format!("\x1b[H{page}\x1b[K\x1b[J"))
 }
 
-/// The columns and rows.
+/// The columns and rows of the terminal.
 fn terminal_size() -> (usize, usize) {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),

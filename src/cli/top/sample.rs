@@ -3,7 +3,7 @@
 use crate::admin::UsageView;
 use scoregate_base::clock::Now;
 
-/// A sample.
+/// The state of a server when it was sampled.
 #[derive(Clone, Debug)]
 pub(super) struct ServerSample {
     pub(super) at: Now,
@@ -19,7 +19,7 @@ pub(super) struct ScrapedMetrics(Vec<MetricSample>);
 #[derive(Clone, Debug)]
 struct MetricSample {
     name: String,
-    /// The raw text between the braces.
+    /// The unparsed text between the braces.
     labels: String,
     value: f64,
 }
@@ -31,7 +31,8 @@ impl ScrapedMetrics {
         Self(lines.filter_map(MetricSample::read).collect())
     }
 
-    /// The sum of all series of a name that have one of these labels, such as `class="2xx"`; of all without labels.
+    /// The sum of all series with this name that have one of these labels, such as `class="2xx"`. If no labels are
+    /// given, the sum of all series.
     pub(super) fn sum(&self, name: &str, with: &[&str]) -> f64 {
         // `sum()` of no floats is -0, which would be printed.
         self.series(name)
@@ -39,12 +40,12 @@ impl ScrapedMetrics {
             .fold(0.0, |sum, one| sum + one.value)
     }
 
-    /// The value of a label in the first series of a name.
+    /// The value of a label in the first series with this name.
     pub(super) fn label(&self, name: &str, label: &str) -> Option<&str> {
         self.series(name).next()?.label(label)
     }
 
-    /// The values of a label in all series of a name, in their order.
+    /// The values of a label in all series with this name, in their order.
     pub(super) fn labels<'m>(
         &'m self,
         name: &'m str,
@@ -98,7 +99,7 @@ impl MetricSample {
         with.is_empty() || with.iter().any(|label| self.labels.contains(label))
     }
 
-    /// Our label values contain no commas and no quotes.
+    /// The value of a label. The label values of this program contain neither commas nor quotes.
     fn label(&self, name: &str) -> Option<&str> {
         let values = self
             .labels

@@ -14,7 +14,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// One decimal below 100, none above.
+/// Formats a rate with one decimal below 100 and without decimals above.
 pub(super) fn rate(rate: f64) -> String {
     if rate >= 99.95 {
         count(rate)
@@ -25,7 +25,7 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
-/// Rounded, with thousands separators.
+/// Formats a rounded number with thousands separators.
 pub(super) fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! Reads `admin.*`: the token of the side port and its accepted host names, each without a port.
+//! Reads `admin.*`: the token of the side port and the host names that it accepts, each without a port.
 
 use crate::admin::AdminAccess;
 use scoregate_base::secret::SecretSetting;
@@ -7,7 +7,7 @@ use super::cors::is_host_name;
 use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
-/// Maximum number of host names: each request is compared with all.
+/// Maximum number of host names. Each request is compared with all of them.
 const MOST_HOSTS: usize = 64;
 
 pub(in crate::config) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {

@@ -1,5 +1,5 @@
-//! Reads `cors.*`: the origins whose pages may read responses. Each must be written as browsers send it, or it would never
-//! match.
+//! Reads `cors.*`: the origins whose pages may read responses. An origin must be written as browsers send it, because
+//! otherwise it would never match.
 
 use http::HeaderValue;
 
@@ -8,10 +8,10 @@ use crate::gateway::CorsPolicy;
 use crate::config::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
-/// Maximum number of origins: each request with an `Origin` header is compared with all.
+/// Maximum number of origins. Each request with an `Origin` header is compared with all of them.
 const MOST_ORIGINS: usize = 64;
 
-/// `None` if no origin is listed.
+/// Reads the CORS policy. `None` if no origin is listed.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolicy> {
     let max_age = reading.get("cors.max_age");
     let written: Vec<String> = reading.get(PATH);
@@ -80,7 +80,7 @@ fn wrong_with(text: &str) -> Option<&'static str> {
     (!is_host(host)).then_some(EXAMPLE)
 }
 
-/// The host, IPv6 addresses in brackets, and the port after its colon.
+/// Splits an authority into the host, which may be an IPv6 address in brackets, and the port after the colon.
 pub(in crate::config) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -98,7 +98,7 @@ pub(in crate::config) fn is_host(host: &str) -> bool {
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
     {
-        // Browsers send an address in its shortest form.
+        // Browsers send an IPv6 address in its shortest form.
         return inside
             .parse()
             .is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);

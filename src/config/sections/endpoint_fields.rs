@@ -25,7 +25,7 @@ const SIMPLE: [(&str, FieldShape); 7] = [
     ("strings", FieldShape::Texts),
 ];
 
-/// A field as it is written.
+/// A field as it is written in the file.
 pub(super) struct FieldDefinition {
     name: String,
     kind: String,
@@ -105,7 +105,7 @@ fn field(table: &mut TableReader<'_, '_>, level: usize) -> FieldDefinition {
     }
 }
 
-/// The type, or an empty one if it is invalid. Only some types have `words` or `fields`.
+/// The type, or an empty text if it is invalid. Only some types have `words` or `fields`.
 fn kind<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
     let kind = table
         .value("type")
@@ -151,7 +151,7 @@ fn example(table: &mut TableReader<'_, '_>, kind: &str, words: &[String]) -> Opt
     table.optional("example", remedy, read)
 }
 
-/// Whether a field of this type can have this value. An invalid type, which is reported, allows all.
+/// Whether a field of this type can have this value. An invalid type, which is reported separately, allows all values.
 fn allows(kind: &str, words: &[String], value: &Value) -> bool {
     let is = |types: &[&str]| types.contains(&value.type_str());
     let are = |item: &str| {
@@ -163,7 +163,7 @@ fn allows(kind: &str, words: &[String], value: &Value) -> bool {
         "" => true,
         "strings" => are("string"),
         "number" => is(&["integer", "float"]),
-        // A backend may send a word in place of a score.
+        // A backend may send a word instead of a score.
         "score" => is(&["integer", "float", "string"]),
         "integer" | "boolean" => is(&[kind]),
         "words" => words.is_empty() || words.iter().any(|word| value.as_str() == Some(word)),
@@ -173,7 +173,7 @@ fn allows(kind: &str, words: &[String], value: &Value) -> bool {
     }
 }
 
-/// The fields for the life of the process.
+/// Keeps the fields for the lifetime of the process.
 pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
     let kept = fields.into_iter().map(|field| ItemField {
         name: field.name.leak(),

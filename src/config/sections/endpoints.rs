@@ -1,5 +1,5 @@
-//! Reads `[endpoints.NAME]`: endpoints of the backend in addition to the endpoints of the specification. How they are
-//! requested from the backend is in `mapping`, how long their documents are fresh in `freshness`.
+//! Reads `[endpoints.NAME]`: endpoints of the backend in addition to the endpoints of the specification. `mapping`
+//! defines how they are requested from the backend, and `freshness` how long their documents are fresh.
 
 use toml::Value;
 
@@ -12,9 +12,9 @@ use crate::config::config_reader::ConfigReader;
 use crate::config::table_reader::TableReader;
 use crate::config::tables::ENDPOINT_SETTINGS;
 
-/// Maximum number of configured endpoints: each is a label value in the metrics.
+/// Maximum number of configured endpoints. Each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
-/// Label values of requests to no endpoint.
+/// Label values of requests that are not for an endpoint.
 const TAKEN: [&str; 3] = ["page", "options", "none"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
@@ -39,10 +39,10 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     EndpointTable::with(configured)
 }
 
-/// Number of fields in a short text of a configured endpoint.
+/// Number of fields in the short text of a configured endpoint.
 const BRIEF_FIELDS: usize = 5;
 
-/// The first fields without parts that all callers see.
+/// The first simple fields that all callers see.
 fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
     let is_plain = |field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only;
     item.iter()
@@ -52,7 +52,7 @@ fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
         .collect()
 }
 
-/// One table.
+/// The table of one endpoint.
 struct EndpointDefinition<'r, 'w> {
     table: TableReader<'r, 'w>,
     name: &'w str,
@@ -60,7 +60,7 @@ struct EndpointDefinition<'r, 'w> {
 }
 
 impl<'w> EndpointDefinition<'_, 'w> {
-    /// The row, unless it has problems. A definition that was read before is not read again.
+    /// The endpoint, unless its table has problems. A definition that was already read is reused.
     fn read(&mut self, others: &[&'static Endpoint]) -> Option<&'static Endpoint> {
         let problems = self.table.problem_count();
         let text = self.text_of_all();
@@ -163,7 +163,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         ""
     }
 
-    /// The parameters with their own values. Parameters of the specification are added to `takes`.
+    /// The parameters that define their own values. Parameters of the specification are added to `takes`.
     fn parameters(&mut self, takes: &mut Vec<Param>) -> Vec<OwnDefinition> {
         let all = self
             .table
@@ -197,7 +197,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         Vec::new()
     }
 
-    /// The order of items must reveal nothing.
+    /// Rejects a sort order that would reveal values for paid callers.
     fn reject_order(&mut self, endpoint: &Endpoint) {
         if endpoint.takes.contains(&Param::SortBy) && endpoint.has_paid_field() {
             let remedy = "remove \"sortBy\": the order of the items would show the values of fields for paid callers";
@@ -205,7 +205,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         }
     }
 
-    /// Each path and each name must belong to one endpoint only.
+    /// Rejects a path or name that another endpoint already has.
     fn reject_clash(&mut self, segments: &[&str], others: &[&'static Endpoint]) {
         let mut others = ENDPOINTS.iter().chain(others.iter().copied());
         let type_name = |name: &str| name.replace('_', "");

@@ -1,4 +1,4 @@
-//! Reads `freshness.*` for all endpoints, and tables of single endpoints such as `[freshness.alerts]`.
+//! Reads `freshness.*` for all endpoints, and tables for individual endpoints such as `[freshness.alerts]`.
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
@@ -43,7 +43,7 @@ pub(in crate::config) fn retention(
     }
 }
 
-/// The lifetime of an endpoint: its own table, with the settings for all endpoints as defaults.
+/// The lifetime for an endpoint. It is read from the endpoint's table, with the settings for all endpoints as defaults.
 fn lifetime_of(reading: &mut ConfigReader<'_>, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
     let table = table_of(endpoint);
     let mut of_endpoint = TableReader::at(reading, table.as_str());

@@ -1,4 +1,4 @@
-//! Reads `leaks.*`: the receiver of leaked keys.
+//! Reads `leaks.*`: the receiver of leak reports.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::config::config_reader::ConfigReader;
 
 const PUBLIC_KEYS: &str = "leaks.public_keys";
 
-/// `None` if the receiver is off.
+/// Reads the settings of the receiver. `None` if it is disabled.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfig> {
     let action = LeakAction::parse(&reading.get::<String>("leaks.action"));
     let keys: String = reading.optional(PUBLIC_KEYS)?;

@@ -1,4 +1,4 @@
-//! Reads `mail.*`: the server that accepts mail, or the directory it is written to, and the sender.
+//! Reads `mail.*`: the server that accepts mail, or the directory to which mail is written, and the sender.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,10 +27,11 @@ const PASSWORD: &str = "mail.password";
 const TIMEOUT: &str = "mail.timeout";
 /// The sender of mail that stays on this machine.
 const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
-/// An email is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
+/// Maximum timeout. An email is claimed for six times the timeout, and only then can another gateway send the mail of a
+/// gateway that crashed.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// `None` without a server and a directory.
+/// Reads the mail settings. `None` if neither a server nor a directory is set.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     if reading.maybe(DIRECTORY).is_some() {
         return mail_directory(reading);
@@ -70,7 +71,7 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
     timeout
 }
 
-/// Mail as files, for testing on one machine: it is never sent.
+/// Settings for mail that is written to files and never sent, for testing on one machine.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     let path = reading.optional(DIRECTORY)?;
     let timeout = mail_timeout(reading);
@@ -167,7 +168,7 @@ fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
     match (username, reading.secret(PASSWORD, 1)) {
         (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
         (None, None) => None,
-        // The file of the password is read before, unless it is unusable, which is reported then.
+        // The password's file has already been read. If it is unusable, that was reported then.
         (Some(_), None) if reading.maybe("mail.password_file").is_some() => None,
         (Some(_), None) => {
             reading.problem(
@@ -200,7 +201,7 @@ fn sender(reading: &mut ConfigReader<'_>) -> Option<SenderMailbox> {
     sender
 }
 
-/// Opens the way that mail takes, or reports why it cannot be used. Does not connect.
+/// Opens the mail transport, or reports why it cannot be used. Does not connect.
 pub fn open_mail_transport(
     config: &MailConfig,
     clock: &Clock,

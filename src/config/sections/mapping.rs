@@ -1,8 +1,8 @@
 //! Reads `[mapping.ENDPOINT]`, which maps the paths and response shapes of a backend to the paths and shapes of this
 //! API.
 //!
-//! The default is the path and shape of this API. Mappings cannot be set in the environment. Paths and pointers are parsed
-//! in `upstream::mapping`.
+//! The default is the path and shape of this API. Mappings cannot be set in the environment. `upstream::mapping` parses
+//! paths and pointers.
 
 use toml::Value;
 
@@ -30,7 +30,7 @@ const FIELDS: [&str; 10] = [
     "timestamp",
     "complete",
 ];
-/// Settings that give the items of an endpoint the shape of the backend.
+/// Settings which mean that the items of an endpoint have the shape of the backend.
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
@@ -221,7 +221,7 @@ impl<'r, 'w> MappingTable<'r, 'w> {
         Some(fields)
     }
 
-    /// Parts of the paid field's value cannot be mapped separately.
+    /// Rejects pointers to parts of the paid field's value, which cannot be mapped separately.
     fn reject_paid_pointers(&mut self, mapped: &EndpointMapping) {
         let source = mapped.fields.as_ref().and_then(ItemMapping::paid_source);
         if source.is_some() && matches!(mapped.shape, DataShape::Map { .. }) {

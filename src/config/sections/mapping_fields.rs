@@ -18,7 +18,7 @@ pub(in crate::config) struct FieldProblem {
     pub(in crate::config) remedy: String,
 }
 
-/// Reads the table. Invalid fields are reported and left out.
+/// Reads the table. Invalid fields are reported and omitted.
 pub(in crate::config) fn read(
     endpoint: &'static Endpoint,
     table: &Table,
@@ -49,8 +49,8 @@ pub(in crate::config) fn read(
     (mapping, problems)
 }
 
-/// Fields of a configured endpoint that would show Free callers a value of another field that is for paid callers, in
-/// whole or in part.
+/// Fields of a configured endpoint that would show Free callers a value, or part of a value, that another field
+/// reserves for paid callers.
 fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldProblem> {
     let fields = endpoint
         .item
@@ -73,7 +73,8 @@ fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldPro
     fields.clone().filter(reveals).map(problem).collect()
 }
 
-/// Names in the backend's items of values that only paid callers of a configured endpoint see, nested ones included.
+/// Names of the fields in the backend's items, including nested fields, that only paid callers of a configured endpoint
+/// see.
 pub(super) fn paid_names<'m>(
     endpoint: &'static Endpoint,
     mapping: &'m ItemMapping,
@@ -97,7 +98,7 @@ pub(super) fn paid_names<'m>(
     names
 }
 
-/// One field; `None` if it is dropped.
+/// Reads one field. `None` if the field is dropped.
 fn field(
     endpoint: &'static Endpoint,
     name: &str,
@@ -193,7 +194,7 @@ fn mapped(
     })
 }
 
-/// A field of this API has the type that it has there; `type` is for all others.
+/// The type of a field. A field of this API has a fixed type. `type` applies to all other fields.
 fn kind(
     endpoint: &'static Endpoint,
     name: &str,

@@ -1,4 +1,4 @@
-//! One reader for each part of the settings: its values, as the component's type.
+//! One reader for each part of the settings, which returns the component's type.
 
 pub(super) mod admin;
 pub(super) mod cors;

@@ -9,10 +9,10 @@ use super::site::plain_url;
 const WEBHOOK: &str = "operator.webhook";
 const SECRET: &str = "operator.webhook_secret";
 const SECRET_FILE: &str = "operator.webhook_secret_file";
-/// `whsec_` and 24 bytes in Base64.
+/// Minimum length of a secret: `whsec_` and 24 bytes in Base64.
 const MIN_SECRET: usize = 38;
 
-/// `None` without a URL.
+/// Reads the operator's webhook. `None` if no URL is set.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<OperatorWebhook> {
     let secret = reading.secret(SECRET, MIN_SECRET);
     if reading.maybe(WEBHOOK).is_none() {
@@ -23,7 +23,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<Operator
     }
     let url = plain_url(reading, WEBHOOK);
     let is_long = |secret: &SecretSetting| secret.current().expose().len() >= MIN_SECRET;
-    // An unusable file of the secret is reported when it is read.
+    // An unusable secret file is reported when it is read.
     if !secret.as_ref().is_some_and(is_long) && reading.maybe(SECRET_FILE).is_none() {
         let remedy =
             format!("write whsec_ and at least 24 random bytes in Base64, or {SECRET_FILE}");

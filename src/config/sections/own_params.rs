@@ -1,4 +1,4 @@
-//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters with their own values.
+//! Reads the tables in `parameters` of `[endpoints.NAME]`: parameters that define their own values.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use scoregate_base::routes::{MOST_OWN_PARAMS, OwnParam, Param};
 use crate::config::table_reader::{TableReader, list};
 
 const MOST_VALUES: usize = 64;
-/// Maximum number of documents of an endpoint that differ in these parameters only.
+/// Maximum number of documents of an endpoint that differ only in these parameters.
 const MOST_COMBINATIONS: usize = 1_024;
 
-/// Names of credentials in lower case, without hyphens and underscores. Callers would send theirs in URLs, which proxies and
-/// browsers record.
+/// Names of credentials in lower case, without hyphens and underscores. With such a parameter, callers would send
+/// credentials in URLs, which proxies and browsers record.
 const CREDENTIALS: [&str; 19] = [
     "key",
     "apikey",
@@ -36,7 +36,7 @@ const CREDENTIALS: [&str; 19] = [
     "passwd",
 ];
 
-/// A parameter as it is written.
+/// A parameter as it is written in the file.
 pub(super) struct OwnDefinition {
     name: String,
     values: Vec<String>,
@@ -110,7 +110,7 @@ fn is_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Reports the problems of all own parameters of an endpoint.
+/// Reports problems that concern several of an endpoint's own parameters.
 pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) {
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.name == one.name) {
@@ -135,7 +135,7 @@ pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) 
 }
 
 impl OwnDefinition {
-    /// The parameter at this position for the life of the process.
+    /// Keeps the parameter at this position for the lifetime of the process.
     pub(super) fn kept(self, position: usize) -> Param {
         let meaning = format!("{} Default: `{}`.", self.meaning, self.default).leak();
         let words = self

@@ -19,7 +19,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
     Proxies { trusted, header }
 }
 
-/// Reads a list of networks; each invalid entry is a separate problem.
+/// Reads a list of networks. Each invalid entry is a separate problem.
 pub(in crate::config) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
     let written: Vec<Value> = reading.get(path);
     let read = written
@@ -71,7 +71,7 @@ mod tests {
         );
         assert!(!lists(&config.proxies.trusted, "192.0.2.1"));
         assert!(lists(&config.server.connection.proxy_protocol, "192.0.2.1"));
-        // A port behind a balancer alone.
+        // A port that only a load balancer can reach.
         accepted("proxies.proxy_protocol = [\"10.0.0.0/8\", \"::/0\"]");
     }
 

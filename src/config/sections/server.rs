@@ -10,14 +10,14 @@ use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
 use crate::config::file::ConfigValues;
 
-/// Address of the side port; problems with other settings are ignored.
+/// Reads the address of the side port. Problems with other settings are ignored.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     let address = address(&mut reading, "admin.listen");
     reading.done(address)
 }
 
-/// `trusted_proxies`: proxies, whose connections carry requests of many clients.
+/// Reads the settings of the public port. Connections of `trusted_proxies` carry requests of many clients.
 pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     trusted_proxies: &Networks,
@@ -44,7 +44,7 @@ pub(in crate::config) fn read(
     }
 }
 
-/// An address; one that is not used, if it is invalid.
+/// Reads an address. If it is invalid, returns a placeholder that is not used.
 pub(in crate::config) fn address(reading: &mut ConfigReader<'_>, path: &str) -> SocketAddr {
     let unused = SocketAddr::from(([127, 0, 0, 1], 0));
     reading.optional(path).unwrap_or(unused)

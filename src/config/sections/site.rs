@@ -24,7 +24,7 @@ enum PlainHttp {
     Anywhere,
 }
 
-/// Contacts and links for the public pages.
+/// Reads the contacts and links for the public pages.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> SiteLinks {
     let links = SiteLinks {
         contact_name: reading.optional("site.contact_name"),
@@ -53,7 +53,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>, tiers: &[Tier]) ->
     links
 }
 
-/// Tiers with URLs, `tier=url` each.
+/// Reads the URLs of tiers. Each entry is `tier=url`.
 fn plans(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> Vec<(String, String)> {
     let mut plans = Vec::new();
     for plan in reading.get::<Vec<String>>(PLANS) {
@@ -70,7 +70,7 @@ fn plans(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> Vec<(String, String)
     plans
 }
 
-/// The attribution notice; default: the name of the service with its address.
+/// The attribution notice. Default: a sentence with the name and address of the service.
 pub(in crate::config) fn license(reading: &mut ConfigReader<'_>) -> String {
     let service: String = reading.get("service.name");
     let url = base_url(reading);
@@ -81,7 +81,7 @@ pub(in crate::config) fn license(reading: &mut ConfigReader<'_>) -> String {
     reading.optional("service.license").unwrap_or(default)
 }
 
-/// The terms of use; default: the terms of the data API.
+/// The terms of use. Default: the terms of the data API.
 pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
     let path = "site.terms";
     if reading.maybe(path).is_none() {
@@ -96,7 +96,7 @@ pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) ->
     terms
 }
 
-/// Whether a text is not a line.
+/// Whether a text is empty or has several lines.
 fn is_no_line(text: &str) -> bool {
     text.trim().is_empty() || text.chars().any(char::is_control)
 }
@@ -118,12 +118,12 @@ pub(in crate::config) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Opti
     })
 }
 
-/// A URL that may begin with `http://`, and may be missing.
+/// Reads an optional URL that may begin with `http://`.
 pub(in crate::config) fn plain_url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
     published(reading, path, |text| wrong_with(text, PlainHttp::Anywhere))
 }
 
-/// A string that may be missing, and is `None` if it has a problem.
+/// Reads an optional string. `None` if it is missing or has a problem.
 fn published(
     reading: &mut ConfigReader<'_>,
     path: &str,

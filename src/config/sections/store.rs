@@ -12,18 +12,18 @@ use crate::config::ConfigProblems;
 use crate::config::config_reader::ConfigReader;
 
 const MAX_AGE: &str = "keys.max_age";
-/// Shorter ages would refuse requests whenever the database is slow for a moment.
+/// Minimum of `keys.max_age`. With a shorter age, requests would be refused whenever the database is briefly slow.
 const MIN_MAX_AGE: Duration = Duration::from_secs(5);
 const LISTEN_URL: &str = "store.listen_url";
 const URL: &str = "store.url";
 const NODE_NAME: &str = "store.node_name";
-/// Maximum length of a gateway's name: the maximum of a host name.
+/// Maximum length of a gateway's name, which equals that of a host name.
 const MAX_NAME: usize = 253;
 const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";
 const KEY: &str = "store.client_key";
 
-/// The database; `None` for the file in the data directory.
+/// The database settings. `None` if the store is a file in the data directory.
 pub(in crate::config) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
     if reading.maybe(URL).is_none() {
         if let Some(path) = reading
@@ -92,7 +92,7 @@ pub(in crate::config) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 
     gateways.unwrap_or(NonZeroU32::MIN)
 }
 
-/// Name of this gateway in the list of gateways.
+/// The name of this gateway in the list of gateways.
 pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
     let name: String = reading.optional(NODE_NAME)?;
     if name.chars().count() > MAX_NAME {
@@ -101,7 +101,7 @@ pub(in crate::config) fn node_name(reading: &mut ConfigReader<'_>) -> Option<Str
     Some(name)
 }
 
-/// Maximum age of the keys, which only a database can change elsewhere.
+/// Maximum age of the keys. It applies only to a database, where other gateways can change keys.
 pub(in crate::config) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
     let age = reading.optional(MAX_AGE)?;
     if reading.maybe(URL).is_none() {
@@ -140,7 +140,7 @@ fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
         .ok()
 }
 
-/// Reads the TLS files of the database, or reports the first unusable one.
+/// Reads the TLS files for the database, or reports the first unusable file.
 pub fn check_database_files(database: Option<&DatabaseSettings>) -> Result<(), ConfigProblems> {
     let Some(database) = database else {
         return Ok(());

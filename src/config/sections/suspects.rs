@@ -1,4 +1,4 @@
-//! Reads `suspects.*`: the thresholds of the rules about misuse.
+//! Reads `suspects.*`: the thresholds of the rules that detect misuse.
 
 use scoregate_base::evidence::judgement::SuspectRules;
 

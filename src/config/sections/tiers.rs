@@ -13,7 +13,7 @@ use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 use crate::config::config_reader::ConfigReader;
 use crate::config::table_reader::{TableReader, list};
 
-/// Maximum number of tiers: each is a label value in the metrics.
+/// Maximum number of tiers. Each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
 const NAME: &str =
     "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
@@ -23,7 +23,7 @@ const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" th
 const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: at least one of its periods must remain";
 const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and all tiers together may have at most four different sets of fields, including all fields and none. The reserved fields are";
 
-/// The configured tiers, or the standard tiers if none is configured, and the sets of fields that they see.
+/// Reads the configured tiers and the field sets that they see. If no tier is configured, the standard tiers apply.
 pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
@@ -46,7 +46,7 @@ pub(in crate::config) fn read(
     (tiers.collect(), sets)
 }
 
-/// One table.
+/// The table of one tier.
 struct TierTable<'r, 'w> {
     table: TableReader<'r, 'w>,
     name: &'w str,
@@ -88,7 +88,7 @@ impl TierTable<'_, '_> {
         self.table.needed(setting, UNITS, units).unwrap_or(1)
     }
 
-    /// The calendar limits besides the day.
+    /// The calendar limits other than the daily limit.
     fn calendar(&mut self) -> CalendarLimits {
         let read = |value: &Value| u8::try_from(number_within(value, 1..=31)?).ok();
         let anchor = self.table.optional("month_anchor", ANCHOR, read);
@@ -128,7 +128,7 @@ impl TierTable<'_, '_> {
         self.seeing(rights, sets)
     }
 
-    /// The rights with the reserved fields that the tier sees.
+    /// Adds the reserved fields that the tier sees to its rights.
     fn seeing(&mut self, rights: Rights, sets: &mut FieldSets) -> Rights {
         let reserved: FieldPaths = self
             .endpoints

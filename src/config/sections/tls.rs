@@ -1,4 +1,4 @@
-//! Reads `[tls.NAME]`, one table per certificate, and rejects plain HTTP on non-loopback addresses unless it is allowed.
+//! Reads `[tls.NAME]`, one table per certificate. Rejects plain HTTP on non-loopback addresses unless it is allowed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn file(table: &mut TableReader<'_, '_>, setting: &str, what: &str) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
+/// Rejects plain HTTP on a non-loopback address unless `server.plain_http` allows it.
 pub(in crate::config) fn no_plain_http_by_accident(
     reading: &mut ConfigReader<'_>,
     listen: SocketAddr,
@@ -59,7 +59,7 @@ pub(in crate::config) fn no_plain_http_by_accident(
     );
 }
 
-/// The configured certificate files; problems with other settings are ignored.
+/// The configured certificate files. Problems with other settings are ignored.
 pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     let files = certificates(&mut ConfigReader::of(written));
     let is_named = |file: &CertificateFiles| {

@@ -7,7 +7,7 @@ use crate::config::config_reader::ConfigReader;
 const ENDPOINT: &str = "traces.endpoint";
 const SAMPLE: &str = "traces.sample_one_in";
 
-/// `None` without an endpoint.
+/// Reads the trace settings. `None` if no endpoint is set.
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
     let one_in = reading.get(SAMPLE);
     let Some(value) = reading.maybe(ENDPOINT) else {
@@ -20,7 +20,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceCon
     match CollectorEndpoint::parse(&reading.optional::<String>(ENDPOINT)?) {
         Ok(endpoint) => Some(TraceConfig { endpoint, one_in }),
         Err(bad) => {
-            // The value is not printed: it may contain a credential.
+            // A value that may contain a credential is not printed.
             let found = (!value.to_string().contains(['@', '?'])).then_some(value);
             reading.problem(ENDPOINT, found, bad.to_string());
             None

@@ -1,4 +1,4 @@
-//! Reads `[upstream]`: the address of the backend, timeouts, and TLS towards it. Mappings are read in `mapping`.
+//! Reads `[upstream]`: the address of the backend, timeouts, and the TLS settings. `mapping` reads mappings.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::config::config_reader::ConfigReader;
 const ARCHIVE: &str = "runs.db";
 const URL: &str = "upstream.url";
 const URLS: &str = "upstream.urls";
-/// Maximum number of addresses, since each has separate metrics.
+/// Maximum number of addresses. Each has separate metrics.
 const MAX_ADDRESSES: usize = 16;
 const CERTIFICATE: &str = "upstream.client_certificate";
 const KEY: &str = "upstream.client_key";
@@ -97,7 +97,7 @@ pub(in crate::config) fn read(
     UpstreamConfig::Http(Box::new(http))
 }
 
-/// The given addresses, each with its setting.
+/// The given addresses, each with the setting that contains it.
 fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String)> {
     let one: Option<String> = reading.optional(URL);
     let several: Vec<String> = reading.get(URLS);
@@ -166,14 +166,14 @@ fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
     name.ok()
 }
 
-/// Path of the run archive; default: in the data directory.
+/// Path of the run archive. Default: a file in the data directory.
 pub(in crate::config) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
     let own = reading.optional("built_in.archive");
     own.unwrap_or_else(|| reading.get::<PathBuf>("data_dir").join(ARCHIVE))
 }
 
 impl UpstreamConfig {
-    /// Identifies the backend by its address and mapping: stored documents of another backend are not used.
+    /// Identifies the backend by its address and mapping. Stored documents of another backend are not used.
     pub fn identity(&self) -> String {
         match self {
             Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
@@ -186,7 +186,7 @@ impl UpstreamConfig {
         }
     }
 
-    /// The names of its addresses.
+    /// The names of the backend's addresses.
     pub fn addresses(&self) -> Vec<String> {
         match self {
             Self::Http(http) => http.each().map(|one| one.name().to_string()).collect(),
@@ -194,7 +194,7 @@ impl UpstreamConfig {
         }
     }
 
-    /// TLS towards a backend over the network.
+    /// The TLS settings of a backend over the network.
     pub fn tls(&self) -> Option<&BackendTlsSettings> {
         match self {
             Self::Http(http) => Some(&http.tls),
@@ -203,7 +203,7 @@ impl UpstreamConfig {
     }
 }
 
-/// Reads the TLS files of the backend, or reports the first unusable one.
+/// Reads the TLS files for the backend, or reports the first unusable file.
 pub fn read_backend_tls(
     settings: &BackendTlsSettings,
     clock: &Clock,

@@ -1,5 +1,5 @@
-//! Reads `upstream.credential_header` and `[upstream.headers]`: headers that every request to the backend has. No header of
-//! a client's request is sent, since fetches are shared.
+//! Reads `upstream.credential_header` and `[upstream.headers]`: headers that every request to the backend has. Headers
+//! of client requests are not sent, because fetches are shared.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toml::Value;
@@ -94,7 +94,7 @@ fn name(text: &str) -> Result<HeaderName, String> {
 
 /// A string, or the content of a file.
 fn value_of(value: &Value) -> Result<HeaderValue, String> {
-    // A file that was not read is reported in `secrets`.
+    // `secrets` reports a file that could not be read.
     let text = value.as_str().or_else(|| header_file(value).map(|_| ""));
     let text = text.ok_or_else(|| "write a string, or { file = \"PATH\" }".to_owned())?;
     let mut value = HeaderValue::try_from(text)

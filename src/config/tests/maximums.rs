@@ -1,8 +1,8 @@
-//! Maximum numbers of items in lists and named tables.
+//! Tests the maximum numbers of items in lists and named tables.
 
 use super::problems;
 
-/// A text for each number, separated by commas.
+/// A list with one item more than `most`.
 fn list(setting: &str, most: usize, item: impl Fn(usize) -> String) -> String {
     let items: Vec<String> = (0..=most).map(item).collect();
     format!("{setting} = [{}]", items.join(", "))

@@ -1,4 +1,4 @@
-//! Tests of the settings as a whole, and what the tests of single sections share.
+//! Tests of the settings as a whole, and functions that the tests of sections share.
 
 use crate::upstream::HttpConfig;
 
@@ -7,13 +7,13 @@ use super::{Config, UpstreamConfig, read_environment, read_text, resolve};
 mod maximums;
 mod reports;
 
-/// The configuration of a text, with the built-in backend.
+/// The configuration that a text describes, with the built-in backend.
 pub(super) fn accepted(text: &str) -> Config {
     let written = read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap();
     resolve(&written).unwrap_or_else(|problems| panic!("{text}: {problems}"))
 }
 
-/// The configuration of a text that is in the table of a backend over HTTP.
+/// The backend that a text in the table `[upstream]` describes.
 pub(super) fn backend(text: &str) -> HttpConfig {
     let written = read_text(&format!("[upstream]\n{text}")).unwrap();
     match resolve(&written) {
@@ -25,7 +25,7 @@ pub(super) fn backend(text: &str) -> HttpConfig {
     }
 }
 
-/// The configuration with a variable of the environment.
+/// The configuration with an environment variable.
 pub(super) fn with_variable(name: &str, value: &str) -> Config {
     let mut written = read_text("upstream = \"built-in\"").unwrap();
     let variable = (name.to_owned(), value.to_owned());
@@ -33,7 +33,7 @@ pub(super) fn with_variable(name: &str, value: &str) -> Config {
     resolve(&written).unwrap_or_else(|problems| panic!("{value}: {problems}"))
 }
 
-/// The problems with a text, one a line. Without a problem it is empty.
+/// The problems with a text, one per line. Empty if there are no problems.
 fn problems(text: &str) -> String {
     match resolve(&read_text(text).unwrap()) {
         Ok(_) => String::new(),

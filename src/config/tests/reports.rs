@@ -1,5 +1,5 @@
-//! The table of bad configurations, `reports.txt`, and what is reported about each. An entry is a title after `# `, then
-//! the file, variables after `$ `, and one line after `! ` for each problem.
+//! Tests the table of invalid configurations, `reports.txt`, with the problems that are reported for each. An entry has
+//! a title after `# `, then the file, variables after `$ `, and a line after `! ` for each problem.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn table() -> String {
     std::fs::read_to_string(file()).unwrap()
 }
 
-/// An entry with the problems that are reported now.
+/// An entry with the problems that are currently reported.
 fn with_reports(entry: &str) -> String {
     let given: Vec<&str> = entry
         .lines()

@@ -1,30 +1,30 @@
-//! The service that the pages of accounts are about, their style, and their policy.
+//! The service that the account pages describe, and the style sheet and policy of the pages.
 
 use crate::pages::content_policy::AllowedContent;
 
-/// The style sheet of the pages: the text of their only `style` element.
+/// The style sheet of the pages, which is the text of their only `style` element.
 pub const STYLE: &str = concat!(
     include_str!("../docs/page.css"),
     include_str!("account.css")
 );
 
-/// The only script, on the page of a new key.
+/// The only script. It is on the page that shows a new key.
 pub const COPY_SCRIPT: &str = include_str!("copy.js");
 
-/// The service that the pages are about. All texts are escaped.
+/// The service that the pages describe. All texts are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSite {
-    /// Its name.
+    /// The name of the service.
     pub service: String,
     /// The terms of use, one sentence each.
     pub terms: Vec<String>,
-    /// Their version.
+    /// The version of the terms.
     pub terms_version: String,
     /// URL of the complete terms of service.
     pub terms_url: Option<String>,
     /// URL where higher tiers are available.
     pub upgrade_url: Option<String>,
-    /// Tiers, each with the URL where it is bought.
+    /// Tiers, each with the URL where it can be bought.
     pub plans: Vec<(String, String)>,
     /// Email address of the operator.
     pub contact_email: Option<String>,
@@ -36,8 +36,8 @@ pub struct AccountSite {
     pub applications_per_account: u32,
 }
 
-/// `Content-Security-Policy` of the pages: browsers may only show them and send their forms to this service. Computes a
-/// hash, so callers should store the result.
+/// `Content-Security-Policy` of the pages. Browsers may only show the pages and send their forms to this service.
+/// Computes a hash, so callers should store the result.
 pub fn content_security_policy() -> String {
     AllowedContent {
         style: STYLE,
@@ -46,7 +46,7 @@ pub fn content_security_policy() -> String {
     .policy()
 }
 
-/// The policy of the page of a new key, which has a script.
+/// The policy of the page that shows a new key, which has a script.
 pub fn policy_with_script() -> String {
     AllowedContent {
         style: STYLE,

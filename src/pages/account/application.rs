@@ -1,4 +1,4 @@
-//! The page of an application: its use, its keys, its requests, its fields, and closing it.
+//! The page of an application: its usage, keys, requests and fields, and a form to close it.
 
 use super::evidence_table::section as evidence;
 use super::fields::{

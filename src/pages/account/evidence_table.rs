@@ -1,4 +1,4 @@
-//! The use of the API by an application in the last days: the evidence that operators also see, and advice.
+//! How an application used the API in recent days: the evidence that operators also see, and advice.
 
 use super::frame;
 use crate::pages::html::{escape, grouped, table};
@@ -6,7 +6,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::evidence::DayEvidence;
 use scoregate_base::evidence::judgement::advice;
 
-/// The section about the use; `None` if the store did not return it.
+/// The section about API usage. `days` is `None` if the store did not return them.
 pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
     let content = match days {
         None => "<p>This is temporarily unavailable. Reload the page in a minute.</p>\n".into(),

@@ -1,10 +1,10 @@
-//! Forms and their fields, with the problem of a form that was sent.
+//! Forms and their fields, with the problem of a submitted form.
 
 use super::frame::section;
 use super::{ApplicationFields, FormProblem};
 use crate::pages::html::escape;
 
-/// The hidden field of forms that create a key or an application, with the number of them on the page.
+/// The hidden field with the number of existing keys or applications, in forms that create one.
 pub const EXISTING: &str = "existing";
 
 /// Names of the fields of an application.
@@ -13,7 +13,7 @@ pub(super) const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXIS
 /// Names of the fields of a step that cannot be undone.
 pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
 
-/// Whether owners enter a column of the description. Operators enter the others.
+/// Whether owners enter a column of the description. Operators enter the other columns.
 pub fn is_entered_by_owners(column: &str) -> bool {
     APPLICATION_FIELDS.contains(&column)
 }
@@ -22,7 +22,7 @@ pub(super) struct TextField<'a> {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
-    /// The attributes of its kind.
+    /// The HTML attributes for the kind of the field.
     pub(super) kind: &'static str,
     pub(super) value: &'a str,
 }
@@ -32,13 +32,13 @@ pub(super) struct FinalStep<'a> {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     pub(super) consequences: &'a [&'static str],
-    /// The label of the box to check.
+    /// The label of the checkbox.
     pub(super) confirmation: &'a str,
     pub(super) action: &'a str,
     pub(super) csrf: &'a str,
 }
 
-/// The beginning of a form. The path is one of ours.
+/// The beginning of a form. `action` is a path of this service.
 pub(super) fn open_form(action: &str, csrf: &str) -> String {
     format!(
         "<form method=\"post\" action=\"{}\">\n{}",
@@ -95,7 +95,7 @@ impl TextField<'_> {
     }
 }
 
-/// A box that must be checked. The label is HTML.
+/// A checkbox that must be checked. The label is HTML.
 pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
     optional_box(
         name,
@@ -104,7 +104,7 @@ pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>
     )
 }
 
-/// A box with more attributes. The label is HTML.
+/// A checkbox with additional attributes. The label is HTML.
 pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String {
     format!(
         "<p class=\"check\"><input type=\"checkbox\" id=\"field-{name}\" name=\"{name}\" value=\"yes\"{attributes}>\n\
@@ -113,7 +113,7 @@ pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String 
 }
 
 impl FinalStep<'_> {
-    /// The step as a section, which is open if there is a problem with it.
+    /// The step as a section. It is open if there is a problem with the step.
     pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let open = if problem.is_some() { " open" } else { "" };
         let consequences = self.consequences.join("</li>\n<li>");

@@ -1,4 +1,4 @@
-//! The frame of every page: head, header, footer, notices, and pages that are only a message.
+//! The frame of every page: head, header, footer and notices. Also renders pages that contain only a message.
 
 use super::{AccountSite, MessagePage, STYLE};
 use crate::pages::html::{AccountLink, escape, fill, link, site_header};
@@ -6,10 +6,11 @@ use crate::pages::paths::ACCOUNT;
 
 const TEMPLATE: &str = include_str!("account.html");
 
-/// A page. Title and heading are text, the body is HTML.
+/// A page. Title and heading are text; the body is HTML.
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
-    /// The marked link of the header: `ACCOUNT` after signing in, `ACCOUNT_SIGN_IN` before that, none on a message.
+    /// The link that is marked in the header: `ACCOUNT` after signing in, `ACCOUNT_SIGN_IN` before that, none on a
+    /// message page.
     pub(super) current: &'a str,
     pub(super) body: &'a str,
 }
@@ -19,7 +20,7 @@ impl Frame<'_> {
         fill(TEMPLATE, |name| {
             Some(match name {
                 "css" => STYLE.to_owned(),
-                // The title is last: characters that reverse text affect nothing after it.
+                // The title comes last, so that characters that reverse text affect nothing after it.
                 "title" => format!("{}: {}", escape(&site.service), escape(self.title)),
                 "header" => self.header(site),
                 "body" => self.body.to_owned(),
@@ -73,13 +74,13 @@ pub(super) fn mail_link(email: &str) -> String {
     format!("<a href=\"mailto:{0}\">{0}</a>", escape(email))
 }
 
-/// Text of a person, isolated: its direction does not affect the text around it.
+/// Text that a person entered, isolated so that its direction does not affect the text around it.
 pub(super) fn bdi(text: &str) -> String {
     format!("<bdi>{}</bdi>", escape(text))
 }
 
 impl AccountSite {
-    /// A message.
+    /// The page that shows a message.
     pub fn message(&self, page: &MessagePage<'_>) -> String {
         let paragraphs = page
             .paragraphs

@@ -1,5 +1,5 @@
-//! The keys of an application: their table, revoking and keeping one, adding one, replacing all, and the page that shows a new
-//! one.
+//! The keys of an application: the table of keys, forms to add a key, revoke a key, cancel an expiry and replace all
+//! keys, and the page that shows a new key.
 
 use super::fields::{
     TextField, alert, checkbox, described, existing, hidden, open_form, problem_of,
@@ -11,21 +11,21 @@ use crate::pages::paths::ACCOUNT;
 use scoregate_base::clock::Wall;
 use scoregate_store::{StoredApplication, StoredKey};
 
-/// The name of a key that is added.
+/// The field with the name of a key that is added.
 pub const KEY_NAME: &str = "key_name";
-/// The name of a key that replaces others.
+/// The field with the name of a key that replaces others.
 pub const NEW_NAME: &str = "new_name";
-/// When the keys that are replaced expire.
+/// The field that says when the replaced keys expire.
 pub const OVERLAP: &str = "overlap";
-/// The box that confirms that keys are replaced.
+/// The checkbox that confirms the replacement of keys.
 pub const REPLACE: &str = "replace";
 /// The fields of the forms for keys.
 pub(super) const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, OVERLAP, REPLACE];
-/// Maximum number of keys that can no longer be used in the first table.
+/// Maximum number of revoked and expired keys in the first table.
 const FEW: usize = 3;
-/// The store has only the hour of the last use.
+/// Note on the precision of last-used times. The store has only the hour.
 const PRECISION: &str = "<p class=\"hint\">Last-used times are rounded down to the hour.</p>\n";
-/// Choices for the existing keys when they are replaced, as sent and as shown.
+/// Choices for when replaced keys expire, each with the value that is sent and the text that is shown.
 const OVERLAPS: [(&str, &str); 4] = [
     ("none", "stop working immediately"),
     ("1h", "expire in 1 hour"),
@@ -65,7 +65,7 @@ impl KeyState {
     }
 }
 
-/// The keys that can be used.
+/// The keys of an application that can still be used.
 pub(super) fn active_keys(
     application: &StoredApplication,
     now: Wall,
@@ -76,7 +76,7 @@ pub(super) fn active_keys(
         .filter(move |key| key.is_active(now))
 }
 
-/// The tables of the keys, newest first, and the forms for a new one.
+/// The tables of keys, newest first, and the forms for a new key.
 pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let now = view.signed_in.now;
     let newest_first = || view.application.keys.iter().rev();
@@ -143,12 +143,12 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
     )
 }
 
-/// The head of a column, for narrow screens, where the heads are hidden.
+/// The heading of a column, inside a cell, for narrow screens on which the table head is hidden.
 fn narrow(head: &str) -> String {
     format!("<span class=\"narrow\">{head}: </span>")
 }
 
-/// The first characters of a key, and its name.
+/// The first characters of a key and the key's name.
 fn label(key: &StoredKey) -> String {
     let name = key
         .name
@@ -253,7 +253,7 @@ fn replacement(
 }
 
 impl AccountSite {
-    /// The page with a new key.
+    /// The page that shows a new key.
     pub fn issued_key(&self, view: &IssuedKeyView<'_>) -> String {
         let older = view.others_end_at.map_or_else(String::new, |at| {
             if at > view.signed_in.now {
@@ -296,14 +296,14 @@ impl AccountSite {
     }
 }
 
-/// A button that copies the text of an element. The script shows it.
+/// A button that copies the text of an element. The script makes the button visible.
 fn copy_button(of: &str, name: &str, done: &str) -> String {
     format!(
         "<p><button type=\"button\" class=\"button quiet\" data-copy=\"{of}\" data-done=\"{done}\" hidden>{name}</button></p>\n"
     )
 }
 
-/// A text as one word of a POSIX shell.
+/// Quotes a text as one word for a POSIX shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

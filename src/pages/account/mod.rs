@@ -1,8 +1,8 @@
-//! The pages of an account as HTML: signing in, applications, keys and their use. Pure: `site` collects the contents.
-//! All text from people is escaped.
+//! The account pages as HTML: signing in, applications, keys and usage. Pure: `site` collects the contents. All text
+//! that people entered is escaped.
 //!
-//! The pages work without JavaScript; only the page of a new key has a script, which copies the key. They load only the
-//! icon. `site` handles their paths and fields.
+//! The pages work without JavaScript. Only the page that shows a new key has a script, which copies the key. The pages
+//! load only the icon. `site` handles their paths and fields.
 
 mod account_site;
 mod application;

@@ -1,4 +1,4 @@
-//! The page of an account: applications, a form for a new one, the account itself, and its deletion.
+//! The page of an account: applications, a form for a new application, the account itself, and its deletion.
 
 use super::fields::{
     APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form,
@@ -83,7 +83,7 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
     )
 }
 
-/// The way to get higher limits.
+/// A paragraph that says how to get higher limits.
 fn upgrade(site: &AccountSite) -> String {
     if !site.plans.is_empty() {
         let plans: Vec<String> = site

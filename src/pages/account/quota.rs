@@ -1,16 +1,16 @@
-//! The use of an application at present, as text and as meters.
+//! The current usage of an application, as text and as meters.
 
 use super::frame::bdi;
 use crate::pages::html::{capitalized, escape, grouped, time};
 use scoregate_base::limits::{LimitStatus, Scope};
 
-/// The use of the application with this name.
+/// The current usage of the application with this name.
 pub(super) fn current(name: &str, usage: Option<&[LimitStatus]>) -> String {
     let Some(statuses) = usage else {
         return "<p>Usage is temporarily unavailable. Reload the page in a minute.</p>\n".into();
     };
     let mut statuses: Vec<_> = statuses.iter().collect();
-    // The minute matters least, so it is last.
+    // The minute limit matters least, so it comes last.
     statuses.sort_by_key(|status| !status.rule.row().period.is_calendar());
     let quotas: String = statuses
         .into_iter()
@@ -42,7 +42,7 @@ fn quota(name: &str, status: &LimitStatus) -> String {
     } else {
         ""
     };
-    // From four fifths on, the meter has another colour.
+    // From 80 % on, the meter has another colour.
     let most = limit.max(1);
     let high = u64::from(limit) * 4 / 5;
     format!(

@@ -1,4 +1,4 @@
-//! Signing in and signing up by a link that is sent by email.
+//! Signing in and signing up with a link that is sent by email.
 
 use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
 use super::frame::{Frame, bdi, notice};
@@ -11,7 +11,7 @@ const CONFIRM: &str = "/account/confirm";
 const HOW_LINKS_WORK: &str = "The link works once and expires in 15 minutes. There is no password.";
 
 impl AccountSite {
-    /// The form for an email address, for signing up and signing in.
+    /// The page with the form for an email address, for signing up and signing in.
     pub fn sign_in(&self, form: &SignInForm<'_>) -> String {
         let email = TextField {
             name: "email",
@@ -38,7 +38,7 @@ impl AccountSite {
         .html(self)
     }
 
-    /// The page after that form.
+    /// The page that is shown after the email address was sent.
     pub fn link_sent(&self, email: &str) -> String {
         let body = format!(
             "<h1>Check your email</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
@@ -56,7 +56,7 @@ impl AccountSite {
         .html(self)
     }
 
-    /// The page of a link.
+    /// The page to which an email link leads.
     pub fn link(&self, form: &LinkForm<'_>) -> String {
         let (title, button) = if form.is_new {
             ("Create your account", "Create account")
@@ -95,7 +95,7 @@ impl AccountSite {
     }
 }
 
-/// The terms with the box to accept them.
+/// The terms, with the checkbox that accepts them.
 fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
     let changed = if form.is_new {
         ""

@@ -1,22 +1,22 @@
-//! Requests of each day as stacked bars, as SVG. Groups of outcomes are distinguished by position and pattern in
-//! addition to their colour. The numbers are in the tables of `usage_tables`.
+//! An SVG chart of the requests of each day as stacked bars. Groups of outcomes are distinguished by position and
+//! pattern in addition to colour. The tables of `usage_tables` contain the numbers.
 
 use crate::pages::html::{escape, grouped, push};
 use scoregate_base::clock::Day;
 use scoregate_base::words;
 use scoregate_store::OutcomeCounts;
 
-/// Width of a day with its gap, width of a bar, and height of the chart.
+/// Width of a day including the gap, width of a bar, and height of the chart.
 const STEP: u64 = 20;
 const WIDTH: u64 = 14;
 const HEIGHT: u64 = 160;
-/// Minimum height of a part, so that a single request can be seen.
+/// Minimum height of a part, so that a single request is visible.
 const LEAST: u64 = 3;
 /// Maximum number of intervals of the vertical axis.
 const MOST_INTERVALS: u128 = 4;
 
 words! {
-    /// Outcomes that mean the same to a developer, lowest part of a bar first.
+    /// Groups of outcomes that mean the same to a developer. The first group is the lowest part of a bar.
     pub(super) enum OutcomeGroup: word {
         Successful = "successful",
         Refused = "refused",
@@ -38,7 +38,7 @@ impl OutcomeGroup {
         }
     }
 
-    /// The lines of its pattern; `None` if it is solid.
+    /// The lines of the group's pattern. `None` if the group is solid.
     const fn lines(self) -> Option<&'static str> {
         match self {
             Self::Successful => None,
@@ -49,7 +49,7 @@ impl OutcomeGroup {
     }
 }
 
-/// The vertical axis: it has `intervals` of `step` requests.
+/// The vertical axis, which has `intervals` of `step` requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ChartAxis {
     step: u128,
@@ -57,7 +57,7 @@ struct ChartAxis {
 }
 
 impl ChartAxis {
-    /// The axis for this maximum: its step is 1, 2 or 5 times a power of ten.
+    /// The axis for this maximum. The step is 1, 2 or 5 times a power of ten.
     fn reaching(most: u128) -> Self {
         let powers = (0..).map(|exponent| 10_u128.pow(exponent));
         let step = powers
@@ -115,7 +115,7 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
     html
 }
 
-/// All requests of a day. The sum can exceed a `u64` if each outcome has the maximum.
+/// The number of all requests of a day. The sum can exceed a `u64` if each outcome has the maximum.
 fn sum(counts: &OutcomeCounts) -> u128 {
     OutcomeGroup::ALL
         .iter()
@@ -132,7 +132,8 @@ fn ticks(axis: ChartAxis) -> String {
     format!("<span>{}</span>", labels.join("</span><span>"))
 }
 
-/// `1,500`, `20 k` or `1.5 M`, for numbers with at most two digits that are not trailing zeros.
+/// Formats a number as `1,500`, `20 k` or `1.5 M`. From 10,000 on, the number must have at most two digits that are not
+/// trailing zeros.
 fn compact(number: u128) -> String {
     if number < 10_000 {
         return grouped(number);
@@ -155,7 +156,7 @@ fn compact(number: u128) -> String {
     format!("{whole}{fraction} {suffix}")
 }
 
-/// The content of the chart in words.
+/// A description of the chart in words.
 fn description(days: &[(Day, OutcomeCounts)]) -> String {
     let most = days.iter().max_by_key(|(_, counts)| sum(counts));
     let most = most.map_or_else(String::new, |(day, counts)| {
@@ -200,7 +201,7 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
         .into_iter()
         .zip(heights(groups, top))
         .filter(|(_, height)| *height > 0);
-    // The whole column shows the label.
+    // The label is shown for the whole column.
     format!(
         "<g><title>{}</title><rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>{}</g>\n",
         escape(&label(day, counts)),
@@ -208,7 +209,7 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
     )
 }
 
-/// The attribute of a part or a sample with a pattern.
+/// The `fill` attribute of a part or a sample that has a pattern.
 fn fill_of(group: OutcomeGroup) -> String {
     if group.lines().is_some() {
         format!(" fill=\"url(#usage-{})\"", group.word())
@@ -242,7 +243,7 @@ fn label(day: Day, counts: &OutcomeCounts) -> String {
     }
 }
 
-/// The heights of the parts of a bar. Together they are at most [`HEIGHT`].
+/// The heights of the parts of a bar. Their sum is at most [`HEIGHT`].
 fn heights(groups: [u64; 4], top: u128) -> [u64; 4] {
     let height = |count: u64| {
         let scaled = u128::from(count) * u128::from(HEIGHT) / top.max(1);
@@ -253,7 +254,7 @@ fn heights(groups: [u64; 4], top: u128) -> [u64; 4] {
         }
     };
     let mut heights = groups.map(height);
-    // Parts that were raised to the minimum take their height from the tallest.
+    // The height that was added to small parts is subtracted from the tallest part.
     let excess = heights.iter().sum::<u64>().saturating_sub(HEIGHT);
     if let Some(tallest) = heights.iter_mut().max() {
         *tallest = tallest.saturating_sub(excess);

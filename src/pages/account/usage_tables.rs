@@ -1,4 +1,4 @@
-//! The requests of an application: the chart, its legend, and the numbers as tables.
+//! The requests of an application: the chart, its legend, and tables with the numbers.
 
 use super::frame;
 use super::usage_chart::{OutcomeGroup, chart, sample};
@@ -6,7 +6,7 @@ use crate::pages::html::{code, escape, grouped, table};
 use scoregate_base::clock::Day;
 use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 
-/// The section about the requests; `None` if the store did not return them.
+/// The section about requests. `requests` is `None` if the store did not return them.
 pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
     let count = days.days().count();
     let content = match requests {

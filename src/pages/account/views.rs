@@ -1,4 +1,4 @@
-//! Contents of the pages of an account: collected in `site`, rendered by the other files of this module. Data only.
+//! The contents of the account pages. `site` collects them, and the other files of this module render them. Data only.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::DayEvidence;
@@ -7,10 +7,10 @@ use scoregate_store::{
     Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
 };
 
-/// A problem with a form, shown above it and at its field.
+/// A problem with a form. It is shown above the form and at the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormProblem<'a> {
-    /// The field's name, if it is about one field.
+    /// The field's name, if the problem concerns one field.
     pub field: Option<&'static str>,
     /// The mistake and how to correct it.
     pub message: &'a str,
@@ -21,35 +21,35 @@ pub struct FormProblem<'a> {
 pub struct SignInForm<'a> {
     /// The value of the hidden field `csrf`.
     pub csrf: &'a str,
-    /// The entered address.
+    /// The address that was entered.
     pub email: &'a str,
-    /// The problem with it.
+    /// The problem with the address.
     pub problem: Option<FormProblem<'a>>,
     /// A message about the last step, such as "You are signed out."
     pub notice: Option<&'a str>,
 }
 
-/// The page that an email link leads to: its button uses the link.
+/// The page to which an email link leads. The button on it uses the link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkForm<'a> {
     /// The value of the hidden field `csrf`.
     pub csrf: &'a str,
     /// The value of the hidden field `token`.
     pub token: &'a str,
-    /// The address that the link was sent to.
+    /// The address to which the link was sent.
     pub email: &'a str,
-    /// Whether the account is new or the terms have changed: then they are shown with the checkbox `accept_terms` (value
-    /// `yes`, required) and the hidden field `terms_version`.
+    /// Whether the account is new or the terms have changed. If so, the terms are shown with the checkbox
+    /// `accept_terms` (value `yes`, required) and the hidden field `terms_version`.
     pub needs_terms: bool,
     /// Whether the account is new.
     pub is_new: bool,
-    /// Whether an operator attached applications to the address: it can stop mail (`stop`, `yes`).
+    /// Whether an operator attached applications to the address. If so, the form can stop mail (`stop`, `yes`).
     pub is_invited: bool,
     /// The problem with the form.
     pub problem: Option<FormProblem<'a>>,
 }
 
-/// The part that all pages after signing in share.
+/// The part that all pages for signed-in owners share.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedIn<'a> {
     /// The value of the hidden field `csrf` of every form.
@@ -63,9 +63,9 @@ pub struct SignedIn<'a> {
 /// The fields of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationFields {
-    /// Its name.
+    /// The name of the application.
     pub name: String,
-    /// Its description. Forms have only the columns that owners enter.
+    /// The description of the application. Forms have only the columns that owners enter.
     pub description: Description,
 }
 
@@ -76,7 +76,7 @@ pub struct KeyFields<'a> {
     pub key_name: &'a str,
     /// The name of a key that replaces others.
     pub new_name: &'a str,
-    /// When the others expire.
+    /// When the replaced keys expire.
     pub overlap: &'a str,
 }
 
@@ -85,7 +85,7 @@ pub struct KeyFields<'a> {
 pub struct ListedApplication<'a> {
     /// The application.
     pub application: &'a StoredApplication,
-    /// Its use; `None` if the store did not return it.
+    /// The usage of the application. `None` if the store did not return it.
     pub usage: Option<Vec<LimitStatus>>,
 }
 
@@ -94,11 +94,11 @@ pub struct ListedApplication<'a> {
 pub struct AccountView<'a> {
     /// The account.
     pub signed_in: SignedIn<'a>,
-    /// Its applications.
+    /// The applications of the account.
     pub applications: &'a [ListedApplication<'a>],
     /// The kinds of notices that the owner gets.
     pub notices: &'a [MailKind],
-    /// The webhooks; `None` if there are none on this service.
+    /// The webhooks of the account. `None` if this service does not support webhooks.
     pub webhooks: Option<&'a [StoredWebhook]>,
     /// The entered fields of a new application.
     pub entered: &'a ApplicationFields,
@@ -115,13 +115,13 @@ pub struct OwnedApplicationView<'a> {
     pub signed_in: SignedIn<'a>,
     /// The application.
     pub application: &'a StoredApplication,
-    /// Its use at present; `None` if the store did not return it.
+    /// The current usage of the application. `None` if the store did not return it.
     pub usage: Option<Vec<LimitStatus>>,
-    /// Its requests of the last days; `None` if the store did not return them.
+    /// The application's requests in recent days. `None` if the store did not return them.
     pub requests: Option<&'a RequestList>,
-    /// The days of the requests.
+    /// The days covered by `requests`.
     pub days: RequestQuery,
-    /// The evidence of its use in the last days, oldest first; `None` if the store did not return it.
+    /// The evidence of the application's usage in recent days, oldest first. `None` if the store did not return it.
     pub evidence: Option<&'a [(Day, DayEvidence)]>,
     /// The entered fields of the application.
     pub entered: &'a ApplicationFields,
@@ -149,9 +149,9 @@ pub struct IssuedKeyView<'a> {
 /// A message instead of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagePage<'a> {
-    /// Its heading.
+    /// The heading of the page.
     pub title: &'a str,
-    /// Its paragraphs.
+    /// The paragraphs of the message.
     pub paragraphs: &'a [&'a str],
     /// A link: its path and its text.
     pub link: Option<(&'a str, &'a str)>,

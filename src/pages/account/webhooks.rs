@@ -1,4 +1,4 @@
-//! Webhooks: their forms on the page of an account, and the page of a new secret.
+//! Webhooks: their forms on the account page, and the page that shows a new secret.
 
 use super::fields::{TextField, alert, hidden, open_form};
 use super::frame::{Frame, section};
@@ -11,12 +11,12 @@ use scoregate_store::{MAX_WEBHOOKS, StoredWebhook};
 pub const WEBHOOK_URL: &str = "webhook_url";
 /// The field with the id of a webhook.
 pub const WEBHOOK: &str = "webhook";
-/// The field with the change to it: `rotate` or `remove`.
+/// The field with the change to the webhook: `rotate` or `remove`.
 pub const WEBHOOK_STEP: &str = "step";
-/// The field with the time of the last rotation: a form that is sent twice replaces a secret once.
+/// The field with the time of the last rotation, so that a form that is sent twice replaces a secret only once.
 pub const ROTATED_AT: &str = "rotated_at";
 
-/// The section of webhooks. Empty if there are none on this service.
+/// The section with webhooks. Empty if this service does not support webhooks.
 pub(super) fn webhooks(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
     let Some(webhooks) = view.webhooks else {
         return String::new();
@@ -84,7 +84,7 @@ fn button(step: &str, label: &str, url: &str) -> String {
     )
 }
 
-/// The time of the last rotation as it is in forms.
+/// The time of the last rotation in the format used in forms.
 pub fn last_rotation(webhook: &StoredWebhook) -> String {
     webhook
         .rotated_at
@@ -92,7 +92,7 @@ pub fn last_rotation(webhook: &StoredWebhook) -> String {
 }
 
 impl AccountSite {
-    /// The page with a new secret, which is shown once.
+    /// The page that shows a new secret, which is shown only once.
     pub fn webhook_secret(&self, url: &str, secret: &str, is_new: bool) -> String {
         let then = if is_new {
             "A signed message with a challenge is sent now. The webhook is active once the response has status 200 and \

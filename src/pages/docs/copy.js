@@ -1,12 +1,12 @@
-// Copy buttons of blocks of code.
+// Copy buttons for code blocks.
 
-// Returns whether the text was copied; otherwise it is selected.
+// Copies a text. If this is not possible, the text is selected. Returns whether the text was copied.
 async function copy(block, text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Without TLS there is no clipboard to write to: select the text and let the browser copy it.
+    // Without TLS there is no clipboard API: select the text and let the browser copy it.
     const selection = getSelection();
     selection.selectAllChildren(block);
     const done = document.execCommand("copy");
@@ -15,7 +15,7 @@ async function copy(block, text) {
   }
 }
 
-// Gives a block in the page its button. `text` is what it copies, if that is not what the block shows.
+// Adds a button to a block on the page. `text` is the text to copy, if it differs from the block's text.
 function addCopyButton(block, text = () => block.textContent) {
   const frame = document.createElement("div");
   frame.className = "copyable";

@@ -1,5 +1,5 @@
-//! Documentation of errors: one section for each code, with the code as its anchor, to which the `docs` field of an
-//! error links.
+//! Documentation of errors. Each code has a section with the code as its anchor. The `docs` field of an error links to
+//! the section.
 
 use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
@@ -23,7 +23,7 @@ pub(super) fn all(sign_up: bool) -> String {
     CODES.iter().map(|row| section(row, sign_up)).collect()
 }
 
-/// The remedy for an error. Accounts exist only where callers can sign up.
+/// The remedy for an error. Accounts exist only if callers can sign up.
 fn remedy(row: &CodeRow, sign_up: bool) -> &'static str {
     if row.code == ErrorCode::InvalidApiKey && !sign_up {
         "Check the key for typing errors. If it is correct, ask the operator for a new one."

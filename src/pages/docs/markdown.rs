@@ -1,5 +1,5 @@
-//! The docs page as Markdown, for programs. It is converted from the page, so both have the same content. It supports only
-//! the elements that the template and `html` write. A test finds unconverted elements.
+//! Converts the docs page to Markdown, for programs. Both have the same content. Only the elements that the template
+//! and `html` use are supported. A test finds unconverted elements.
 
 use crate::pages::escape::push;
 
@@ -10,7 +10,7 @@ pub(in crate::pages) fn markdown(page: &str) -> String {
         .and_then(|(_, rest)| rest.split_once("</main>"))
         .map_or("", |main| main.0);
     let mut converter = MarkdownConverter::default();
-    // The rest of the opening tag comes first.
+    // The first part is the rest of the opening tag.
     for part in main.split('<').skip(1) {
         let (tag, text) = part.split_once('>').unwrap_or(("", part));
         converter.tag(tag);
@@ -37,15 +37,15 @@ enum CodeContext {
 struct MarkdownConverter {
     written: String,
     code: CodeContext,
-    /// Number of cells of the first row of a table so far; `None` outside of it.
+    /// Number of cells in the first row of a table so far. `None` outside of the first row.
     heads: Option<usize>,
     is_row: bool,
     is_ordered: bool,
-    /// The address of a link to another page, until its end.
+    /// The address of the current link, if it leads to another page.
     link: Option<String>,
 }
 
-/// The markup of a tag that is the same everywhere.
+/// The markup of a tag if it does not depend on the context.
 fn fixed_markup(name: &str) -> &'static str {
     match name {
         "h1" => "\n\n# ",
@@ -108,7 +108,7 @@ impl MarkdownConverter {
         }
     }
 
-    /// Begins a link, unless its target is on the same page.
+    /// Starts a link, unless the target is on the same page.
     fn begin_link(&mut self, tag: &str) {
         let address = tag
             .split_once("href=\"")
@@ -121,7 +121,7 @@ impl MarkdownConverter {
         }
     }
 
-    /// Writes the line below the heads of a table.
+    /// Writes the line below the headings of a table.
     fn end_heads(&mut self) {
         let heads = self.heads.take().unwrap_or_default();
         push(

@@ -11,7 +11,7 @@ function markSection() {
   marked?.removeAttribute("aria-current");
   link?.setAttribute("aria-current", "location");
   marked = link;
-  // Only a menu that scrolls by itself: the page must not move.
+  // Only a menu with its own scrollbar is scrolled, because the page must not move.
   if (link && menu.scrollHeight > menu.clientHeight) menu.scrollTop = link.offsetTop - menu.clientHeight / 2;
 }
 

@@ -1,4 +1,4 @@
-//! The pages for people: `/` and `/docs`. Prose is in the templates in this folder. The contents of tables are
+//! The pages for people: `/` and `/docs`. The templates in this folder contain the prose. The contents of tables are
 //! generated.
 
 mod errors;

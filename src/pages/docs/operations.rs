@@ -1,4 +1,4 @@
-//! The operations as data for the script of the docs page, which builds a form for each.
+//! The operations as data for the script of the docs page, which builds a form for each operation.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::reference;
 struct TryItData<'c> {
     /// Path of the API, relative to this page.
     base: &'static str,
-    /// Public address of the API, for programs; `None` if the reader's address is all that is known.
+    /// Public address of the API, for programs. `None` if only the address in the reader's browser is known.
     address: Option<String>,
     #[serde(rename = "signUp")]
     sign_up: Option<&'static str>,
@@ -23,7 +23,7 @@ struct TryItData<'c> {
 #[derive(Serialize)]
 struct Operation<'c> {
     name: &'static str,
-    /// Below the base, with `{id}` for a model.
+    /// The path below the base, with `{id}` for a model.
     path: String,
     parameters: Vec<OperationParameter<'c>>,
 }
@@ -43,7 +43,7 @@ struct OperationParameter<'c> {
     maximum: Option<u8>,
 }
 
-/// The data as JSON for an element `script`, which ends at the next `</script`.
+/// The data as JSON for a `script` element. `<` is escaped, because the element ends at the next `</script`.
 pub(super) fn data(config: &PagesConfig) -> String {
     let operations = config
         .endpoints

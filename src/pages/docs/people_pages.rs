@@ -15,7 +15,7 @@ use crate::pages::sample;
 use crate::pages::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 
 const CSS: &str = include_str!("page.css");
-/// A module, so its names are not global.
+/// The script of the docs page. It is a module, so its names are not global.
 pub(super) const SCRIPT: &str = concat!(
     include_str!("copy.js"),
     include_str!("menu.js"),
@@ -27,12 +27,12 @@ pub(super) const SCRIPT: &str = concat!(
 /// The style sheet of the docs page.
 const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
 
-/// The contents of the landing page.
+/// The style sheet and script of the landing page.
 pub(in crate::pages) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
     style: CSS,
     script: None,
 };
-/// The contents of the docs page.
+/// The style sheet and script of the docs page.
 pub(in crate::pages) const CONTENT: AllowedContent<'static> = AllowedContent {
     style: DOCS_CSS,
     script: Some(SCRIPT),
@@ -60,7 +60,7 @@ pub(in crate::pages) fn page(config: &PagesConfig) -> String {
     })
 }
 
-/// The rules of the windows that the tiers have.
+/// The rules for the calendar limits that the tiers have.
 fn windows(config: &PagesConfig) -> String {
     let mut rules = String::new();
     if has_limit(config, LimitRule::Month) {
@@ -74,17 +74,17 @@ fn windows(config: &PagesConfig) -> String {
     rules
 }
 
-/// The rule of windows of an account.
+/// The rule for limits of an account.
 const OWNER: &str = "<dt>Account</dt><dd>Some tiers also limit the responses with data to all applications of an account together, in a \
 day or a month. If the limit is reached: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \
 <code>owner_day</code> or <code>owner_month</code>.</dd>\n";
 
-/// The rule of months.
+/// The rule for monthly limits.
 const MONTH: &str = "<dt>Month</dt><dd>Some tiers also limit the responses with data in a month. A response counts in both the day and \
 the month. <a href=\"#endpoint-me\"><code>/me</code></a> shows when your month ends. If the limit is reached: \
 <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit <code>month</code>.</dd>\n";
 
-/// Values used by both pages.
+/// Values that both pages use.
 fn common(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
         "service" => escape(&config.service),
@@ -118,7 +118,7 @@ fn first_request(config: &PagesConfig) -> String {
     code_block("A first request", &command)
 }
 
-/// The actions of the landing page, the primary one first.
+/// The links on the landing page, with the primary link first.
 fn doors(config: &PagesConfig) -> String {
     let docs = [
         (DOCS_PATH, "Read the documentation"),
@@ -136,7 +136,7 @@ fn doors(config: &PagesConfig) -> String {
     format!("<p class=\"doors\">{}</p>", doors.collect::<String>())
 }
 
-/// Links to the contact, if there is one.
+/// Links to the contact, if a contact is set.
 fn contact(links: &SiteLinks) -> String {
     let mail = links
         .contact_email
@@ -159,7 +159,7 @@ fn contact(links: &SiteLinks) -> String {
     }
 }
 
-/// The way to get a key, as the beginning of a sentence.
+/// How to get a key, as the beginning of a sentence.
 fn first_step(config: &PagesConfig) -> String {
     if config.sign_up {
         format!("{}, create a key", link(ACCOUNT_SIGN_IN, "Sign up"))
@@ -187,7 +187,7 @@ fn terms(config: &PagesConfig) -> String {
     )
 }
 
-/// A sentence with a link, if there is one.
+/// A sentence with a link. Empty if there is no URL.
 fn linked(before: &str, url: Option<&str>, text: &str) -> String {
     url.map_or_else(String::new, |url| {
         format!("<p>{before}{}.</p>\n", link(url, text))
@@ -239,7 +239,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
     })
 }
 
-/// The base address: the configured one, the address of the port, or a placeholder.
+/// The base address: the configured address, the address of the port, or a placeholder.
 fn address(config: &PagesConfig) -> String {
     let base = config.base();
     if config.base_url.is_some() {
@@ -259,7 +259,7 @@ fn host_note(config: &PagesConfig) -> &'static str {
     }
 }
 
-/// The model in the examples; a placeholder if none is known.
+/// The model in the examples, or a placeholder if no model is known.
 fn model(config: &PagesConfig) -> &str {
     config.example_model.as_deref().unwrap_or("MODEL_ID")
 }
@@ -288,7 +288,7 @@ fn quick_start(config: &PagesConfig) -> String {
     examples.map(example).concat()
 }
 
-/// Programs that use a generated client. `.ci/clients.sh` generates the clients and runs the same files.
+/// Programs that use a generated client. `.ci/clients.sh` generates the clients and runs these files.
 fn generated(config: &PagesConfig) -> String {
     let programs = [
         (
@@ -307,7 +307,7 @@ fn generated(config: &PagesConfig) -> String {
     folded(config, &programs)
 }
 
-/// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
+/// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs these files.
 fn recipes(config: &PagesConfig) -> String {
     let recipes = [
         (
@@ -337,7 +337,7 @@ fn recipes(config: &PagesConfig) -> String {
     folded(config, &recipes)
 }
 
-/// Programs below their names.
+/// Programs as collapsed blocks below their names.
 fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     let base = address(config);
     let origin = base.trim_end_matches(API_BASE);
@@ -385,7 +385,7 @@ fn tiers(config: &PagesConfig) -> String {
     card_table("Tiers", &heads, rows)
 }
 
-/// The periods and endpoints, and differences from the rights of most free or most paid tiers.
+/// The periods and endpoints of a tier, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
     let rights = tier.rights;
     let periods = rights.periods_of(Route::Models);
@@ -437,7 +437,7 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }
 
-/// How to get a tier, linked to where it is bought.
+/// How to get a tier, with a link to the page where it can be bought.
 fn obtained(tier: &Tier, config: &PagesConfig) -> String {
     let how = how_obtained(tier, config.sign_up);
     let plan = config

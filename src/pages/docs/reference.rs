@@ -9,7 +9,7 @@ use scoregate_base::routes::{AllowedValues, Endpoint, Param, PublishedField, Pub
 use crate::pages::html::{code, code_block, escape, prose, push, stacking_table};
 use crate::pages::sample;
 
-/// For endpoints whose items are passed through.
+/// Note for endpoints whose items are passed through.
 const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any listed field may be absent, and others may \
     be added.</p>\n";
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
@@ -56,7 +56,7 @@ fn parameter_words(row: &Endpoint) -> String {
     }
 }
 
-/// The parameters of an endpoint, the path parameter first.
+/// The parameters of an endpoint, with the path parameter first.
 pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
     row.route
         .names_a_model()
@@ -154,7 +154,7 @@ fn field_table(row: &Endpoint, config: &PagesConfig, path: &str) -> String {
     html
 }
 
-/// The end of the introduction, and the code next to it: a request and a response.
+/// The end of the introduction and, next to it, a sample request and response.
 fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let path = row.documented_path().replace("{id}", ":id");
     let request = code_block(&format!("Request for {path}"), &request(row, base, model));
@@ -225,7 +225,7 @@ pub(super) fn envelope() -> String {
     stacking_table("Fields of the envelope", &FIELD_HEADS, rows("", ENVELOPE))
 }
 
-/// The rows of a field that the mapping lists.
+/// The table rows of a field that the mapping lists.
 fn listed_rows(listed: &PublishedField) -> Vec<Vec<String>> {
     let words = match &listed.kind {
         PublishedKind::Standard(field) => return rows("", std::slice::from_ref(field)),
@@ -241,7 +241,7 @@ fn listed_rows(listed: &PublishedField) -> Vec<Vec<String>> {
     ]]
 }
 
-/// A row for each field and its nested fields.
+/// A row for each field and each nested field.
 pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for field in fields {

@@ -1,4 +1,4 @@
-// A response in words: status, limits, headers, body. All text is set as text, never as HTML.
+// Shows a response: status, limits, headers, body. All text is set as text, never as HTML.
 
 const MOST_SHOWN = 20000; // characters of a body
 
@@ -47,7 +47,7 @@ function waitSentence(response) {
   return `${reason}Wait ${durationWords(seconds)}, until ${at}.`;
 }
 
-// What the error section of this page says about a code.
+// The text about a code from the error section of this page.
 function explainError(code) {
   const section = document.getElementById(code);
   if (!section?.matches(".error")) return [];

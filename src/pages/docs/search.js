@@ -1,5 +1,5 @@
-// The search field: it filters sections, and lists the endpoints, parameters, fields, headers, error codes and missing
-// features whose names contain the text. The page is indexed as it is without forms. Searches on other pages lead here.
+// The search field. It filters sections, and lists the endpoints, parameters, fields, headers, error codes and missing
+// features whose names contain the text. The page is indexed before forms are added. Searches on other pages lead here.
 
 const main = document.getElementById("content");
 const leaves = [...main.querySelectorAll("section")].filter((part) => !part.querySelector("section"));
@@ -7,8 +7,8 @@ const texts = new Map(leaves.map((part) => [part, part.textContent.toLowerCase()
 const links = [...document.querySelectorAll("body > nav a")];
 const MOST_HITS = 8;
 
-// The kind of the names in the first column of a table; none for tables of other things, and for the overview of
-// parameters, which are listed with each endpoint.
+// The kind of the names in the first column of a table. Other tables have no kind, nor does the overview of parameters,
+// which are listed with each endpoint.
 function kindOfTable(table, section) {
   const name = table.closest("[aria-label]").getAttribute("aria-label");
   if (name.startsWith("Parameters of")) return "Parameter";
@@ -112,7 +112,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   field.focus();
 });
-// A link may lead to what the search has hidden.
+// A link may lead to a section that the search has hidden.
 addEventListener("hashchange", () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;

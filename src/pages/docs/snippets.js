@@ -1,12 +1,13 @@
 // Requests as text: the URL of an operation with its values, and programs that send it.
 
-// Encodes a value for a URL: only letters, digits and -._~ remain. So no value has a meaning for a shell or a program.
+// Encodes a value for a URL. Only letters, digits and -._~ remain, so no value has a meaning for a shell or a program.
 function percentEncode(text) {
   const encoded = encodeURIComponent(text.replace(/[\ud800-\udfff]/gu, "\ufffd"));
   return encoded.replace(/[!'()*]/g, (char) => "%" + char.charCodeAt(0).toString(16).toUpperCase());
 }
 
-// Path and query of an operation below the base address. Empty values are left out; an empty model id is a placeholder.
+// Path and query of an operation below the base address. Empty values are omitted. An empty model id becomes a
+// placeholder.
 function requestTarget(operation, values) {
   const path = operation.path.replace(/\{(\w+)\}/g, (whole, name) => percentEncode(values[name] || "MODEL_ID"));
   const given = operation.parameters.filter((one) => one.in === "query" && values[one.name]);
@@ -15,7 +16,7 @@ function requestTarget(operation, values) {
 }
 
 const shellText = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-// In ASCII, texts of JSON are texts of Python and of JavaScript.
+// JSON strings in ASCII are valid Python and JavaScript strings.
 const programText = (text) => JSON.stringify(text);
 
 const SNIPPETS = {
@@ -37,7 +38,7 @@ except urllib.error.HTTPError as error:
 console.log(response.status, await response.json());`,
 };
 
-// Indents a text of JSON, and leaves its tokens unchanged: numbers keep their digits.
+// Indents JSON text and leaves its tokens unchanged, so that numbers keep their digits.
 function indentJson(text) {
   const parts = [];
   let depth = 0;

@@ -1,4 +1,4 @@
-//! Compares the pages for people with the tables, and checks that they load no external resource.
+//! Compares the pages for people with the tables, and checks that the pages load no external resources.
 
 use std::collections::HashSet;
 
@@ -120,11 +120,11 @@ fn pages_load_only_the_icon() {
     assert_eq!(
         SCRIPT.matches("fetch(").count(),
         2,
-        "one request, and one in the snippet of JavaScript"
+        "one request, and one in the JavaScript snippet"
     );
     assert!(
         SCRIPT.contains("fetch(ownBase + target"),
-        "of its own origin"
+        "same origin only"
     );
     for banned in [
         "innerHTML",
@@ -195,7 +195,7 @@ fn the_policy_allows_the_script_of_the_page_and_no_other() {
     assert!(policy.contains("; connect-src 'self'; "));
     assert!(
         !LANDING_CONTENT.policy().contains("script"),
-        "the landing page has none"
+        "the landing page has no script"
     );
 }
 

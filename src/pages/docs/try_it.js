@@ -1,8 +1,9 @@
-// "Try it": a form for each operation, which sends the request to the service that this page came from. The key is kept
-// in the key fields of the forms only: it is in no URL, cookie or storage, and is removed when the page is left.
+// "Try it": a form for each operation, which sends the request to the service that served this page. The key is kept
+// only in the key fields of the forms. It is never in a URL, a cookie or storage, and is removed when the reader leaves
+// the page.
 
 const API = JSON.parse(document.getElementById("operations").textContent);
-// The API is beside this page, also behind a proxy that adds a prefix to the path.
+// The path of the API is relative to this page, so that it also works behind a proxy that adds a prefix to the path.
 const ownBase = new URL(API.base.slice(1), location.href).href;
 const keyFields = [];
 const modelIds = element("datalist", { id: "model-ids" });
@@ -50,14 +51,14 @@ function control(parameter) {
     type: "text", required: true, autocomplete: "off", spellcheck: false, value: parameter.default ?? "",
   });
   input.setAttribute("list", modelIds.id);
-  // Browsers resolve these segments: the request would be another one.
+  // Browsers resolve these segments, so a different path would be requested.
   input.addEventListener("input", () => {
     input.setCustomValidity(/^\.{1,2}$/.test(input.value) ? "Write the id of a model." : "");
   });
   return input;
 }
 
-// The ids of a list of models are suggested in the fields for a model id.
+// Fields for a model id suggest the ids from a list of models.
 function suggestModels(operation, text) {
   const items = operation.name === "models" ? parsed(text)?.data : null;
   if (!Array.isArray(items)) return;
@@ -77,7 +78,7 @@ async function send(operation, target, key, view) {
   try {
     const response = await fetch(ownBase + target, {
       headers: key ? { "X-API-Key": key } : {},
-      // Always a request, never a copy of the browser; without cookies.
+      // A request is always sent, without cookies and without the browser's cache.
       cache: "no-store", credentials: "omit", redirect: "error", signal: AbortSignal.timeout(70000),
     });
     const text = await response.text();
@@ -95,7 +96,7 @@ async function send(operation, target, key, view) {
   }
 }
 
-// Programs that send the request of a form. Returns the function that writes them anew.
+// Shows programs that send the request of a form. Returns the function that updates them.
 function addSnippets(place, id, path, url) {
   const blocks = {};
   const choices = element("fieldset", { className: "languages", id: `${id}-languages` }, element("legend", {}, "The same request as a program"));
@@ -147,7 +148,7 @@ function buildForm(operation, place) {
   });
 }
 
-// A form is built when it is opened for the first time.
+// A form is built when it is first opened.
 for (const operation of API.operations) {
   const details = element("details", { className: "try" }, element("summary", {}, "Try it"));
   details.firstChild.setAttribute("aria-label", `Try it: GET ${operation.path}`);

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! Builds the whole API description.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::pages::paths::{DOCS_MARKDOWN, LLMS_TXT};
 use crate::pages::status::FEED;
 use crate::pages::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 
-/// The parts, in reading order.
+/// The parts of the description, in reading order.
 #[derive(Serialize)]
 struct OpenApiDocument {
     openapi: &'static str,
@@ -28,7 +28,7 @@ struct OpenApiDocument {
     components: Value,
 }
 
-/// The description as text.
+/// The API description as JSON text.
 pub(in crate::pages) fn document(config: &PagesConfig) -> String {
     let mut responses = NamedResponses::default();
     let paths = config
@@ -69,7 +69,7 @@ fn info(config: &PagesConfig) -> Value {
             public_paths(config)),
         "license": { "name": config.license },
     });
-    // No tool resolves relative references, and some treat them as errors.
+    // URLs must be absolute, because no tool resolves relative references and some treat them as errors.
     if let Some(terms) = absolute(config, config.links.terms()) {
         schemas::insert(&mut info, "termsOfService", terms.clone().into());
         schemas::insert(
@@ -84,7 +84,7 @@ fn info(config: &PagesConfig) -> Value {
     info
 }
 
-/// An absolute URL; `None` for a path of this service if no address is configured.
+/// An absolute URL. `None` for a path of this service if no address is configured.
 fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
     if url.starts_with('/') {
         config.root().map(|root| format!("{root}{url}"))
@@ -93,7 +93,7 @@ fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
     }
 }
 
-/// All paths that need no key, in words.
+/// All paths that need no key, as part of a sentence.
 pub(super) fn public_paths(config: &PagesConfig) -> String {
     let mut paths = vec![
         "/",
@@ -119,7 +119,7 @@ pub(super) fn public_paths(config: &PagesConfig) -> String {
     format!("{} and `{last}`", others.join(", "))
 }
 
-/// The Contact Object, if anything is known about the contact.
+/// The Contact Object, if any contact field is set.
 fn contact(links: &SiteLinks) -> Option<Value> {
     let SiteLinks {
         contact_name,
@@ -159,7 +159,7 @@ fn tag(endpoint: &Endpoint) -> &'static str {
     endpoint.segments.first().copied().unwrap_or_default()
 }
 
-/// The description of a tag has the summaries of its endpoints.
+/// The tags. The description of a tag contains the summaries of its endpoints.
 fn tags(config: &PagesConfig) -> Value {
     let mut tags: Vec<_> = config.endpoints.iter().map(tag).collect();
     let mut seen = BTreeSet::new();
@@ -194,7 +194,7 @@ fn operations(endpoint: &Endpoint, config: &PagesConfig, responses: &mut NamedRe
     json!({ "get": operation })
 }
 
-/// The number of items, fields of paid plans, and parameters without an effect.
+/// The description of an endpoint: the number of items, fields of paid plans, and parameters without an effect.
 fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
     let items = if endpoint.one {
         "`data` has one item."

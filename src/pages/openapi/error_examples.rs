@@ -10,7 +10,7 @@ use super::schemas::{insert, subject};
 use crate::pages::DOCS;
 use crate::pages::sample::INSTANT;
 
-/// The exhausted limit of each code that has one: its name, quota and seconds.
+/// The exhausted limit for each code that has a limit: its name, quota and seconds.
 const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
     (ErrorCode::QuotaExceeded, "day", 10, 86_400),
     (ErrorCode::RateLimitExceeded, "minute", 2, 60),
@@ -42,7 +42,7 @@ pub(super) fn body(row: &'static CodeRow) -> Value {
     body
 }
 
-/// The values that the caller may use.
+/// The values of a parameter that the caller may use.
 fn allowed(row: &CodeRow, param: Param) -> AllowedValues {
     if row.code == ErrorCode::LatestRequiresPlan {
         return AllowedValues::Words(vec![

@@ -1,4 +1,4 @@
-//! `/openapi.json`: the API description, OpenAPI 3.1, generated from the tables in `routes`. Tests validate every
+//! `/openapi.json`: the API description in OpenAPI 3.1, generated from the tables in `routes`. Tests validate every
 //! response of the gateway against it.
 
 mod document;

@@ -23,7 +23,7 @@ pub(super) fn all() -> Map<String, Value> {
 /// References to the parameters of an endpoint.
 pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
-    // Own parameters of two endpoints may have the same name.
+    // Two endpoints may define parameters with the same name.
     let describe = |param: &Param| match param.own() {
         Some(_) => parameter(*param),
         None => reference("parameters", param.name()),

@@ -1,4 +1,4 @@
-//! Responses and their headers. Operations share them: a response is added when an operation first refers to it.
+//! Responses and their headers. Operations share responses. A response is added when an operation first refers to it.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use super::schemas::{answer_name, insert, reference};
 
 /// The member that every 429 of an endpoint has.
 const LIMIT: &str = "limit";
-/// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
+/// This header is not listed, because OpenAPI expresses it with the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";
 
 /// The responses added so far.
@@ -42,7 +42,7 @@ impl NamedResponses {
         Value::Object(responses)
     }
 
-    /// All responses, and the headers that they refer to.
+    /// All responses, and the headers to which they refer.
     pub(super) fn finish(self) -> [Value; 2] {
         let has = |name: &str| {
             self.0
@@ -83,7 +83,8 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
         .map(|row| format!("`{}`: {}", row.word, row.condition))
         .collect();
     let words: Vec<_> = rows.iter().map(|row| row.word).collect();
-    // Next to the reference, not in an `allOf`: generators of clients then have one type for all errors.
+    // The properties are next to the reference, not in an `allOf`, so that client generators create one type for all
+    // errors.
     let content = |schema| {
         let mut here = reference("schemas", schema);
         let mut properties =

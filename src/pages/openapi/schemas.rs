@@ -1,7 +1,7 @@
-//! Schemas: items from the tables of their fields, the envelope of each endpoint, errors.
+//! Schemas of items, which are generated from the tables of fields, of each endpoint's envelope, and of errors.
 //!
-//! Additional fields are allowed everywhere, and no field of an item is required: a foreign backend may send more or
-//! less. The envelope and errors, which the gateway writes itself, are exact.
+//! Additional fields are allowed everywhere, and no field of an item is required, because a backend may send more or
+//! fewer fields. The schemas of the envelope and of errors, which the gateway itself writes, are exact.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn item_name(endpoint: &Endpoint) -> String {
     format!("{}Item", type_name(endpoint))
 }
 
-/// The name of an endpoint as the name of a type: `ProviderReliability`.
+/// The name of an endpoint as a type name, such as `ProviderReliability`.
 fn type_name(endpoint: &Endpoint) -> String {
     endpoint.name.split('_').map(capitalized).collect()
 }
@@ -61,7 +61,7 @@ fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
     schema
 }
 
-/// An open object. Of the fields of the data source, only the fields that the mapping lists are described.
+/// An object with arbitrary fields. Of the data source's fields, only those that the mapping lists are described.
 fn item_of_the_source(listed: &[PublishedField]) -> Value {
     let properties: Map<_, _> = listed
         .iter()
@@ -153,7 +153,7 @@ fn error(config: &PagesConfig) -> Value {
     schema
 }
 
-/// The parameter that an error with this code is about.
+/// The parameter that an error with this code concerns.
 pub(super) fn subject(row: &CodeRow) -> Option<Param> {
     let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
     of_the_plan.or_else(|| {
@@ -217,13 +217,13 @@ fn of_field(field: &ItemField) -> Value {
     schema
 }
 
-/// The JSON types of a shape, and its other constraints.
+/// The JSON types of a shape, and the other constraints.
 fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
     match shape {
         FieldShape::Text => (vec!["string"], json!({})),
         FieldShape::Instant => (vec!["string"], json!({ "format": "date-time" })),
         FieldShape::Number => (vec!["number"], json!({})),
-        // Bounds apply to numbers only and patterns to strings only, so all can be combined.
+        // Bounds apply only to numbers, and patterns only to strings, so they can be combined.
         FieldShape::Score => (
             vec!["number", "string"],
             json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }),
@@ -237,7 +237,7 @@ fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
     }
 }
 
-/// Adds constraints to the schema of one property; existing keywords are replaced.
+/// Adds constraints to the schema of one property. Existing keywords are replaced.
 fn narrow(schema: &mut Value, property: &str, with: Value) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -246,7 +246,7 @@ fn narrow(schema: &mut Value, property: &str, with: Value) {
     if let Some(known) = known.as_object_mut()
         && let Value::Object(with) = with
     {
-        // A reference is complete, except for the description next to it.
+        // A reference replaces all keywords except the description.
         if with.contains_key("$ref") {
             known.retain(|key, _| key == "description");
         }

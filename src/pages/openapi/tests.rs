@@ -1,4 +1,4 @@
-//! Compares the API description with the tables, and validates its own examples.
+//! Compares the API description with the tables, and validates the examples in it.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()
 }
 
-/// A schema of the description, with all components it refers to.
+/// A validator for a schema of the description, with all components to which it refers.
 pub(super) fn validator(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -91,7 +91,7 @@ fn every_endpoint_has_a_get_with_the_responses_its_row_allows() {
     for row in &ENDPOINTS {
         let item = &document["paths"][path(row)];
         assert_eq!(item["get"]["operationId"], row.name);
-        // HEAD is described once, for all.
+        // HEAD is described once for all endpoints.
         assert_eq!(
             item.as_object().unwrap().keys().collect::<Vec<_>>(),
             ["get"]

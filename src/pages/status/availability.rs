@@ -1,4 +1,4 @@
-//! Availability of the last 90 days: minutes up, down and with stale data, and shares of them. Pure.
+//! Availability in the last 90 days: minutes up, down and with stale data, and their shares. Pure.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{DAY_MINUTES, StatusHistory};
@@ -6,16 +6,17 @@ use scoregate_store::{DAY_MINUTES, StatusHistory};
 /// Number of days that are shown.
 pub const SHOWN_DAYS: u32 = 90;
 
-/// A day of the service. Days before the first stored minute, and minutes that are not over, are not counted.
+/// The availability of the service on one day. Days before the first stored minute and minutes that are not over are
+/// not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayAvailability {
     /// The day.
     pub day: Day,
-    /// Minutes that count; zero without data.
+    /// Minutes that count. Zero if there is no data.
     pub counted: u64,
-    /// Minutes of them in which the service was up.
+    /// Counted minutes in which the service was up.
     pub up: u64,
-    /// Minutes of these in which the data was not stale.
+    /// Minutes in which the service was up and the data was not stale.
     pub fresh: u64,
 }
 
@@ -31,7 +32,7 @@ impl DayAvailability {
     }
 }
 
-/// The last days up to the minute `end`, which does not count; oldest first.
+/// The last days up to the minute `end`, which is not counted. The oldest day comes first.
 pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
     let Some(last) = end.checked_sub(1) else {
         return Vec::new();
@@ -46,7 +47,7 @@ pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
             .days
             .iter()
             .find(|stored| stored.day.number() == number);
-        // The clock of another gateway may be ahead.
+        // Another gateway's clock may be ahead, so more minutes may be stored than are over.
         let up = stored.map_or(0, |stored| stored.ready.min(counted));
         let fresh = stored.map_or(0, |stored| stored.fresh.min(up));
         DayAvailability {
@@ -59,7 +60,7 @@ pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
     .collect()
 }
 
-/// All days together.
+/// The sums over all days.
 pub(super) fn total(days: &[DayAvailability]) -> DayAvailability {
     let add = |part: fn(&DayAvailability) -> u64| days.iter().map(part).sum();
     DayAvailability {
@@ -70,7 +71,7 @@ pub(super) fn total(days: &[DayAvailability]) -> DayAvailability {
     }
 }
 
-/// `99.98 %`, rounded down, so only a complete share is `100 %`.
+/// Formats a share such as `99.98 %`. It is rounded down, so that only a complete share is `100 %`.
 pub(super) fn share(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100 %".into();
@@ -79,7 +80,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// `2 d 3 h 5 min`, without the parts that are zero.
+/// Formats minutes as `2 d 3 h 5 min`, without the parts that are zero.
 pub(super) fn in_words(minutes: u64) -> String {
     let parts = [
         (minutes / DAY_MINUTES, "d"),
@@ -149,7 +150,7 @@ mod tests {
     fn the_first_day_counts_from_its_first_minute_and_today_to_its_last_complete_one() {
         let days = last_days(&history(START + 30, &[stored(0, 10, 10)]), START + 40);
         assert_eq!(newest(&days, 2), [[10, 10, 0, 0], [0, 0, 0, 0]]);
-        // Just after midnight, the day that ended is the newest one.
+        // Just after midnight, the previous day is the newest day.
         let days = last_days(&history(START - 20, &[stored(1, 19, 19)]), START);
         assert_eq!(days.last().unwrap().day.number(), TODAY - 1);
         assert_eq!(newest(&days, 1), [[20, 19, 1, 0]]);

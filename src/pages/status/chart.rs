@@ -1,19 +1,19 @@
-//! A bar for each day, as SVG. Height and pattern show the state of a day in addition to its colour: solid for the good
-//! part, hatched for the rest, and a flat mark for no data. The numbers are in a table of the page.
+//! An SVG chart with a bar for each day. Height and pattern show the state of a day in addition to colour: the good
+//! part is solid, the rest is hatched, and a flat mark means no data. A table on the page has the numbers.
 
 use crate::pages::html::escape;
 
-/// Width of a day with its gap, width of a bar, and height of the chart.
+/// Width of a day including the gap, width of a bar, and height of the chart.
 const STEP: u64 = 8;
 const WIDTH: u64 = 6;
 const HEIGHT: u64 = 40;
-/// Height of the mark of a day without data.
+/// Height of the mark for a day without data.
 const FLAT: u64 = 3;
-/// Minimum heights of a hatched part, so that a minute can be seen, and of a solid one below it.
+/// Minimum height of a hatched part, so that a single minute is visible, and minimum height of a solid part below it.
 const LEAST_HATCHED: u64 = 10;
 const LEAST_SOLID: u64 = 4;
 
-/// A day in a chart: `good` of `whole` minutes; none without data.
+/// A day in a chart: `good` of `whole` minutes. Both are zero if there is no data.
 pub(super) struct ChartDay {
     pub(super) label: String,
     pub(super) good: u64,

@@ -1,6 +1,6 @@
-//! The Atom feed of the status page (RFC 4287): an entry for each message of the operator. Messages and entries are
-//! never changed. The feed does not contain outages that are derived from stored minutes, because minutes may be stored
-//! late and an entry cannot be withdrawn. Ids do not depend on the address of the service.
+//! The Atom feed of the status page (RFC 4287), with an entry for each message from the operator. Messages and entries
+//! are never changed. The feed does not contain outages that are derived from stored minutes, because minutes may be
+//! stored late and an entry cannot be withdrawn. Ids do not depend on the address of the service.
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,8 @@ use scoregate_store::StatusMessage;
 use super::StatusSite;
 use super::threads::{name, paragraphs};
 
-/// The feed of these messages, newest first. Without messages its time is the start of the history.
+/// The feed of these messages, newest first. If there are no messages, the time of the feed is the start of the
+/// history.
 pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
     let service = xml(&site.service);
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
@@ -54,7 +55,8 @@ fn entry(site: &StatusSite, message: &StatusMessage) -> String {
     )
 }
 
-/// Text for XML, which cannot contain some characters at all. They can only come from manual edits.
+/// Escapes text for XML. Characters that XML cannot contain at all are replaced. Such characters can only come from
+/// manual edits.
 fn xml(text: &str) -> String {
     let is_valid =
         |c: char| matches!(c, '\t' | '\n') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'));
@@ -66,7 +68,7 @@ fn xml(text: &str) -> String {
     )
 }
 
-/// A URI with the hash of these texts (RFC 6920).
+/// An id: a URI with the hash of these texts (RFC 6920).
 fn id_of(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {

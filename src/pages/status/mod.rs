@@ -1,6 +1,7 @@
 //! The status page and its Atom feed, rendered from a [`ServiceStatus`]. Pure: `status` collects the contents.
 //!
-//! Times are absolute, and nothing on the page changes with time alone: equal content has equal bytes.
+//! Times are absolute, and nothing on the page changes only because time passes. Equal content therefore has equal
+//! bytes.
 
 mod availability;
 mod chart;

@@ -1,4 +1,4 @@
-//! The state of the service, and the service that it is about.
+//! The service that the status page describes, and its state.
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::API_BASE;
@@ -6,12 +6,12 @@ use scoregate_store::StatusMessage;
 
 use super::availability::DayAvailability;
 
-/// The service that the pages are about. All texts are escaped.
+/// The service that the pages describe. All texts are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusSite {
-    /// Its name.
+    /// The name of the service.
     pub service: String,
-    /// Its public address, for absolute links in the feed.
+    /// The public address of the service, for absolute links in the feed.
     pub base_url: Option<String>,
     /// Whether callers can sign up.
     pub sign_up: bool,
@@ -20,9 +20,9 @@ pub struct StatusSite {
 /// The state of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataState {
-    /// The time of the newest data; `None` if none was received yet, or if the backend lists no models.
+    /// The time of the newest data. `None` if no data has been received yet, or if the backend lists no models.
     pub newest: Option<Wall>,
-    /// The next expected refresh, possibly in the past; `None` if nothing is known.
+    /// The next expected refresh, which may be in the past. `None` if it is unknown.
     pub expected: Option<Wall>,
     /// The refresh that is overdue, if the data is stale.
     pub stale_since: Option<Wall>,
@@ -33,7 +33,7 @@ pub struct DataState {
 pub struct ServiceStatus {
     /// Whether this gateway serves requests.
     pub is_ready: bool,
-    /// Whether the store of keys and quotas failed.
+    /// Whether the store of keys and quotas fails.
     pub store_fails: bool,
     /// Whether the backend fails.
     pub backend_fails: bool,
@@ -41,16 +41,16 @@ pub struct ServiceStatus {
     pub data: DataState,
     /// The last days, oldest first.
     pub days: Vec<DayAvailability>,
-    /// The end of the counted minutes; `None` before the history was read.
+    /// The end of the counted minutes. `None` until the history has been read.
     pub counted_until: Option<Wall>,
-    /// The first stored minute of all.
+    /// The earliest stored minute.
     pub begun: Option<Wall>,
-    /// Messages of the operator, newest first.
+    /// Messages from the operator, newest first.
     pub messages: Vec<StatusMessage>,
 }
 
 impl StatusSite {
-    /// The address of a path: absolute if the public address is configured.
+    /// The address of a path. It is absolute if the public address is configured.
     pub(super) fn url(&self, path: &str) -> String {
         let url = self
             .base_url

@@ -12,7 +12,8 @@ use crate::pages::{Page, STATUS};
 pub(in crate::pages) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
-/// Reused for half a minute, also by shared caches: these pages are the same for all clients.
+/// `Cache-Control` of these pages. They are the same for all clients, so even shared caches may reuse them for half a
+/// minute.
 const BRIEFLY: &str = "public, max-age=30";
 
 /// The rendered pages.
@@ -39,7 +40,7 @@ impl StatusPages {
         }
     }
 
-    /// The pages with other content; `None` if nothing on them has changed.
+    /// Renders the pages with new content. `None` if nothing on the pages has changed.
     pub fn changed(&self, site: &StatusSite, status: &ServiceStatus, now: Wall) -> Option<Self> {
         let is_same = *self.html.body() == view::page(site, status, self.changed_at)
             && *self.atom.body() == atom(site, status);

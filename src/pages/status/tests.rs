@@ -1,4 +1,4 @@
-//! The status page and its feed for states of the service.
+//! Tests the status page and its feed for various states of the service.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{IncidentState, StatusDay, StatusHistory, StatusMessage};
@@ -82,7 +82,7 @@ fn html(status: &ServiceStatus) -> String {
     html
 }
 
-/// The lines about the state of the service, each with its class.
+/// The lines about the state of the service, each with its CSS class.
 fn state_lines(status: &ServiceStatus) -> Vec<String> {
     let html = html(status);
     let lines = html
@@ -234,7 +234,7 @@ fn a_new_service_has_no_history_and_its_first_day_counts_from_its_first_minute()
     assert_eq!(
         page.matches("<rect class=\"none\"").count(),
         2 * 89,
-        "days before it are not down"
+        "days before the history are not down"
     );
     assert!(page.contains("The history begins at <time datetime=\"2025-11-21T00:00:00Z\">"));
 }

@@ -1,4 +1,4 @@
-//! Messages by incident, and their text as HTML.
+//! Groups messages by incident, and renders their text as HTML.
 
 use crate::pages::html::escape;
 use scoregate_store::{IncidentState, StatusMessage};
@@ -9,7 +9,7 @@ pub(super) struct IncidentThread<'m> {
     pub(super) number: u64,
     pub(super) title: &'m str,
     pub(super) state: IncidentState,
-    /// Newest first; never empty.
+    /// The messages, newest first. Never empty.
     pub(super) messages: Vec<&'m StatusMessage>,
 }
 
@@ -19,7 +19,7 @@ impl IncidentThread<'_> {
     }
 }
 
-/// The incidents of messages that are listed newest first. The incident with the newest message comes first.
+/// Groups messages, which are listed newest first, by incident. The incident with the newest message comes first.
 pub(super) fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
     let mut threads: Vec<IncidentThread<'_>> = Vec::new();
     for message in messages {
@@ -49,7 +49,7 @@ pub(super) const fn name(state: IncidentState) -> &'static str {
     }
 }
 
-/// The text of a message: a paragraph for each block of lines.
+/// The text of a message as HTML, with a paragraph for each block of lines.
 pub(super) fn paragraphs(message: &str) -> String {
     let blocks = message
         .split("\n\n")

@@ -11,13 +11,13 @@ use super::threads::{IncidentThread, name, paragraphs, threads};
 use super::{DataState, ServiceStatus, StatusSite};
 
 const TEMPLATE: &str = include_str!("status.html");
-/// The style sheet of the page: the text of its only `style` element.
+/// The style sheet of the page, which is the text of its only `style` element.
 pub(super) const STYLE: &str =
     concat!(include_str!("../docs/page.css"), include_str!("status.css"));
-/// Maximum number of resolved incidents shown.
+/// Maximum number of resolved incidents that are shown.
 const PAST_INCIDENTS: usize = 20;
 
-/// The page. It states that it last changed at `changed_at`.
+/// The whole page. It states that it last changed at `changed_at`.
 pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) -> String {
     let threads = threads(&status.messages);
     let incidents = incident_count(status, &threads);
@@ -43,7 +43,7 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
     })
 }
 
-/// Whether the API is up, in one sentence. It does not depend on the messages of the operator.
+/// A sentence that says whether the API is up. It does not depend on the operator's messages.
 fn availability(status: &ServiceStatus) -> String {
     let (is_good, words) = if !status.is_ready {
         (false, "The API is down at this gateway")
@@ -59,8 +59,8 @@ fn availability(status: &ServiceStatus) -> String {
     state_line(is_good, words)
 }
 
-/// The open incidents in one sentence, if there are any. They are the headline: reports of the operator have precedence
-/// over measurements.
+/// A sentence about the open incidents, if there are any. It is the headline, because the operator's reports take
+/// precedence over measurements.
 fn incident_line(open: &[IncidentThread<'_>]) -> String {
     match open {
         [] => String::new(),
@@ -75,7 +75,7 @@ fn incident_line(open: &[IncidentThread<'_>]) -> String {
     }
 }
 
-/// A line about the state of the service; `words` are HTML.
+/// A line about the state of the service. `words` is HTML.
 fn state_line(is_good: bool, words: &str) -> String {
     let (class, mark) = if is_good {
         ("good", "\u{2713}")
@@ -87,7 +87,7 @@ fn state_line(is_good: bool, words: &str) -> String {
     )
 }
 
-/// The problems that this gateway found.
+/// Notes on the problems that this gateway has detected.
 fn notes(status: &ServiceStatus) -> String {
     let mut notes = Vec::new();
     if !status.is_ready {
@@ -220,7 +220,7 @@ fn days(status: &ServiceStatus) -> String {
     )
 }
 
-/// The share of the time with current data, unless the API was never up.
+/// The share of time with current data. Empty if the API was never up.
 fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> String {
     if whole.up == 0 {
         return String::new();
@@ -240,7 +240,7 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
     format!("<h3>Data current: {current}</h3>\n<p>{stale}</p>\n{chart}{ends}")
 }
 
-/// The number of incidents that began in the days that are shown.
+/// The number of incidents that began on the days shown.
 fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> String {
     let Some(first) = status.days.first() else {
         return String::new();
@@ -281,7 +281,7 @@ fn bars(
     status.days.iter().map(bar).collect()
 }
 
-/// The content of a chart in words.
+/// A description of a chart in words.
 fn lost(days: &[DayAvailability], what: &str, lost: fn(&DayAvailability) -> u64) -> String {
     let count = days.iter().filter(|day| lost(day) > 0).count();
     let days = match count {

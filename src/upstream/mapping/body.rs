@@ -9,16 +9,16 @@ use crate::cache::Members;
 
 /// A body that is a JSON array or object.
 pub(super) struct MappedBody<'b> {
-    /// All of it.
+    /// The whole body.
     pub(super) raw: &'b RawValue,
-    /// Its members, if it is an object.
+    /// The members of the body, if it is an object.
     members: Option<Members<'b>>,
 }
 
 /// An error reported in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoDataInBody {
-    /// The reason it states.
+    /// The reason that the body states.
     why: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl<'b> MappedBody<'b> {
         self.members.is_none()
     }
 
-    /// The id in a member of the body, if it is an object.
+    /// The id in a member of the body, if the body is an object.
     pub(super) fn member(&self, name: &str) -> Result<Option<Cow<'b, str>>, String> {
         let Some(members) = &self.members else {
             return Ok(None);
@@ -59,8 +59,9 @@ impl<'b> MappedBody<'b> {
         Ok(value.and_then(identifier))
     }
 
-    /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
-    /// `error` text. An `error` next to data is ignored, and so is a `success` that is neither true nor false.
+    /// The error that the body reports, if any. A body reports an error with `success: false` or, if the data is the
+    /// whole body (`is_bare`), with an `error` text. An `error` next to the data is ignored. If the data is the whole
+    /// body, a `success` that is neither true nor false is ignored too.
     pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else {
             return Ok(None);
@@ -86,15 +87,15 @@ impl<'b> MappedBody<'b> {
 }
 
 impl NoDataInBody {
-    /// Whether the reason is that a model, or its data, was not found, as in `No scores found for model 17`. A document
-    /// is not removed because something else was not found.
+    /// Whether the reason is that a model or its data was not found, as in `No scores found for model 17`. A document
+    /// is not removed if something else was not found.
     pub(super) fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
         let has_nothing = why.starts_with("no ") && why.contains(" found for model");
         has_nothing || (why.contains("model") && why.contains("not found"))
     }
 
-    /// For the operator.
+    /// The reason, as text for the operator.
     pub(super) fn reason(self) -> String {
         let Some(why) = self.why else {
             return "the body contains success: false".into();
@@ -104,7 +105,7 @@ impl NoDataInBody {
     }
 }
 
-/// The text of an id: a string, or a number as written. Other values state no id.
+/// The text of an id: a string, or a number as written. Other values are not ids.
 pub(super) fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
     let text = value.get();
     match text.as_bytes().first() {
@@ -116,7 +117,7 @@ pub(super) fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
 
 /// The text of a member, if its value is a string.
 fn words(members: &Members<'_>, name: &str) -> Option<String> {
-    // Duplicate names also count.
+    // A duplicate member counts too.
     let mut called = members.0.iter().filter(|member| member.name == name);
     called
         .find_map(|member| serde_json::from_str(member.value.get()).ok())

@@ -1,5 +1,5 @@
-//! Converts the value of a field to the type that is published for it. Numbers keep their digits: they are checked as
-//! numbers, and written as the backend wrote them.
+//! Converts the value of a field to the type in which it is published. Numbers are validated, but keep the digits that
+//! the backend wrote.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::PublishedKind;
 use scoregate_base::routes::shapes::{FieldShape, ItemField};
 
-/// The value as JSON text; `None` if it cannot be converted.
+/// The value as JSON text. `None` if it cannot be converted.
 pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option<Cow<'v, str>> {
     let text = value.get();
     match kind {
@@ -20,12 +20,12 @@ pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option
         PublishedKind::Number => number(text),
         PublishedKind::Text => string(text),
         PublishedKind::Standard(field) => standard(value, field),
-        // It needs no value of the backend.
+        // A constant does not use a value from the backend.
         PublishedKind::Constant(_) => None,
     }
 }
 
-/// Whether a JSON text is a value that a field of this API may have.
+/// Whether a JSON text is a valid value of this API field.
 pub fn is_value_of(field: &ItemField, json: &str) -> bool {
     serde_json::from_str::<&RawValue>(json).is_ok_and(|value| fits(value, field))
 }
@@ -34,7 +34,7 @@ fn fits(value: &RawValue, field: &ItemField) -> bool {
     standard(value, field).is_some_and(|converted| converted == value.get())
 }
 
-/// A value of a field of this API.
+/// Converts a value to the type of this API field.
 fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> {
     let text = value.get();
     if text == "null" {
@@ -67,8 +67,8 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
     }
 }
 
-/// Whether a value is an object whose fields of this API are valid. Fields within an object are not converted or
-/// omitted.
+/// Whether a value is an object in which all fields of this API are valid. Fields within an object are neither
+/// converted nor omitted.
 fn is_object_of(text: &str, fields: &[ItemField]) -> bool {
     let Ok(members) = Members::of(text) else {
         return false;
@@ -87,7 +87,7 @@ fn score(text: &str) -> Option<Cow<'_, str>> {
     number(text).filter(|digits| float(digits).is_some_and(|score| (0.0..=100.0).contains(&score)))
 }
 
-/// An RFC 3339 time in UTC; a time of another zone is converted.
+/// An RFC 3339 time in UTC. A time in another zone is converted.
 fn instant(text: &str) -> Option<Cow<'_, str>> {
     let written: String = serde_json::from_str(text).ok()?;
     // Parsing is more tolerant than RFC 3339.
@@ -111,7 +111,7 @@ fn instant(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// A number, or the number in a string.
+/// Converts a number, or a number in a string.
 fn number(text: &str) -> Option<Cow<'_, str>> {
     if is_number(text) {
         return Some(text.into());
@@ -122,7 +122,7 @@ fn number(text: &str) -> Option<Cow<'_, str>> {
     is_json.then(|| inner.into())
 }
 
-/// A string: the digits of a number, or the word of a boolean.
+/// Converts a value to a string. A number becomes its digits, and a boolean becomes its word.
 fn string(text: &str) -> Option<Cow<'_, str>> {
     if text.starts_with('"') {
         return Some(text.into());
@@ -134,7 +134,7 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// The number, for comparisons only: a large number is rounded.
+/// The number as a float, for comparisons only, because a large number is rounded.
 fn float(digits: &str) -> Option<f64> {
     digits
         .parse()

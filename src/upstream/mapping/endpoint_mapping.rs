@@ -1,4 +1,4 @@
-//! The mapping of one endpoint: the backend's request, and its response as a document.
+//! The mapping of one endpoint: the request to the backend, and the conversion of its response to a document.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::upstream::UpstreamResponse;
 /// The mapping of all endpoints to a backend.
 #[derive(Clone, Debug)]
 pub struct Mapping {
-    /// A row for each endpoint that a backend answers.
+    /// The mapping of each endpoint that the backend serves.
     pub endpoints: BTreeMap<Route, EndpointMapping>,
     /// Whether the list of models is complete.
     pub lists_all_models: bool,
@@ -31,19 +31,19 @@ pub struct Mapping {
 /// The mapping of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointMapping {
-    /// The path of its documents.
+    /// The path of the endpoint's documents.
     pub template: PathTemplate,
-    /// The location of the data in a body: by default `/data` of an object; an array is the data itself.
+    /// The location of the data in a body. Default: `/data` in an object; an array is the data itself.
     pub data: Option<JsonPointer>,
     /// The shape of the data.
     pub shape: DataShape,
-    /// The location of the time of the data, if the backend states it.
+    /// The location of the data's time, if the backend states it.
     pub timestamp: JsonPointer,
     /// The ways in which the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
-    /// The ids that the backend may have, if restricted. Other ids are never requested.
+    /// The ids that the backend may have, if they are restricted. Other ids are never requested.
     pub id: Option<IdPattern>,
-    /// The fields of its items, where items have the shape of the backend. `None`: they have the fields of this API.
+    /// The mapping of item fields, if items have the shape of the backend. `None` if items have the fields of this API.
     pub fields: Option<ItemMapping>,
 }
 
@@ -54,7 +54,7 @@ words! {
         Status = "404",
         /// An error in the body whose text contains "model" and "not found", or "no … found for model".
         Error = "error",
-        /// An empty list. It may also be a correct response about an existing model.
+        /// An empty list. This may also be a correct response about an existing model.
         Empty = "empty",
     }
 }
@@ -66,14 +66,14 @@ pub(in crate::upstream) struct ResponseInfo {
     pub(in crate::upstream) source: Validators,
     /// The time of the data, if the transport states it.
     pub(in crate::upstream) dated: Option<Wall>,
-    /// When it will next change, if the backend states it.
+    /// When the data will next change, if the backend states it.
     pub(in crate::upstream) next_refresh: Option<Wall>,
-    /// The time of the response; used if the time of the data is unknown.
+    /// The time of the response. It is used if the time of the data is unknown.
     pub(in crate::upstream) now: Wall,
 }
 
 impl Default for Mapping {
-    /// The mapping of a backend with the paths and shapes of this API.
+    /// The mapping of a backend that has the paths and shapes of this API.
     fn default() -> Self {
         let rows = ENDPOINTS.iter().filter(|row| row.stored);
         let endpoints = rows
@@ -91,7 +91,7 @@ impl Mapping {
     pub fn description(&self) -> SourceDescription {
         let mut description = SourceDescription::default();
         for (route, mapped) in &self.endpoints {
-            // The definition of a configured endpoint describes its items, however they are mapped.
+            // A configured endpoint's definition describes its items, however they are mapped.
             if let Some(fields) = mapped.fields.as_ref().filter(|_| !route.is_configured()) {
                 description.fields.insert(*route, fields.published());
             }
@@ -106,7 +106,7 @@ impl Mapping {
         description
     }
 
-    /// Whether the backend may have a document: its id is not excluded by the configuration.
+    /// Whether the backend may have a document, which means that the configuration does not exclude its id.
     pub(in crate::upstream) fn may_have(&self, key: &DocumentKey) -> bool {
         let pattern = self
             .endpoints
@@ -119,7 +119,7 @@ impl Mapping {
 }
 
 impl EndpointMapping {
-    /// The mapping of an endpoint with the path and shape of this API.
+    /// The mapping of an endpoint that has the path and shape of this API.
     pub fn canonical(endpoint: &Endpoint) -> Self {
         let names_a_model = endpoint.route.names_a_model();
         Self {
@@ -137,7 +137,7 @@ impl EndpointMapping {
         }
     }
 
-    /// The path and query of a document. `None` if the document lacks a parameter they need.
+    /// The path and query of a document. `None` if the document lacks a required parameter.
     pub(in crate::upstream) fn target(&self, key: &DocumentKey) -> Option<String> {
         self.template.target(key)
     }
@@ -190,7 +190,7 @@ impl EndpointMapping {
             && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
-    /// The data of a body. `None` if it reports that the model does not exist, or is about another model.
+    /// The data of a body. `None` if the body reports that the model does not exist, or is about another model.
     fn content(
         &self,
         key: &DocumentKey,
@@ -218,11 +218,11 @@ impl EndpointMapping {
         if is_about_another_model(key, &body, &each)? {
             return Ok(None);
         }
-        // An invalid time is ignored, and the next best time is used.
+        // If a time is invalid, the next best time is used.
         let stated_at = find(&self.timestamp, &body)?
             .and_then(instant)
             .or(head.dated);
-        // The time of a field that Free callers may not see must not be visible in the envelope.
+        // The envelope must not show the time of a field that Free callers may not see.
         let endpoint = key.route.endpoint();
         let is_open = !key.route.is_configured() || !endpoint.has_paid_field();
         let newest = || is_open.then(|| newest_update(&each)).flatten();
@@ -263,8 +263,8 @@ fn is_about_another_model<'b>(
     body: &MappedBody<'b>,
     each: &[&'b RawValue],
 ) -> Result<bool, String> {
-    // Several items where one is expected are an invalid response, whatever their ids.
-    // The items of a configured list may name other models.
+    // Several items where one is expected are an invalid response, regardless of their ids. The items of a configured
+    // list may name other models.
     let has_one_model = if key.route.endpoint().one {
         each.len() < 2
     } else {
@@ -291,7 +291,7 @@ fn instant(stated: &RawValue) -> Option<Wall> {
     Wall::parse_rfc3339(&serde_json::from_str::<String>(stated.get()).ok()?)
 }
 
-/// The fields of an item that are read.
+/// The item field that contains the time of its last update.
 #[derive(serde::Deserialize)]
 struct DatedItem {
     #[serde(rename = "lastUpdated", default)]

@@ -1,6 +1,6 @@
-//! The fields of items: renamed, added, dropped and converted, as the mapping of an endpoint lists them. Items are
-//! mapped before a document and its Free form are built, so the field that is published as `latestScore` is removed
-//! from the Free form, regardless of its name at the backend. `convert` converts values.
+//! Renames, adds, drops and converts the fields of items as the mapping of an endpoint defines. Items are mapped before
+//! a document and its Free form are built. The field that is published as `latestScore` is therefore removed from the
+//! Free form, regardless of its name at the backend. `convert` converts values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use scoregate_base::routes::{PublishedField, PublishedKind};
 
 use super::convert::converted;
 
-/// Changes to the fields of an endpoint's items. Fields that are not mentioned are unchanged.
+/// Changes to the fields of an endpoint's items. Fields that are not listed stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ItemMapping {
-    /// The listed fields, each name once.
+    /// The listed fields. Each name occurs once.
     fields: Vec<MappedField>,
     /// Names of the backend's fields that are omitted.
     dropped: Vec<String>,
@@ -25,28 +25,28 @@ pub struct ItemMapping {
 /// A listed field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedField {
-    /// Its name in an item, and its type.
+    /// The published name and type of the field.
     pub published: PublishedField,
-    /// Its name at the backend. A constant replaces a field of the same name.
+    /// The field's name at the backend. A constant replaces a field with the same name.
     pub from: String,
-    /// Words of the backend, and their replacements.
+    /// The backend's words, and their replacements.
     pub words: BTreeMap<String, String>,
 }
 
-/// The reason why a list of fields is invalid; the message is for the operator.
+/// The reason why a list of fields is invalid. The message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadItemMapping {
-    /// The paid field under another name.
+    /// The paid field is published under another name.
     #[error(
         "remove this field: only paid callers may see the value of `{PAID_FIELD}`, and only under that name"
     )]
     PaidUnderAnotherName,
-    /// The paid field of an endpoint whose Free form has all fields.
+    /// The paid field is listed for an endpoint whose Free form has all fields.
     #[error(
         "remove this field: `{PAID_FIELD}` is a field of `model` only, and Free callers would see it here"
     )]
     PaidElsewhere,
-    /// The name of the paid field's source.
+    /// A field has the name of the paid field's source.
     #[error(
         "choose another name: the backend's field of this name becomes `{PAID_FIELD}`, and is removed everywhere else"
     )]
@@ -54,8 +54,8 @@ pub enum BadItemMapping {
 }
 
 impl ItemMapping {
-    /// A mapping with these fields. Reports invalid fields by name. `has_paid_field`: whether the endpoint has the paid
-    /// field.
+    /// Creates a mapping with these fields. Reports invalid fields by name. `has_paid_field` is whether the endpoint
+    /// has the paid field.
     pub fn new(
         fields: Vec<MappedField>,
         dropped: Vec<String>,
@@ -106,7 +106,7 @@ impl ItemMapping {
         }
     }
 
-    /// The backend's field that is published as the paid one, if that has another name there.
+    /// The name of the paid field at the backend, if it is different.
     pub fn paid_source(&self) -> Option<&str> {
         let paid = self
             .fields
@@ -115,7 +115,7 @@ impl ItemMapping {
         (paid.reads_backend() && paid.from != PAID_FIELD).then_some(&paid.from)
     }
 
-    /// Maps an array of items. `None` if nothing is to be done. The reason for a rejection is for the operator.
+    /// Maps an array of items. `None` if the mapping changes nothing. The reason for a rejection is for the operator.
     pub(super) fn apply(&self, data: &Bytes) -> Result<Option<Bytes>, String> {
         if self.fields.is_empty() && self.dropped.is_empty() {
             return Ok(None);
@@ -134,7 +134,7 @@ impl ItemMapping {
         let Some(source) = self.paid_source() else {
             return Ok(Some(mapped));
         };
-        // Nested objects may repeat the value under its own name.
+        // Nested objects may repeat the value under the backend's name.
         let without = without_member(&mapped, source).map_err(|bad| bad.to_string())?;
         Ok(Some(without.unwrap_or(mapped)))
     }
@@ -161,7 +161,7 @@ impl ItemMapping {
                     push(&field.written_name(), &value);
                 }
             }
-            // The name belongs to a listed field, even if its source is absent.
+            // The name is reserved for a listed field, even if that field's source is absent.
             let is_taken = |field: &MappedField| field.published.name == member.name;
             if !is_listed && !self.fields.iter().any(is_taken) && !self.drops(&member.name) {
                 push(member.written, member.value.get());
@@ -182,7 +182,7 @@ impl ItemMapping {
 }
 
 impl MappedField {
-    /// Whether its value is the backend's.
+    /// Whether the field's value comes from the backend.
     fn reads_backend(&self) -> bool {
         !matches!(self.published.kind, PublishedKind::Constant(_))
     }
@@ -191,7 +191,7 @@ impl MappedField {
         self.reads_backend() && self.from == member.name
     }
 
-    /// The value to publish; `None` if it has the wrong type.
+    /// The value to publish. `None` if the backend's value has the wrong type.
     fn value<'v>(&self, value: &'v RawValue) -> Option<Cow<'v, str>> {
         let replaced = self.replaced(value);
         let result = match &replaced {
@@ -209,7 +209,7 @@ impl MappedField {
         result
     }
 
-    /// The word that replaces a word of the backend, which may also be a number or a boolean.
+    /// The word that replaces a word of the backend. The backend's word may also be a number or a boolean.
     fn replaced(&self, value: &RawValue) -> Option<Box<RawValue>> {
         if self.words.is_empty() {
             return None;
@@ -277,7 +277,7 @@ mod tests {
                 r#"[ { "a" : 1E+2, "globalScore": 62.00, "debug":{}, "id":17 , "z":"\u00e9"} ]"#,
                 r#"[{"a":1E+2,"value":62.00,"again":62.00,"id":"17","z":"\u00e9","unit":"points"}]"#,
             ),
-            // A constant replaces the backend's value, and a listed name is not used otherwise.
+            // A constant replaces the backend's value, and the listed name is not used for another field.
             (r#"[{"unit":7,"value":1}]"#, r#"[{"unit":"points"}]"#),
             (
                 r#"[{"\u0067lobalScore":1}]"#,
@@ -374,7 +374,7 @@ mod tests {
             mapping(vec![renamed(PAID_FIELD, PAID_FIELD)], &[]).paid_source(),
             None
         );
-        // Nested copies under the backend's name are removed as well.
+        // Nested copies under the backend's name are removed too.
         assert_eq!(
             apply(
                 &mapping(vec![paid()], &[]),

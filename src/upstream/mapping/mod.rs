@@ -1,9 +1,9 @@
-//! Maps a backend with other paths and shapes: for each endpoint the path of its documents, and where their data is
-//! in a response.
+//! Maps a backend with other paths and shapes. For each endpoint, the mapping has the path of the documents and the
+//! location of their data in a response.
 //!
-//! By default paths equal ours; a bare array, `{"data": …}` and a full envelope are accepted, and a single object
-//! becomes an array of one. Items are kept as raw bytes, and their fields unchanged unless `fields` lists them. Transport is in `http`, the
-//! configuration syntax in `config`.
+//! By default, paths equal those of this API; a bare array, `{"data": …}` and a full envelope are accepted, and a
+//! single object becomes an array with one item. Items are kept as raw bytes, and their fields stay unchanged unless
+//! `fields` lists them. `http` implements the transport, and `config` the configuration syntax.
 
 mod body;
 mod convert;

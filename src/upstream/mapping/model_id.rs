@@ -1,7 +1,7 @@
-//! Model ids at the backend: the ids that are requested, and the model that a response is about.
+//! Model ids at the backend: which ids are requested, and which model a response is about.
 //!
 //! A backend that parses ids leniently (`200abc` as 200) answers about a different model. Such an answer must not
-//! become a document of the requested id. The syntax of ids in general is in `routes`.
+//! become a document of the requested id. `routes` defines the general syntax of ids.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,13 +25,13 @@ pub struct IdPattern {
     whole: Regex,
 }
 
-/// The reason why a text is not an expression for ids; the message is for the operator.
+/// The reason why a text is not an expression for ids. The message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadIdPattern {
-    /// Its syntax is invalid, or its compiled form is too large.
+    /// The syntax is invalid, or the compiled form is too large.
     #[error("write a regular expression for whole ids, such as \"[0-9]+\": {0}")]
     Syntax(String),
-    /// It matches no valid id.
+    /// The expression matches no valid id.
     #[error("write a regular expression for whole ids; an empty expression matches no id")]
     Empty,
 }
@@ -42,7 +42,7 @@ impl IdPattern {
         if text.is_empty() {
             return Err(BadIdPattern::Empty);
         }
-        // First without the anchors: `a)|(b` is invalid, and would be valid between them.
+        // The expression is first compiled without anchors, because `a)|(b` is invalid but would be valid between them.
         compiled(text)?;
         Ok(Self {
             text: text.to_owned(),
@@ -57,7 +57,7 @@ impl IdPattern {
 }
 
 impl fmt::Debug for IdPattern {
-    /// The configured text, which is a part of the identity of stored documents.
+    /// Formats the configured text, which is part of the identity of stored documents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
     }
@@ -76,8 +76,8 @@ fn compiled(text: &str) -> Result<Regex, BadIdPattern> {
     built.map_err(|error| BadIdPattern::Syntax(error.to_string()))
 }
 
-/// The field of an item that has the id of the model that the response is about. In items other than the detail, `id`
-/// identifies the item itself.
+/// The item field that contains the id of the model. In items of endpoints other than the detail, `id` identifies the
+/// item itself.
 fn id_field(route: Route) -> &'static str {
     if route == Route::Model {
         "id"
@@ -86,8 +86,8 @@ fn id_field(route: Route) -> &'static str {
     }
 }
 
-/// The id that a response about `requested` states instead, if any: in an item, or next to the data. A response that
-/// states no id counts as a response about the requested model.
+/// The id that a response states in an item or next to the data, if it differs from `requested`. A response without an
+/// id counts as a response about the requested model.
 pub(super) fn other_id<'b>(
     route: Route,
     requested: &ModelId,
@@ -95,7 +95,7 @@ pub(super) fn other_id<'b>(
     items: &[&'b RawValue],
 ) -> Result<Option<Cow<'b, str>>, String> {
     let field = id_field(route);
-    // The envelope of a detail may have an id, too.
+    // The envelope of a detail may have an id that is not the model's.
     let beside = if route == Route::Model {
         None
     } else {
@@ -204,7 +204,7 @@ mod tests {
                 None,
             ),
             (Route::Model, r#"{"data":[{"name":"200"}]}"#, None),
-            // Each point of a history has an id.
+            // Each point of a history has its own id.
             (Route::History, r#"{"data":[{"id":9},{"id":10}]}"#, None),
             (
                 Route::History,

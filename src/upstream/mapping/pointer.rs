@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901) into unparsed text: results are the bytes as written.
+//! JSON pointers (RFC 6901) into unparsed text. A result is the text as it was written.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 
 use crate::cache::Members;
 
-/// A location in a body; the empty pointer is the whole body.
+/// A location in a body. The empty pointer is the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPointer(Vec<String>);
 
-/// The reason why a text is not a JSON pointer; the message is for the operator.
+/// The reason why a text is not a JSON pointer. The message is for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPointer {
-    /// Neither empty nor beginning with a slash.
+    /// The text is not empty and does not begin with a slash.
     #[error("write a JSON pointer, such as \"/data\" or \"/data/items\"; \"\" is the whole body")]
     NoSlash,
-    /// A tilde that is not part of `~0` or `~1`.
+    /// The text contains a tilde that is not part of `~0` or `~1`.
     #[error("write `~` as ~0 and a `/` within a name as ~1")]
     Tilde,
 }
@@ -31,7 +31,7 @@ pub(super) enum PointerError {
 }
 
 impl JsonPointer {
-    /// The member of this name in an object.
+    /// A pointer to the member with this name in an object.
     pub(super) fn member(name: &str) -> Self {
         Self(vec![name.to_owned()])
     }
@@ -52,17 +52,17 @@ impl JsonPointer {
             .ok_or(BadPointer::Tilde)
     }
 
-    /// Whether a member of this name is on the path to the value.
+    /// Whether a member with this name is on the path to the value.
     pub fn passes(&self, name: &str) -> bool {
         self.0.iter().any(|token| token == name)
     }
 
-    /// Whether it is the whole body.
+    /// Whether the pointer is the whole body.
     pub(super) fn is_whole(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value at this location in a well-formed body; `None` if there is none.
+    /// The value at this location in a well-formed body. `None` if there is no value.
     pub(super) fn find<'b>(
         &self,
         body: &'b RawValue,
@@ -88,7 +88,7 @@ impl JsonPointer {
 }
 
 impl fmt::Display for JsonPointer {
-    /// As written; the empty pointer in words.
+    /// Formats the pointer as written, but the empty pointer in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
             return f.write_str("the top");

@@ -1,7 +1,7 @@
 //! The shape of the data at the backend, and its conversion to an array of items.
 //!
-//! Items are kept as raw bytes, in the backend's order: nothing is lost, reordered or rounded. The location of the
-//! data is in `pointer`.
+//! Items are kept as raw bytes in the backend's order, so nothing is lost, reordered or rounded. `pointer` locates the
+//! data.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub(super) struct Items<'b> {
 }
 
 impl DataShape {
-    /// Converts the data, which is a part of `body`, to items. The reason for a rejection is for the operator.
+    /// Converts the data, which is part of `body`, to items. The reason for a rejection is for the operator.
     pub(super) fn items<'b>(&self, body: &Bytes, data: &'b RawValue) -> Result<Items<'b>, String> {
         let text = data.get();
         let [is_array, is_object] = [text.starts_with('['), text.starts_with('{')];
@@ -82,7 +82,7 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
         if !each.is_empty() {
             data.push(',');
         }
-        // A separate item would have the value under other names.
+        // As a separate item, it would contain the paid value under other names.
         if entry.name == PAID_FIELD {
             return Err(format!("has an entry {PAID_FIELD}, which is not an item"));
         }
@@ -96,7 +96,7 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
     })
 }
 
-/// Appends an entry of a map as an item: its key, as written in the map, becomes the first member.
+/// Appends an entry of a map as an item. The key, as written in the map, becomes the first member.
 fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
     let key = entry.written;
     let text = entry.value.get();

@@ -1,13 +1,13 @@
 //! The path of a document at the backend: a path and query with placeholders for the document's parameters.
 //!
-//! Only validated values are inserted, none of which needs encoding. The base address is in `http`.
+//! Only validated values are inserted, which need no encoding. `http` adds the base address.
 
 use std::borrow::Cow;
 
 use scoregate_base::routes::{DocumentKey, Endpoint, Param};
 
 /// A path and query below the backend's base address. It contains a placeholder for every parameter of its endpoint
-/// except parameters that the backend does not support, so different documents never share a target by accident.
+/// except parameters that the backend does not support, so different documents cannot share a target by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTemplate(Vec<TemplatePart>);
 
@@ -17,11 +17,11 @@ enum TemplatePart {
     Value(Param),
 }
 
-/// The reason why a path is invalid; the message is for the operator.
+/// The reason why a path is invalid. The message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     #[error("begin the path with `/`; it is relative to upstream.url")]
-    /// No slash at the beginning.
+    /// There is no slash at the beginning.
     NoSlash,
     /// A character that must be encoded in a path or query.
     #[error("encode the character {0:?}: a path is visible ASCII, with %XX for other bytes")]
@@ -32,7 +32,7 @@ pub enum BadTemplate {
     /// A brace that is not part of a placeholder.
     #[error("write placeholders as {{name}}; other braces are not allowed")]
     Brace,
-    /// A placeholder that the endpoint has no value for.
+    /// A placeholder for which the endpoint has no value.
     #[error("this endpoint has no placeholder {{{name}}}; it has {has}")]
     NoPlaceholder {
         /// The text between the braces.
@@ -40,10 +40,10 @@ pub enum BadTemplate {
         /// The valid placeholders.
         has: String,
     },
-    /// No placeholder for the model.
+    /// There is no placeholder for the model.
     #[error("add {{id}} to the path; without it all models have the same path")]
     NoId,
-    /// No placeholder for a parameter.
+    /// There is no placeholder for a parameter.
     #[error(
         "add {{{0}}} to the path, or, if the backend has no such parameter, write unsupported = [\"{0}\"]: every value then gets the same data"
     )]
@@ -54,7 +54,7 @@ pub enum BadTemplate {
 }
 
 impl PathTemplate {
-    /// The endpoint's own path with all its parameters except the parameters in `without`.
+    /// The path of the endpoint in this API, with all its parameters except the parameters in `without`.
     pub fn canonical(endpoint: &Endpoint, without: &[Param]) -> Self {
         let mut pieces = Vec::new();
         for segment in endpoint.segments {
@@ -120,7 +120,7 @@ impl PathTemplate {
         }
     }
 
-    /// Whether it has a placeholder for a parameter.
+    /// Whether the path has a placeholder for a parameter.
     pub(super) fn sends(&self, param: Param) -> bool {
         self.0.contains(&TemplatePart::Value(param))
     }
@@ -160,7 +160,7 @@ fn named(params: &[Param]) -> String {
     }
 }
 
-/// The problem with the placeholder of a parameter, or with its absence.
+/// The problem with a parameter's placeholder or with its absence.
 fn placeholder_problem(
     param: Param,
     pieces: &[TemplatePart],
@@ -168,7 +168,7 @@ fn placeholder_problem(
 ) -> Option<BadTemplate> {
     let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
-        // Required: otherwise the response would not be about the requested model.
+        // The placeholder is required, because otherwise the response would not be about the requested model.
         return (!has_place).then_some(BadTemplate::NoId);
     }
     match (has_place, without.contains(&param)) {

@@ -1,4 +1,4 @@
-//! Bodies of backends, endpoint by endpoint and mapping by mapping.
+//! Tests bodies of backends for each endpoint and mapping.
 
 use bytes::Bytes;
 
@@ -30,7 +30,7 @@ fn read_body(
     mapping.read(&key, &Bytes::copy_from_slice(body.as_bytes()), head)
 }
 
-/// The result in one word, and the data.
+/// The result as a word, and the data.
 fn said(
     route: Route,
     mapping: &EndpointMapping,
@@ -269,7 +269,7 @@ fn an_empty_list_means_a_missing_model_only_if_configured() {
         said(Route::History, &history, full),
         Ok(("content", "[{}]".into()))
     );
-    // The response about a single model is never empty, so the list can mean nothing else.
+    // The response about a single model is never empty, so an empty list means that the model does not exist.
     let mut drift = canonical(Route::Drift);
     assert!(said(Route::Drift, &drift, empty).is_err());
     drift.not_found = vec![NotFound::Empty];

@@ -90,7 +90,7 @@ fn every_selection(directory: &Path, ids: &[String; 4]) {
     assert_eq!((some.out, taken(directory).as_str()), (counted(1, 1), bob));
     assert!(
         some.err
-            .contains(&format!("{unowned} is not reached: no account owns it")),
+            .contains(&format!("{unowned} cannot be reached: no account owns it")),
         "{}",
         some.err
     );

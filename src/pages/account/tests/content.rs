@@ -1,8 +1,8 @@
-//! Content of the pages.
+//! Tests the content of the account pages.
 
 use super::*;
 
-/// Whether a page contains each of these texts.
+/// Asserts that a page contains each of these texts.
 fn shows(html: &str, texts: &[&str]) {
     for text in texts {
         assert!(html.contains(text), "{text}: {html}");

@@ -1,4 +1,4 @@
-//! Markup of all pages: escaping, policy, forms, labels, headings.
+//! Tests the markup of all account pages: escaping, policy, forms, labels, headings.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 
-/// The problems that the pages are tested with: of no field, and of each.
+/// The problems with which the pages are tested: one without a field, and one for each field.
 fn problems() -> Vec<Option<&'static str>> {
     let fields = [
         "email",
@@ -26,7 +26,7 @@ fn problems() -> Vec<Option<&'static str>> {
     [None].into_iter().chain(fields.map(Some)).collect()
 }
 
-/// All pages with ordinary and hostile values, and with each problem.
+/// All pages, with ordinary and hostile values and with each problem.
 fn all_pages() -> Vec<(&'static str, String)> {
     let mut pages = Shown::ordinary().pages();
     for text in [HOSTILE, &"\u{1f9ea}W".repeat(100), ""] {
@@ -114,9 +114,9 @@ fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
         };
         assert_eq!(policy, expected, "{name}");
     }
-    // No text that a tag could begin with, for the tests of tags.
+    // The script contains no character with which a tag could begin, which the tests of tags rely on.
     assert!(!COPY_SCRIPT.contains('<'));
-    // The sheet loads nothing.
+    // The style sheet loads nothing.
     assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));
 }
 
@@ -124,13 +124,13 @@ fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
 fn forms_are_sent_to_this_service_with_their_csrf_token() {
     let mut seen = HashSet::new();
     for (name, html) in all_pages() {
-        // The first is the search in the header.
+        // The first form is the search in the header.
         for form in html.split("<form ").skip(2) {
             let form = form.split_once("</form>").unwrap().0;
             let (tag, content) = form.split_once('>').unwrap();
             let action = attribute(tag, "action").unwrap();
             if action == "/account/usage" {
-                // It reads a file and changes nothing.
+                // The form downloads a file and changes nothing.
                 assert!(attribute(tag, "method").is_none() && !content.contains(CSRF));
                 continue;
             }

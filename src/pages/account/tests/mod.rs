@@ -1,5 +1,5 @@
-//! The pages with ordinary and with hostile values: `markup` tests what all pages have in common, `content` what each
-//! shows.
+//! Tests the account pages with ordinary and hostile values. `markup` tests the properties that all pages share,
+//! `content` the contents of each page.
 
 mod content;
 mod markup;
@@ -27,7 +27,7 @@ struct Shown {
     application: StoredApplication,
     requests: RequestList,
     evidence: Vec<(Day, DayEvidence)>,
-    /// One that works, and one that does not.
+    /// A working webhook and a failing one.
     webhooks: [StoredWebhook; 2],
     entered: ApplicationFields,
     token: String,
@@ -182,7 +182,7 @@ impl Shown {
         }
     }
 
-    /// The same with one text in every place that holds text.
+    /// The same contents, with one text in every place that holds text.
     fn of(text: &str) -> Self {
         let mut shown = Self::ordinary();
         let some = || Some(text.to_owned());
@@ -340,7 +340,7 @@ impl Shown {
         })
     }
 
-    /// Every page, with a name.
+    /// All pages with their names.
     fn pages(&self) -> Vec<(&'static str, String)> {
         let email = self.owner.email.as_str();
         let notice = self.notice.as_deref();
@@ -393,7 +393,8 @@ impl Shown {
     }
 }
 
-/// The tags of a page, without `<` and `>`. Everything outside templates is escaped, so neither occurs in a value.
+/// The tags of a page, without `<` and `>`. Everything outside templates is escaped, so neither character occurs in a
+/// value.
 fn tags(html: &str) -> Vec<&str> {
     let html = html.split_once("</style>").unwrap().1;
     html.split('<')
@@ -402,7 +403,7 @@ fn tags(html: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The attributes of a tag with values.
+/// The attributes of a tag that have values.
 fn attributes(tag: &str) -> Vec<(&str, &str)> {
     let mut rest = tag;
     let mut attributes = Vec::new();

@@ -1,6 +1,6 @@
 import json, os, time, urllib.error, urllib.request
 
-LONGEST_WAIT = 120  # seconds; a spent day is not waited for
+LONGEST_WAIT = 120  # seconds; do not wait for the next day
 
 def models(attempts=5):
     request = urllib.request.Request(
