@@ -13,7 +13,7 @@ const SAMPLES: &str = "samples_echoes_2026-11-24.jsonl";
 
 type LogDamage<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
-/// The problem of the evaluation `echoes`, if a file is changed.
+/// The result for the evaluation `echoes` after a change to one file.
 fn read_changed(name: &str, change: impl Fn(&str) -> String) -> Result<MappedRuns, String> {
     let directory = TempDir::new().unwrap();
     for file in [RESULTS, SAMPLES, "samples_capitals_2026-11-24.jsonl"] {
@@ -153,7 +153,7 @@ fn results_without_their_samples_are_missing() {
     ] {
         assert!(all.contains(missing), "{missing}: {all}");
     }
-    // A task's name does not lead to another directory.
+    // The name of a task must not lead to another directory.
     std::fs::create_dir(directory.path().join("samples_x")).unwrap();
     std::fs::write(directory.path().join("y_2026-11-24.jsonl"), "").unwrap();
     let hostile = text.replacen(

@@ -7,7 +7,7 @@ use crate::tool_logs::*;
 
 use super::golden_files::golden_file;
 
-/// A golden mapping with a model.
+/// A golden mapping with an additional model.
 fn mapping_with_model(name: &str, model: &str) -> LogMapping {
     let text = std::fs::read_to_string(golden_file(name)).unwrap();
     let model = format!(
