@@ -171,9 +171,7 @@ pub(super) fn chance(number: f64) -> f64 {
         method::CHANCE_DIGITS,
         number.max(method::CHANCE_LEAST)
     );
-    digits
-        .parse()
-        .expect("what a number is written as is a number")
+    digits.parse().expect("the text of a number is a number")
 }
 
 /// The published value of an amount in US dollars. A trial may cost far less than a cent.

@@ -162,8 +162,8 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
-    /// gateway; an error if it does not answer.
+    /// Opens the connections that requests of callers need, unless they are open. Returns the reason if a store that
+    /// answers refuses this gateway; an error if it does not answer.
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -65,18 +65,18 @@ pub struct RequestTotal {
     pub endpoint: Cow<'static, str>,
     /// The outcome.
     pub outcome: RequestOutcome,
-    /// The requests.
+    /// The number of requests.
     pub requests: u64,
 }
 
-/// A query of the requests of an application, added up over all nodes.
+/// A query of the requests of an application, summed over all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQuery {
     /// The application.
     pub application: ApplicationId,
     /// The first day.
     pub first: Day,
-    /// The last day. Of longer ranges, the last [`REQUEST_DAYS_KEPT`] days are read.
+    /// The last day. If the range is longer than [`REQUEST_DAYS_KEPT`] days, only its last days are read.
     pub last: Day,
 }
 
@@ -87,7 +87,7 @@ pub struct RequestList {
     pub totals: Vec<RequestTotal>,
 }
 
-/// Usage of a day, added up over all nodes.
+/// Usage of a day, summed over all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageList {
     /// The totals, the largest first.

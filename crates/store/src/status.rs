@@ -1,8 +1,7 @@
 //! The availability of the service by minute, and messages about its incidents, for the status page.
 //!
-//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready;
-//! a minute that
-//! no gateway stored counts as down.
+//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a
+//! minute that no gateway stored counts as down.
 
 use serde::Serialize;
 

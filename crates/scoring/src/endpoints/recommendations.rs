@@ -113,7 +113,7 @@ impl Task {
                     .cost()
                     .map_or(0.0, |cost| points(cost * 100.0));
                 format!(
-                    "Highest lower bound of the score per dollar among models with one of at least {from}: {cents} cents per trial."
+                    "Highest lower bound of the score per dollar among models whose lower bound is at least {from}: {cents} cents per trial."
                 )
             }
             Self::Fast => {

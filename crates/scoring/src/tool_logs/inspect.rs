@@ -215,7 +215,7 @@ fn started(stats: &InspectStats, spec: &InspectSpec) -> Result<Wall, LogProblem>
         &stats.started_at
     };
     Wall::parse_rfc3339(text).ok_or_else(|| {
-        let problem = format!("{:?} has no time zone or is no time", shortened(text));
+        let problem = format!("{:?} is not a time, or has no time zone", shortened(text));
         LogProblem::invalid("stats.started_at", problem)
     })
 }

@@ -107,7 +107,7 @@ impl<'a> LmLog<'a> {
         let Some((date, seconds)) = date.zip(seconds) else {
             return Err(LogProblem::invalid(
                 "date",
-                "is missing or no time; it is not a results file",
+                "is missing or not a time; this is not a results file",
             ));
         };
         #[expect(
@@ -190,7 +190,7 @@ impl<'a> LmLog<'a> {
             return Ok(path);
         }
         Err(LogProblem::missing(format!(
-            "the task {task} has no {name:?} beside the results; evaluate with `--log_samples`"
+            "the task {task} has no {name:?} next to the results; evaluate with `--log_samples`"
         )))
     }
 

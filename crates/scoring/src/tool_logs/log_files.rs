@@ -98,7 +98,7 @@ fn results_of(path: &Path) -> Result<PathBuf, String> {
         return Ok(results);
     }
     Err(format!(
-        "{} has no {} beside it; give the results file",
+        "{} has no {} next to it; name the results file",
         path.display(),
         results.display()
     ))

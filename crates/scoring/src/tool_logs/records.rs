@@ -261,7 +261,7 @@ fn measured(record: &Value, path: Option<&str>) -> Result<Option<f64>, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.map(Some).ok_or_else(|| {
         let path = path.unwrap_or_default();
-        format!("{path} is {:?}, which is no number", last(&text))
+        format!("{path} is {:?}, which is not a number", last(&text))
     })
 }
 

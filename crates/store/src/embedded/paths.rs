@@ -188,7 +188,7 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         let saved = with_suffix(path, ".saved");
         let format = FORMAT;
         lines.push(
-            "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise save what \
+            "There is no backup next to it. If you have one elsewhere: scoregate store restore FILE. Otherwise save what \
              sqlite3 can read:"
                 .into(),
         );

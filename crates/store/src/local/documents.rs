@@ -83,7 +83,7 @@ pub enum MirrorError {
         source: FileFlaw,
     },
     /// The file was damaged and has been removed.
-    #[error("{} was damaged and is removed: {source}", path.display())]
+    #[error("{} was damaged and has been removed: {source}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -249,7 +249,7 @@ impl LocalFile {
         let text = format!(
             "{path} is damaged: {reason}. It contains units that were delivered on grace and are not charged yet, this gateway's \
              share of the grace, the states of databases, and the copy of the keys. To start without them, move the file away. \
-             These units are then never charged, and an older database is not recognized until the present one was used"
+             These units are then never charged, and an older database is not recognized until the current one has been used"
         );
         io::Error::new(ErrorKind::InvalidData, text)
     }

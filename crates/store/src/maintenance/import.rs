@@ -257,7 +257,7 @@ fn withhold(store: &Connection, day: Day) -> Done<()> {
 fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<ImportedDay> {
     let units = done(restored_day::remaining(store, day, &options.tiers))?;
     if units.is_none() && options.restores {
-        let reason = "a tier of it is unknown; name the server's configuration with --config";
+        let reason = "one of its tiers is unknown; name the server's configuration with --config";
         return Err(Fault::Record(reason.into()));
     }
     Ok(ImportedDay::Reopened(day, units))

@@ -57,7 +57,7 @@ pub enum MaintenanceError {
     },
     /// The given date differs from the machine's clock.
     #[error(
-        "today is {} by this machine's clock ({}) and not {given}; correct the clock or pass today's date",
+        "today is {} according to this machine's clock ({}), not {given}; correct the clock or pass today's date",
         clock.day(), clock.rfc3339()
     )]
     OtherDay {

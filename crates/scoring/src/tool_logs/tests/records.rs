@@ -162,7 +162,7 @@ fn every_error_of_records_names_the_record_and_the_remedy() {
         ("{\"at\": ", "record 1: EOF while parsing"),
         (
             "{\"at\": \"2026-11-24T12:00:00Z\", \"score\": 1, \"usd\": \"1,234\"}",
-            "usd is \"1,234\", which is no number",
+            "usd is \"1,234\", which is not a number",
         ),
         (
             "",

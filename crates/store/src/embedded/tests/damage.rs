@@ -108,7 +108,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
     ];
     for length in boundaries.chain(odd) {
         let Err(refused) = opened(filled.directory.path(), &filled.bytes[..length]) else {
-            panic!("cut to {length} bytes it was taken")
+            panic!("a file truncated to {length} bytes was accepted")
         };
         assert!(
             matches!(refused, StoreError::Damaged { .. }),
@@ -125,7 +125,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
         let imported = filled.restored(length);
         assert!(
             !imported.carried.gaps.is_empty(),
-            "{length}: nothing was said of what is lost"
+            "{length}: the lost data was not reported"
         );
         assert_eq!(
             fs::read(imported.aside.unwrap()).unwrap(),
@@ -412,7 +412,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     assert_eq!(
         (moved.tier.as_str(), moved.keys.len()),
         ("pro", 0),
-        "no key of it is in force"
+        "none of its keys is active"
     );
     let digest = Digest::of(&id.to_string());
     let revoked = make(&store, id, ChangeKind::RevokeKey { digest }).await;

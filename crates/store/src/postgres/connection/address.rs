@@ -23,10 +23,10 @@ pub enum BadDatabaseUrl {
     Syntax(String),
     /// The URL contains a password, which would be printed with the settings and be visible to everyone who can read
     /// them.
-    #[error("write the password to the file of store.password_file, not into the URL")]
+    #[error("write the password to the file named by store.password_file, not to the URL")]
     Password,
     /// The URL does not name a user.
-    #[error("write the user into the URL, such as \"postgresql://gateway@db.example/scoregate\"")]
+    #[error("name the user in the URL, such as \"postgresql://gateway@db.example/scoregate\"")]
     User,
     /// The URL does not name a host.
     #[error(
@@ -34,7 +34,7 @@ pub enum BadDatabaseUrl {
     )]
     Host,
     /// The URL sets TLS options, which are set elsewhere.
-    #[error("remove sslmode from the URL; store.ca_file and store.plain_text decide about TLS")]
+    #[error("remove sslmode from the URL; configure TLS with store.ca_file or store.plain_text")]
     SslMode,
 }
 

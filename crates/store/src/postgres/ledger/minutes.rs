@@ -1,5 +1,5 @@
-//! Minute limits that gateways share: the part of an exchange that locks, reads and writes their pools. The rules are in
-//! `limits::minute_pool`.
+//! Minute limits that gateways share: the part of an exchange that locks, reads and writes their pools. The rules are
+//! in `limits::minute_pool`.
 
 use std::collections::BTreeMap;
 
