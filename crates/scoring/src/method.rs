@@ -7,9 +7,9 @@
 //! points around their level, with rounds of an hour, six hours or a day. All falls by 5 points were detected as drift
 //! and as an alert, after 4 to 6 rounds at the median and 6 to 16 at the 95th percentile. All falls by 12 points were
 //! detected as an incident within 7 rounds. A loss of 6 points over 240 hourly rounds was detected as drift after 73
-//! rounds at the median. Series without a change had no drift, alert or incident within a month, except for drift and
-//! an alert with daily rounds and correlations of 0.8 or more. 8 months of data can only show that the rates are not
-//! large. The benchmark `detection` prints the whole table. Tests verify a part of it.
+//! rounds at the median. Series without a change had no drift, alert or incident within a month, except that daily
+//! rounds with correlations of 0.8 or more caused drift and an alert. Eight months of data can only show that the rates
+//! are not large. The benchmark `detection` prints the whole table. Tests verify a part of it.
 //!
 //! The 95 % intervals cover the long-run level of a model. With a month of history, they contained it for 93 to 100 %
 //! of 160 scores per row, for correlations up to 0.95. If the noise had tripled in the last three daily rounds, they
@@ -147,8 +147,8 @@ pub(super) const BASELINE_LEAST: RoundCount = RoundCount {
     least: 12,
 };
 
-/// Hours before a change of which a model must have spent half at a level for it to be held. They are eight days, so
-/// that the end of a rise that lasted three days, while a change stays in force, is not a fall.
+/// A level is held if the model was at it for half of these hours before a change. Eight days are long enough that the
+/// end of a three-day rise is not a fall: a change stays in force for three days.
 pub(super) const LEVEL_HELD_HOURS: u64 = 8 * 24;
 
 /// Hours that are compared with the baseline if the level has not changed.

@@ -1,8 +1,9 @@
 //! Evidence of how applications use the service: hours of each gateway, merged into days.
 //!
 //! A gateway records an hour when the hour has ended or the gateway stops, under its process number. Until an hour is
-//! merged, it may be recorded again, for example if the outcome was unknown. Later it would be counted twice. So hours
-//! are merged some time after they have ended. An hour that another gateway delivers after that is added to its day.
+//! merged, it may be recorded again, for example if the outcome was unknown. After the merge, it would be counted
+//! twice. So hours are merged some time after they have ended. An hour that another gateway delivers after that is
+//! added to its day.
 //!
 //! Records contain no addresses. Their hashes use a key that changes every day and is deleted after two days. After
 //! that they cannot be compared with known addresses. Days are kept for [`EVIDENCE_DAYS_KEPT`] days before the current

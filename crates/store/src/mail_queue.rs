@@ -185,7 +185,7 @@ pub enum MailOutcome {
 pub struct MailBacklog {
     /// Emails in the queue.
     pub mails: u64,
-    /// When the oldest of them was queued.
+    /// When the oldest email was queued.
     pub oldest: Option<Wall>,
     /// Why the last attempt to send the oldest email failed, if it did.
     pub last_error: Option<String>,

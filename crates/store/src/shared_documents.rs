@@ -1,7 +1,7 @@
 //! Documents that gateways share: one gateway fetches a document, and the others read it from the store.
 //!
-//! Only data and a trait. The rules are in `documents::shared_fetch`. Times are from the engine's clock, so that the
-//! clocks of gateways need not agree. Only the date of the next refresh comes from the backend.
+//! This file contains only data and a trait. The rules are in `documents::shared_fetch`. Times are from the engine's
+//! clock, so that the clocks of gateways need not agree. Only the date of the next refresh comes from the backend.
 
 use std::time::Duration;
 
@@ -110,8 +110,8 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// The content of a published document. `None` if it was lost or replaced.
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>>;
 
-    /// Publishes a document under a claim, which ends. Returns `false` if there is a newer claim, or if the content to
-    /// be confirmed is missing; in the second case the claim continues.
+    /// Publishes a document under a claim, and ends the claim. Returns `false` if there is a newer claim, or if the
+    /// content to be confirmed is missing; in the second case the claim continues.
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool>;
 
     /// Ends a claim without a publication. After a failure, the next claim is allowed after `hold_off`.

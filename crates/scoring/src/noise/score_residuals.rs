@@ -195,8 +195,7 @@ impl<'r> PairedNoise<'r> {
     }
 }
 
-/// The variance of the mean of as many differences as a block has; `None` if there are none. Fits have used up `lost`
-/// values.
+/// The variance of the mean of a block of differences; `None` if there is no block. Fits have used up `lost` values.
 fn block_variance(
     pair: [&ScoreResiduals; 2],
     common: (usize, f64),

@@ -303,7 +303,7 @@ impl UsualNoise {
 }
 
 impl ScoreDifference {
-    /// The bounds of the difference. The probability of exceeding each of them is that of the quantiles.
+    /// The bounds of the difference. Each bound is exceeded with the tail probability of the quantiles.
     pub(crate) fn bounds(&self, quantiles: &TailQuantiles) -> (f64, f64) {
         let reach = quantiles.with(self.spread.df) * self.spread.variance.sqrt();
         self.edge.interval(self.mean, reach)

@@ -15,8 +15,8 @@ const LARGEST: [f64; 2] = [-8.0, 8.0];
 const RANGE: [f64; 2] = [1.0, 11.0];
 const STEPS: u32 = 22;
 
-/// The probability beyond each bound of a comparison for which all bounds hold with 95 % probability. For each model,
-/// `earlier` contains the number of models before it that it is compared with.
+/// The probability outside each bound of a comparison, chosen so that all bounds hold with a probability of 95 %. For
+/// each model, `earlier` contains the number of models before it that it is compared with.
 pub(super) fn joint_tail(earlier: &[usize]) -> f64 {
     let most = earlier.iter().copied().max().unwrap_or_default();
     let mut models = vec![0.0; most + 1];

@@ -138,7 +138,7 @@ fn contents(file: &FileConnection, path: &Path, now: Wall) -> Done<InspectionRep
         faults: integrity::findings(&snapshot)?,
         ..InspectionReport::default()
     };
-    // Rows behind a broken page cannot be counted, and the damage is already in the report.
+    // Rows that are only reachable through a broken page cannot be counted, and the damage is already in the report.
     match counts(file, now, &mut report) {
         Err(fault) if report.faults.is_empty() => Err(fault),
         Ok(()) | Err(_) => Ok(report),

@@ -28,7 +28,7 @@ pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct DatabaseConfig {
     /// The configuration for each host, with database and user.
     pub servers: Vec<Config>,
-    /// The same for notifications of changes, which a pooler does not forward.
+    /// The configuration of each host for notifications of changes, which a pooler does not forward.
     pub listen_servers: Vec<Config>,
     /// The password of the user, read again for each connection.
     pub password: Option<SecretSetting>,
