@@ -6,17 +6,17 @@ use bytes::Bytes;
 
 use scoregate_base::clock::Wall;
 
-/// The data of a document. Clones share its text.
+/// The data of a document. Clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The items as a JSON array, paid-only fields included.
+    /// The items as a JSON array, including paid-only fields.
     pub data: Bytes,
     /// Number of items.
     pub count: usize,
-    /// The snapshot's time: the full hour at which it was taken, or the last import since.
+    /// The snapshot's time: the full hour for which it was computed, or the last import after that.
     pub generated_at: Wall,
     /// When the next snapshot is due.
     pub next_refresh: Wall,
-    /// A strong entity tag of the data, with quotes. It changes exactly when the data does.
+    /// A strong entity tag of the data, including the quotes. It changes exactly when the data does.
     pub etag: Arc<str>,
 }

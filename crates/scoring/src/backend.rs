@@ -1,4 +1,4 @@
-//! The backend: a source of runs and the answers of its newest snapshot.
+//! The backend: a source of runs, and the answers of the newest snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::endpoints::SnapshotAnswers;
 use super::hour::Hour;
 use super::snapshot::RunSource;
 
-/// Pause after a source could not be read.
+/// Pause after a failed attempt to read the source.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// Why there is a new snapshot, if there is one.
+/// The reason for a new snapshot, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// No new snapshot.
+    /// There is no new snapshot.
     Nothing,
     /// An hour has begun.
     ByTheHour,
@@ -29,12 +29,12 @@ pub enum Change {
     ByAnImport,
 }
 
-/// The built-in backend. Shared by `Arc`; any number of threads may query it during a refresh.
+/// The built-in backend. It is shared through an `Arc`. Any number of threads may query it during a refresh.
 #[derive(Debug)]
 pub struct Scoring {
     source: RunSource,
     answers: ArcSwap<SnapshotAnswers>,
-    /// Held during a refresh. After a failed refresh: when to try again.
+    /// Locked during a refresh. After a failed refresh, contains the time of the next attempt.
     refreshing: Mutex<Option<Wall>>,
 }
 
@@ -54,12 +54,12 @@ impl Scoring {
         Self::open(RunSource::Simulated { seed }, now).expect("only an archive can be unreadable")
     }
 
-    /// Ensures that the snapshot is not older than the hour of `now`; returns true if this call made a new one.
+    /// Ensures that the snapshot is not older than the hour of `now`. Returns `true` if this call made a new one.
     ///
-    /// Of concurrent callers one computes and the others wait; queries never wait. A clock that jumped ahead is
-    /// followed in one step; a clock that went back changes nothing. If the source cannot be read the old snapshot
-    /// stays, and the next attempt is made after a pause. Computes for a noticeable part of a second: call it where
-    /// blocking is allowed.
+    /// If several callers are concurrent, one computes and the others wait. Queries never wait. If the clock jumps
+    /// ahead, one new snapshot covers the whole step. If it goes back, nothing changes. If the source cannot be read,
+    /// the old snapshot stays, and the next attempt follows after a pause. The computation takes a noticeable part of a
+    /// second, so call this only where blocking is allowed.
     pub fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
         let hour = Hour::of(now);
         if hour <= self.answers.load().made_in {
@@ -68,13 +68,13 @@ impl Scoring {
         self.renew(now, |answers| Ok(hour > answers.made_in))
     }
 
-    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too. Checks the archive, which is cheap if there
-    /// is nothing new.
+    /// Like [`Scoring::refresh`], but also makes a new snapshot after an import. Checks the archive, which is cheap if
+    /// it has not changed.
     pub fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
         if self.refresh(now)? {
             return Ok(Change::ByTheHour);
         }
-        // If the clock went back, the snapshot does not.
+        // If the clock went back, the snapshot must not.
         let now = now.max(self.answers.load().made_in.start());
         let is_new = self.renew(now, |answers| {
             Ok(self.source.last_import()? != answers.imported)
@@ -86,13 +86,13 @@ impl Scoring {
         })
     }
 
-    /// Makes a new snapshot if one is needed; returns true if it did.
+    /// Makes a new snapshot if one is needed. Returns `true` if it did.
     fn renew(
         &self,
         now: Wall,
         is_wanted: impl Fn(&SnapshotAnswers) -> Result<bool, ArchiveError>,
     ) -> Result<bool, ArchiveError> {
-        // A single value, so a panic cannot leave it half changed.
+        // The lock guards a single value, so a panic cannot leave inconsistent data.
         let mut again = self.refreshing.lock();
         if again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER) {
             return Ok(false);

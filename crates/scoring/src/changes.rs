@@ -1,7 +1,8 @@
-//! Significant changes, determined once for a whole snapshot: every test is Holm-corrected for all models.
+//! Significant changes, determined once for a whole snapshot: the p-values of each test are Holm-corrected over all
+//! models.
 //!
-//! Losses are in `losses`, incidents, whose significance level is fixed so that recorded ones never change, in
-//! `incidents`.
+//! `losses` determines losses. `incidents` determines incidents, with a fixed significance level, so that recorded
+//! incidents never change.
 
 use scoregate_base::routes::Period;
 
@@ -11,7 +12,7 @@ use super::method;
 use super::model_state::{ModelChange, ModelState};
 use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
 
-/// Determines the changes of every model among all of them.
+/// Determines the changes of all models.
 pub(super) fn determine(model_states: &mut [ModelState]) {
     let trends =
         Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
@@ -33,7 +34,7 @@ pub(super) fn determine(model_states: &mut [ModelState]) {
 }
 
 fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
-    // A score of unknown uncertainty cannot be compared.
+    // A score whose uncertainty is unknown cannot be compared.
     let known = |estimate: Option<Estimate>| estimate.filter(|estimate| estimate.spread.is_some());
     let estimates = || {
         let states = model_states.iter();
@@ -45,14 +46,14 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| {
         Some(Trend::between(before?, now?, chance?))
     };
-    // If nothing was compared, it cannot be called stable.
+    // A score that was not compared cannot be called stable.
     estimates()
         .zip(chances)
         .map(|compared| trend(compared).unwrap_or(Trend::Unavailable))
         .collect()
 }
 
-/// Trends of the lines of the axes: reported if significant among all of them, and steep enough.
+/// Trends of the lines fitted to the axes. A trend is reported if it is significant among all lines, and steep enough.
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
     let lines = || {
         model_states
@@ -76,7 +77,7 @@ fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
         .to_vec()
 }
 
-/// A model without a signal was tested too, and counts with a p-value of one.
+/// A model without a signal was tested too, so it counts with a p-value of one.
 fn drifts(model_states: &[ModelState]) -> Vec<Option<f64>> {
     let drifts = || model_states.iter().map(|model_state| model_state.drift);
     let looked_at = drifts().map(|drift| {
@@ -91,7 +92,7 @@ fn drifts(model_states: &[ModelState]) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// Holm's correction of the p-values present.
+/// Applies Holm's correction to the p-values that exist.
 fn corrected(chances: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
     let chances: Vec<Option<f64>> = chances.collect();
     let known: Vec<f64> = chances.iter().flatten().copied().collect();

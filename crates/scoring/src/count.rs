@@ -1,31 +1,31 @@
-//! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
+//! Counts of the runs of one suite, as sums, so that their size does not depend on the number of trials.
 //!
-//! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this
-//! form, and longer periods add it up. The uncertainty of scores is in `score_noise`.
+//! Here a failure becomes a zero, a missing score, or nothing. `run` defines the meaning of failures. An hour is stored
+//! in this form, and longer periods are sums of hours. `score_noise` determines the uncertainty of scores.
 
 use scoregate_base::clock::Wall;
 
 use super::run::{Run, RunOutcome, SuiteEntry, Trial};
 
-/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean. Axes that its suite
-/// does not declare are 0 and not used.
+/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then the unweighted mean of the axes. Axes
+/// that the suite does not declare are 0 and not used.
 pub(super) type Marks<T> = [T; 9];
 
-/// Runs of one suite, counted. Trials and runs of which only the harness failed are not.
+/// The counts of the runs of one suite. Trials and runs that failed only because of the harness are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunCounts {
     pub runs: u32,
     /// Runs in which every trial failed.
     pub failed: u32,
-    /// Runs in the score, with failed ones that count as zero.
+    /// Runs in the score, including failed ones that count as zero.
     pub scored: u32,
-    /// Runs that failed as a whole, and list no trials.
+    /// Runs that failed as a whole and list no trials.
     pub unlisted: u32,
-    /// Trials with scores of their own.
+    /// Trials that have scores.
     pub trials: u32,
-    /// Failed trials that runs list.
+    /// Failed trials that are listed in runs.
     pub failed_trials: u32,
-    /// Failed trials that count as zero. A run that failed as a whole can be one.
+    /// Failed trials that count as zero. A run that failed as a whole may count as one.
     pub zeroed: u32,
     /// Trials in the score with a combined mark of exactly 1.
     pub perfect: u32,
@@ -35,13 +35,14 @@ pub(super) struct RunCounts {
     pub last_scored: Option<Wall>,
     /// Trials with a cost.
     pub costed: u32,
-    /// Their total cost in dollars.
+    /// Total cost of these trials in dollars.
     pub cost: f64,
-    /// Sums of the means of the runs in the score: every run has the same weight.
+    /// Sums of the means of the runs in the score. Every run has the same weight.
     pub marks: Marks<f64>,
 }
 
-/// Trials for availability. Fractions occur: a failed run without trials counts as an average run.
+/// Trials that count for availability. The numbers may be fractions, because a failed run without trials counts as an
+/// average run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Attempts {
     pub all: f64,
@@ -58,15 +59,15 @@ impl std::iter::Sum for Attempts {
 }
 
 impl Attempts {
-    /// The share that did not fail; `None` without any.
+    /// The share of trials that did not fail; `None` if there are none.
     pub(super) fn availability(self) -> Option<f64> {
         (self.all > 0.0).then(|| (self.all - self.failed) / self.all)
     }
 }
 
 impl RunCounts {
-    /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
-    /// compared with the others.
+    /// Adds a run of the suite. A run that was stored before an axis was added to the suite is not counted, because it
+    /// cannot be compared with the others.
     pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
         if run.trials().iter().all(|trial| has_axes(trial, suite)) {
             self.merge(&Self::of(run, suite));
@@ -110,7 +111,7 @@ impl RunCounts {
         }
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.marks.iter_mut().zip(&other.marks) {
             *mine += theirs;
@@ -129,13 +130,13 @@ impl RunCounts {
         self.last_scored = self.last_scored.max(other.last_scored);
     }
 
-    /// Trials in the score, with failed ones that count as zero.
+    /// Trials in the score, including failed ones that count as zero.
     pub(super) fn trials_in_score(&self) -> u32 {
         self.trials + self.zeroed
     }
 
-    /// Its trials for availability. A run that failed as a whole counts as many as the other runs list on average, so
-    /// that it weighs as much as if it had listed them.
+    /// The trials that count for availability. A run that failed as a whole counts as many trials as the other runs
+    /// list on average, so that it has the same weight as they do.
     pub(super) fn attempts(&self) -> Attempts {
         let listed = f64::from(self.trials + self.failed_trials);
         let listing = f64::from(self.runs - self.unlisted);
@@ -151,7 +152,7 @@ impl RunCounts {
         }
     }
 
-    /// Whether every trial in the score has a mark of 0 or 1.
+    /// Whether all trials in the score have a mark of 0 or 1.
     pub(super) fn has_binary_marks(&self) -> bool {
         self.scored > 0 && self.perfect + self.zero == self.trials_in_score()
     }

@@ -12,7 +12,7 @@ pub enum ExportLine {
 }
 
 impl ExportLine {
-    /// Parses a line. Lines of runs never begin with `suites`.
+    /// Parses a line. Lines of runs never start with `suites`.
     pub fn parse(line: &str) -> Result<Self, BadRun> {
         if Self::is_suites(line) {
             SuiteTable::parse_line(line).map(Self::Suites)
@@ -21,7 +21,7 @@ impl ExportLine {
         }
     }
 
-    /// Whether a line is to be a suite table, even if it cannot be read.
+    /// Whether a line is meant to be a suite table, even if it cannot be parsed.
     pub fn is_suites(line: &str) -> bool {
         let fields = line.trim_start().strip_prefix('{').unwrap_or_default();
         fields.trim_start().starts_with("\"suites\"")

@@ -1,4 +1,5 @@
-//! Published numbers: rounded once, so that everything derived from a published number agrees with it.
+//! Published numbers. They are rounded only once, so that all numbers derived from a published number are consistent
+//! with it.
 
 use serde::Serialize;
 
@@ -8,18 +9,18 @@ use super::method;
 use super::score_noise::{EdgeReach, UncertainScore};
 use super::statistics::Estimate;
 
-/// Points that are no more than rounding errors of the arithmetic.
+/// Differences in points below this limit are rounding errors.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// Distance from a half, in published steps, within which a number is rounded as the half.
+/// Distance from a half, in published steps, within which a number is rounded like a half.
 const NEARLY_HALF: f64 = 1e-7;
 
-/// A score as published: `lower <= score <= upper`, all from 0 to 100.
+/// A published score: `lower <= score <= upper`, all from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
     /// The score.
     pub score: f64,
-    /// The bounds of its interval, rounded outwards; absent if its uncertainty is unknown.
+    /// The bounds of the interval, rounded outwards; `None` if the uncertainty is unknown.
     pub bounds: Option<(f64, f64)>,
 }
 
@@ -33,7 +34,7 @@ pub(super) enum Trend {
     Down,
     /// No significant change.
     Stable,
-    /// Nothing to compare with.
+    /// There is nothing to compare with.
     #[default]
     Unavailable,
 }
@@ -42,15 +43,15 @@ pub(super) enum Trend {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
-    /// From 80.
+    /// 80 or more.
     Excellent,
-    /// From 65.
+    /// 65 or more.
     Good,
-    /// From 50.
+    /// 50 or more.
     Warning,
-    /// Below 50.
+    /// Less than 50.
     Critical,
-    /// No score.
+    /// There is no score.
     Unavailable,
 }
 
@@ -58,7 +59,7 @@ words! {
     pub(super) enum Severity: word {
         /// Needs attention.
         Warning = "warning",
-        /// Worth paging somebody.
+        /// Worth paging an operator.
         Critical = "critical",
     }
 }
@@ -75,14 +76,14 @@ impl Score {
         Self::with(estimate.mean, *reach, *edge)
     }
 
-    /// The score that the data supports, for recommendations: the lower bound. Without bounds the score comes after all that
-    /// have some.
+    /// The score used for ranking recommendations: the lower bound. Scores without bounds rank after all scores with
+    /// bounds.
     pub(super) fn supported(&self) -> f64 {
         self.bounds
             .map_or_else(|| self.score - 100.0, |(lower, _)| lower)
     }
 
-    /// A mean with this reach of its interval.
+    /// The published score for a mean whose interval extends by `reach`.
     pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);
         let interval = reach.map(|reach| edge.interval(mean, reach));
@@ -95,7 +96,7 @@ impl Score {
 }
 
 impl Trend {
-    /// The direction from `before` to `now`, given the corrected p-value of the difference: reported if it is both
+    /// The direction from `before` to `now`. `chance` is the corrected p-value of the difference, which must be
     /// significant and large enough to matter.
     pub(super) fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
         let gain = now.mean - before.mean;
@@ -105,7 +106,7 @@ impl Trend {
         )
     }
 
-    /// The direction of a gain, if it is to be reported.
+    /// The direction of a gain, if it is significant.
     pub(super) fn of(gain: f64, is_significant: bool) -> Self {
         if !is_significant {
             Self::Stable
@@ -132,7 +133,7 @@ impl Status {
 }
 
 impl Severity {
-    /// Critical from a limit on.
+    /// Critical if `amount` is at least `critical`.
     pub(super) fn from(amount: f64, critical: f64) -> Self {
         if amount >= critical {
             Self::Critical
@@ -142,7 +143,7 @@ impl Severity {
     }
 }
 
-/// The bounds of an interval, as published: rounded outwards.
+/// The published bounds of an interval: rounded outwards.
 pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
     let [steps, _] = method::PUBLISHED_STEPS;
     (
@@ -151,38 +152,36 @@ pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
     )
 }
 
-/// Points, as published.
+/// The published value of a number of points.
 pub(super) fn points(number: f64) -> f64 {
     let [steps, _] = method::PUBLISHED_STEPS;
     rounded(number, steps)
 }
 
-/// A share from 0 to 1, as published.
+/// The published value of a share from 0 to 1.
 pub(super) fn share(number: f64) -> f64 {
     let [_, steps] = method::PUBLISHED_STEPS;
     rounded(number, steps)
 }
 
-/// A p-value, as published: with significant digits, and never zero.
+/// The published value of a p-value: it has a fixed number of significant digits and is never zero.
 pub(super) fn chance(number: f64) -> f64 {
     let digits = format!(
         "{:.*e}",
         method::CHANCE_DIGITS,
         number.max(method::CHANCE_LEAST)
     );
-    digits
-        .parse()
-        .expect("what a number is written as is a number")
+    digits.parse().expect("the text of a number is a number")
 }
 
-/// US dollars, as published: a trial can cost far less than a cent.
+/// The published value of an amount in US dollars. A trial may cost far less than a cent.
 pub(super) fn dollars(number: f64) -> f64 {
     rounded(number, 1e6)
 }
 
 fn rounded(number: f64, steps: f64) -> f64 {
-    // A half is rounded away from zero, also if the arithmetic left it a little below. Adding zero turns a negative zero
-    // into zero.
+    // Halves are rounded away from zero, even if the arithmetic left them slightly too small. Adding zero turns a
+    // negative zero into zero.
     (number.abs() * steps + 0.5 + NEARLY_HALF)
         .floor()
         .copysign(number)

@@ -1,4 +1,4 @@
-//! Hours of the UTC calendar, and ranges of hours: the resolution of all scores.
+//! Hours of the UTC calendar, and ranges of hours, which are the resolution of all scores.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub(super) struct Hour(u64);
 /// A half-open range of hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HourRange {
-    /// Its first hour.
+    /// The first hour.
     pub from: Hour,
-    /// The hour after its last.
+    /// The hour after the last one.
     pub to: Hour,
 }
 
 impl Hour {
-    /// The hour of an instant.
+    /// The hour that contains a time.
     pub(super) const fn of(at: Wall) -> Self {
         Self(at.seconds() / SECONDS)
     }
@@ -33,7 +33,7 @@ impl Hour {
         Self(number)
     }
 
-    /// The instant it begins.
+    /// The time at which the hour begins.
     pub(super) const fn start(self) -> Wall {
         Wall::from_seconds(self.0.saturating_mul(SECONDS))
     }
@@ -43,17 +43,17 @@ impl Hour {
         self.0
     }
 
-    /// The hour that many later.
+    /// The hour `hours` hours later.
     pub(super) const fn plus(self, hours: u64) -> Self {
         Self(self.0.saturating_add(hours))
     }
 
-    /// The hour that many earlier; never before 1970.
+    /// The hour `hours` hours earlier, but not before 1970.
     pub(super) const fn minus(self, hours: u64) -> Self {
         Self(self.0.saturating_sub(hours))
     }
 
-    /// The range of that many hours that ends where this hour begins.
+    /// The range of `hours` hours that ends at the beginning of this hour.
     pub(super) const fn last(self, hours: u64) -> HourRange {
         HourRange {
             from: self.minus(hours),
@@ -63,7 +63,7 @@ impl Hour {
 }
 
 impl HourRange {
-    /// This hour alone.
+    /// The range that contains only this hour.
     pub(super) const fn one(hour: Hour) -> Self {
         Self {
             from: hour,
@@ -71,33 +71,33 @@ impl HourRange {
         }
     }
 
-    /// The range of equal length that ends where this one begins.
+    /// The range of equal length that ends at the beginning of this one.
     pub(super) const fn before(self) -> Self {
         self.from.last(self.to.0.saturating_sub(self.from.0))
     }
 
-    /// Whether it contains an hour.
+    /// Whether the range contains an hour.
     pub(super) fn has(self, hour: Hour) -> bool {
         (self.from..self.to).contains(&hour)
     }
 
-    /// Whether it contains an instant.
+    /// Whether the range contains a time.
     pub(super) fn holds(self, at: Wall) -> bool {
         self.has(Hour::of(at))
     }
 
-    /// The number of its hours before an hour.
+    /// The number of hours of the range that are before `hour`.
     pub(super) fn hours_before(self, hour: Hour) -> usize {
         usize::try_from(hour.clamp(self.from, self.to).0 - self.from.0).unwrap_or(usize::MAX)
     }
 
-    /// Its hours, oldest first.
+    /// The hours of the range, oldest first.
     pub(super) fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
         (self.from.0..self.to.0).map(Hour)
     }
 
-    /// The parts of the calendar, of that many hours each, that begin in it, oldest first. Each begins at a multiple of
-    /// that number, whatever the end of the range is; the newest may be incomplete.
+    /// The parts of the calendar, of `hours` hours each, that begin in the range, oldest first. Each part begins at a
+    /// multiple of `hours`, regardless of the end of the range. The newest part may be incomplete.
     pub(super) fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
         let hours = hours.max(1);
         let first = self.from.0.div_ceil(hours);
@@ -111,13 +111,13 @@ impl HourRange {
         })
     }
 
-    /// Age of an instant at the end of the range.
+    /// The time between `at` and the end of the range.
     pub(super) fn age(self, at: Wall) -> Duration {
         self.to.start().since(at)
     }
 }
 
-/// Number of hours of a period. `latest` is the newest hour; its score may come from an older one, see
+/// Number of hours in a period. `latest` is the newest hour. Its score may come from an older one, see
 /// [`method::LATEST_REACH_HOURS`].
 pub(super) fn hours_of(period: Period) -> u64 {
     *of_period(period, &method::PERIOD_HOURS)

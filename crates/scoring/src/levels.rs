@@ -1,8 +1,8 @@
 //! The levels of one model's score, and the changes between them: one detector for drift, alerts, degradations and
 //! incidents.
 //!
-//! Two cumulative sums of the rounds without their cycle show where to look. A test decides, with the noise from before
-//! the change. What follows for a reader of the page is decided in `drift`, `losses` and `incident_scan`.
+//! Two cumulative sums of the rounds, without their cycle, show where to look. A test then decides, based on the noise
+//! before the change. `drift`, `losses` and `incident_scan` decide how a change is published.
 
 use std::ops::Range;
 
@@ -17,26 +17,26 @@ use super::period_scores::ScoreRound;
 use super::round_length::RoundLength;
 use super::statistics::{Estimate, Spread, chance_of_change};
 
-/// Standard errors of a difference that is never significant, so that its p-value is not computed: the limit is 4.15 with
-/// daily rounds, and higher with others.
+/// Differences of fewer standard errors are never significant, so their p-value is not computed. The actual limit is
+/// 4.15 with daily rounds, and higher with shorter ones.
 const LEAST_ERRORS: f64 = 4.0;
 
 /// The levels of a series of rounds.
 #[derive(Clone, Debug)]
 pub(super) struct ScoreLevels {
-    /// The effects that the rounds show.
+    /// The cyclic effects that the rounds show.
     pub shape: CycleShape,
-    /// Oldest first.
+    /// The changes between levels, oldest first.
     pub changes: Vec<LevelChange>,
     length: RoundLength,
     /// The rounds without their cycle.
     rounds: Vec<ScoreRound>,
     sums: LevelSums,
-    /// The noise before the newest change, or of all rounds.
+    /// The noise before the newest change or, if there is none, of all rounds.
     noise: Option<LevelNoise>,
 }
 
-/// A change of level that was found.
+/// A detected change of level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelChange {
     /// The places of three rounds: the first of the previous level, the first of this level, and the one in
@@ -44,12 +44,12 @@ pub(super) struct LevelChange {
     before: usize,
     at: usize,
     found: usize,
-    /// The hours of these rounds.
+    /// The hours in which the level began and was detected.
     pub began: Hour,
     pub found_with: Hour,
     pub direction: ShiftDirection,
     noise: LevelNoise,
-    /// The hour of the round with which its fall was deep enough for an incident, and the level before.
+    /// The hour of the round in which the fall became deep enough for an incident, and the previous level.
     pub incident: Option<(Hour, f64)>,
 }
 
@@ -57,31 +57,31 @@ pub(super) struct LevelChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ShiftDirection {
-    /// It rose.
+    /// The level rose.
     Up,
-    /// It fell.
+    /// The level fell.
     Down,
 }
 
-/// A comparison of the newest level with one before it.
+/// A comparison of the newest level with a previous one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelComparison {
     pub before: Estimate,
     pub now: Estimate,
-    /// The hours of the rounds before.
+    /// The hours of the previous rounds.
     pub baseline: HourRange,
     /// The first hour of the newest level.
     pub since: Hour,
 }
 
-/// The noise of rounds about their level.
+/// The noise of rounds around their level.
 #[derive(Clone, Copy, Debug)]
 struct LevelNoise {
     typical: TypicalNoise,
     df: f64,
 }
 
-/// A cumulative sum of deviations in one direction, and the place after its last zero.
+/// A cumulative sum of deviations in one direction, and the place after the last zero of the sum.
 #[derive(Clone, Copy, Default)]
 struct DeviationSum {
     sum: f64,
@@ -98,7 +98,7 @@ impl DeviationSum {
 }
 
 impl ScoreLevels {
-    /// The levels of these rounds of one length, oldest first.
+    /// Determines the levels of rounds of one length, oldest first.
     pub(super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let shape = CycleShape::of(rounds, length);
         let cycle = Cycle::fit(rounds, length, shape);
@@ -120,7 +120,7 @@ impl ScoreLevels {
         levels
     }
 
-    /// The standard deviations of a round, and of one in the long run.
+    /// The standard deviations of a single round and of a round in the long run.
     pub(super) fn deviations(&self) -> Option<[f64; 2]> {
         let typical = self.noise?.typical;
         Some([typical.single, typical.long_run].map(f64::sqrt))
@@ -131,7 +131,7 @@ impl ScoreLevels {
         &self.rounds
     }
 
-    /// The newest level against the reference of the first change that was found at or after an hour.
+    /// The newest level compared with the reference of the first change that was detected at or after `hour`.
     pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
         let first = self
             .changes
@@ -152,7 +152,7 @@ impl ScoreLevels {
         })
     }
 
-    /// The level at an hour as known then, from enough rounds.
+    /// The level at an hour as known at that time, if there were enough rounds.
     pub(super) fn level_at(&self, hour: Hour) -> Option<f64> {
         let known = self.changes.iter().rfind(|change| change.found_with < hour);
         let end = self.rounds.partition_point(|round| round.hour < hour);
@@ -165,7 +165,7 @@ impl ScoreLevels {
         Some(level + self.sums.origin)
     }
 
-    /// The newest change, unless the model only returned to a level that it has held.
+    /// The newest change, unless the model only returned to a level that it held before.
     pub(super) fn newest(&self) -> Option<&LevelChange> {
         let newest = self.changes.last()?;
         let levels = self.since(newest.found_with)?;
@@ -177,8 +177,8 @@ impl ScoreLevels {
         (is_held || is_new()).then_some(newest)
     }
 
-    /// The newest rounds of the level that a change is judged against: the one before it, or the held one, whichever
-    /// differs less. So the end of a rise is no fall. None for a fall before any level was held.
+    /// The newest rounds of the level that a change is compared with: the previous level or the held level, whichever
+    /// differs less. This way, the end of a rise is not a fall. `None` for a fall before any level was held.
     fn reference(&self, change: &LevelChange) -> Option<Range<usize>> {
         let is_fall = change.direction == ShiftDirection::Down;
         let before = self.before(change.before, change.at);
@@ -189,8 +189,8 @@ impl ScoreLevels {
         Some(if is_lower == is_fall { held } else { before })
     }
 
-    /// The newest rounds of the held level: the highest before a fall, or the lowest before a rise, at or beyond which
-    /// the model was for half of the last days.
+    /// The newest rounds of the held level: the highest level before a fall, or the lowest before a rise, that the
+    /// model reached or exceeded for half of the last days.
     fn held(&self, change: &LevelChange) -> Option<Range<usize>> {
         let days = change.began.last(method::LEVEL_HELD_HOURS);
         let known = self.changes.iter().map(|one| one.at);
@@ -223,7 +223,7 @@ impl ScoreLevels {
     fn search(&mut self, fitted: usize) {
         let mut fall = DeviationSum::default();
         let mut rise = DeviationSum::default();
-        // The rounds before this place belong to their level; the noise is that of the first `measured` ones.
+        // Rounds before `known` belong to their level. The noise is measured from the first `measured` rounds.
         let mut known = 0;
         let mut measured = 0;
         for at in 0..self.rounds.len() {
@@ -240,7 +240,7 @@ impl ScoreLevels {
             if is_found {
                 self.deepen(at);
             }
-            // Without a change for so long, the rounds since are of the level.
+            // After so many rounds without a change, the rounds since then belong to the level.
             let is_old = at - fall.from.min(rise.from).min(at)
                 >= self.length.rounds(method::BASELINE_ROUNDS);
             if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {
@@ -258,7 +258,7 @@ impl ScoreLevels {
         }
     }
 
-    /// The deviation of a round from the level of those rounds, in long-run standard deviations. An outlier is limited.
+    /// The deviation of a round from the level of `known`, in long-run standard deviations. Outliers are limited.
     fn deviation(&self, known: Range<usize>, at: usize) -> Option<f64> {
         let [single, long_run] = self.deviations()?;
         let level = self.sums.mean(self.before(known.start, known.end))?;
@@ -268,7 +268,7 @@ impl ScoreLevels {
         )
     }
 
-    /// A change between a level and the rounds of a sum, if a test confirms it.
+    /// The change between a level and the rounds of a cumulative sum, if a test confirms it.
     fn tested(
         &self,
         start: usize,
@@ -306,7 +306,7 @@ impl ScoreLevels {
         })
     }
 
-    /// Whether the difference of two levels is significant among those of a month.
+    /// Whether the difference between two levels is significant, given the number of tests in a month.
     fn is_significant(&self, before: Estimate, now: Estimate) -> bool {
         let spreads = before.spread.zip(now.spread);
         let Some(spread) = spreads.map(|(before, now)| before.variance + now.variance) else {
@@ -320,7 +320,7 @@ impl ScoreLevels {
         chance_of_change(before, now) * month < method::CHANGE_ALPHA
     }
 
-    /// The first round of the new level: after the maximum of the cumulative sum towards the old level.
+    /// The first round of the new level, which follows the maximum of the cumulative sum towards the old level.
     fn beginning(&self, rounds: Range<usize>, middle: f64, way: ShiftDirection) -> usize {
         let mut sum = 0.0;
         let mut most = 0.0;
@@ -342,7 +342,8 @@ impl ScoreLevels {
         first
     }
 
-    /// Whether the newest fall is deep enough for an incident now, for a while after it was found.
+    /// Checks whether the newest fall has become deep enough for an incident, for a limited number of rounds after its
+    /// detection.
     fn deepen(&mut self, at: usize) {
         let Some(change) = self.changes.last() else {
             return;
@@ -366,7 +367,7 @@ impl ScoreLevels {
         }
     }
 
-    /// The noise of the first rounds about their levels.
+    /// The noise of the first `known` rounds around their levels.
     fn measure(&self, known: usize, fitted: usize) -> Option<LevelNoise> {
         let starts = self.changes.iter().map(|change| change.at);
         let noise = RoundNoise::of(
@@ -383,7 +384,8 @@ impl ScoreLevels {
 }
 
 impl LevelNoise {
-    /// The mean of some rounds. If they or these before them vary more than usual, that counts.
+    /// The mean of `rounds`. The variance is larger if these rounds, or the rounds before them in `lately`, vary more
+    /// than usual.
     fn estimate(
         self,
         sums: &LevelSums,

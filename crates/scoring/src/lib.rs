@@ -1,9 +1,10 @@
-//! The built-in backend: scores models from benchmark runs, so that the gateway can run by itself on one machine.
+//! The built-in backend: scores models from benchmark runs, so that the gateway can run on one machine without another
+//! service.
 //!
-//! The results at one instant are a snapshot, computed by pure functions from the runs before a full hour, and again
-//! after an import, and swapped as a whole, so that lists and details agree. Answers are rendered with the snapshot;
-//! a query is a lookup. Parameters are those of [`scoregate_base::routes`]. Keys, tiers, envelopes and HTTP are handled by
-//! the gateway, which also removes `latestScore` where required.
+//! The results at one time are a snapshot. Pure functions compute it from the runs before a full hour, and again after
+//! an import. It is swapped as a whole, so that lists and details are consistent. Answers are rendered together with
+//! the snapshot, so a query is a lookup. [`scoregate_base::routes`] defines the parameters. The gateway handles keys,
+//! tiers, envelopes and HTTP, and removes `latestScore` where required.
 
 mod answer;
 mod archive;

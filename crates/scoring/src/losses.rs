@@ -1,27 +1,28 @@
-//! Models with significant losses, corrected for testing all models.
+//! Models with significant losses, corrected for the number of tested models.
 //!
-//! One test for alerts and degradations: the newest level against one before, one-sided, Holm-corrected for the number of
-//! models. The callers choose how old the change may be.
+//! Alerts and degradations share one test: it compares the newest level with a previous one, is one-sided, and is
+//! Holm-corrected for the number of models. The callers choose how old the change may be.
 
 use super::figures::{chance, points};
 use super::levels::LevelComparison;
 use super::model_state::ModelState;
 use super::statistics::{chance_of_fall, holm};
 
-/// A significant loss of relevant size.
+/// A significant loss that is large enough to matter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SureLoss<'a> {
     /// The model.
     pub model_state: &'a ModelState,
-    /// The compared levels.
+    /// The levels that were compared.
     pub levels: LevelComparison,
-    /// The points lost, as published.
+    /// The lost points, as published.
     pub points: f64,
     /// The corrected p-value, as published.
     pub chance: f64,
 }
 
-/// The losses of models, largest first, ties by id. A model whose level has not changed was looked at, too.
+/// The losses of models, largest first. Equal losses are ordered by model id. Models whose level has not changed count
+/// as tested too.
 pub(super) fn find(
     models: &[ModelState],
     levels: impl Fn(&ModelState) -> Option<LevelComparison>,
@@ -33,7 +34,7 @@ pub(super) fn find(
     let chances: Vec<f64> = models.iter().map(uncorrected).collect();
     let loss = |(model_state, corrected)| {
         let levels = levels(model_state)?;
-        // Decided by the published value, so that no alert is published above its own limit.
+        // The published value decides, so that no alert is published with a value above its limit.
         let chance = chance(corrected);
         let lost = points(points(levels.before.mean) - points(levels.now.mean));
         (chance < alpha && lost >= minimum).then_some(SureLoss {

@@ -7,13 +7,13 @@ use scoregate_base::routes::SortBy;
 pub(super) enum Measure {
     /// The weighted mean of the suites that feed `combined`.
     Combined,
-    /// Of those that feed `coding`: by default, this suite alone.
+    /// The mean of the suites that feed `coding`: by default, only the suite `coding`.
     Coding,
-    /// Likewise.
+    /// The mean of the suites that feed `reasoning`.
     Reasoning,
-    /// Likewise.
+    /// The mean of the suites that feed `tooling`.
     Tooling,
-    /// The plain mean of the axes, weighed over the suites that feed `7axis`.
+    /// The unweighted mean of the axes, over the weighted suites that feed `7axis`.
     SevenAxis,
 }
 
@@ -27,7 +27,7 @@ impl Measure {
         Self::SevenAxis,
     ];
 
-    /// The `sortBy` value that suites feed it by.
+    /// The `sortBy` value for this measure, which suites feed.
     pub(super) const fn sort_by(self) -> SortBy {
         match self {
             Self::Combined => SortBy::Combined,

@@ -1,44 +1,46 @@
 //! The method: every constant that a score depends on, in one place, each with its reason.
 //!
-//! Transparency responses name [`METHOD_VERSION`], which must change with any number here, so that two scores of one
-//! version are comparable.
+//! Transparency responses contain [`METHOD_VERSION`], which must change with every number here, so that two scores of
+//! the same version are comparable.
 //!
-//! Performance as measured with 8 series a line, among 150 models whose rounds vary by 1.5 points about their level,
-//! independently, whether a round is an hour, six hours or a day. All falls by 5 points were found as drift and as an
-//! alert, after 4 to 6 rounds at the median, and 6 to 16 at the 95th percentile; all by 12 points as an incident, within 7.
-//! 6 points lost over 240 hourly rounds were found as drift after 73 at the median. The quiet series had no drift, alert
-//! or incident within a month, except drift and an alert with daily rounds and correlations of 0.8 or more: 8 months
-//! show only that rates are not large. The bench `detection` prints the whole table; tests verify a part of it.
+//! Detection performance was measured with 8 series per row, among 150 models whose rounds vary independently by 1.5
+//! points around their level, with rounds of an hour, six hours or a day. All falls by 5 points were detected as drift
+//! and as an alert, after 4 to 6 rounds at the median and 6 to 16 at the 95th percentile. All falls by 12 points were
+//! detected as an incident within 7 rounds. A loss of 6 points over 240 hourly rounds was detected as drift after 73
+//! rounds at the median. Series without a change had no drift, alert or incident within a month, except that daily
+//! rounds with correlations of 0.8 or more caused drift and an alert. Eight months of data can only show that the rates
+//! are not large. The benchmark `detection` prints the whole table. Tests verify a part of it.
 //!
-//! The 95 % intervals are for the level of a model in the long run. With a month of history they contained it in 93 to
-//! 100 % of 160 scores a line, up to correlations of 0.95, but if the noise had tripled in the last three daily rounds,
-//! in 61 % (91 % of `7d`). For models with 3 to 6 rounds, noisier than their peers, it was 80 to 90 % of 40 scores. The
-//! bench `coverage` prints the table.
+//! The 95 % intervals cover the long-run level of a model. With a month of history, they contained it for 93 to 100 %
+//! of 160 scores per row, for correlations up to 0.95. If the noise had tripled in the last three daily rounds, they
+//! contained it for only 61 % (91 % for `7d`). For models with 3 to 6 rounds that were noisier than their peers, it was
+//! 80 to 90 % of 40 scores. The benchmark `coverage` prints the table.
 //!
-//! The arithmetic is in `statistics` and `student`. The numbers of the simulator are not part of the method.
+//! `statistics` and `student` do the arithmetic. The constants of the simulator are not part of the method.
 
 use super::suite::{Axis, Suite};
 
-/// A number of rounds for hourly ones. With longer rounds it is as many times smaller, down to a minimum.
+/// A number of hourly rounds. For longer rounds, the number is divided by their length in hours, down to a minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundCount {
-    /// With rounds of one hour.
+    /// The number of rounds of one hour.
     pub hourly: usize,
-    /// The minimum.
+    /// The minimum for longer rounds.
     pub least: usize,
 }
 
-/// The version of the method with the default suite table; it changes with every constant below.
+/// The version of the method with the default suite table. It changes with every constant below.
 pub const METHOD_VERSION: &str = "5.0";
 
-/// Weights of the suites in the default table: code is what most callers choose a model for, tools least.
+/// Weights of the suites in the default table. Most callers choose a model for writing code, and the fewest for using
+/// tools.
 pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] = [
     (Suite::CODING, 0.40),
     (Suite::REASONING, 0.35),
     (Suite::TOOLING, 0.25),
 ];
 
-/// Weights of the axes in a trial, renormalised over those that its suite declares: correctness counts as much as
+/// Weights of the axes in a trial, renormalised over the axes that its suite declares. Correctness counts as much as
 /// any two others.
 pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
     (Axis::Correctness, 0.30),
@@ -50,88 +52,91 @@ pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
     (Axis::Recovery, 0.10),
 ];
 
-/// Probability beyond each bound of a confidence interval: 2.5 %, so that 95 % are inside.
+/// Probability outside each bound of a confidence interval: 2.5 %, so that 95 % are inside.
 pub(super) const INTERVAL_TAIL: f64 = 0.025;
 
-/// Resolution of a run or a round in points. Marks have steps, and a few trials are not the model: samples that agree
-/// to the last digit (a cached response, a suite solved completely) are no more certain than ones that vary by this.
+/// Resolution of a run or a round, in points. Marks are discrete, and a few trials do not fully describe a model.
+/// Samples that agree to the last digit (a cached response, a suite solved completely) are no more certain than samples
+/// that vary by this amount.
 pub(super) const RESOLUTION: f64 = 0.5;
-/// Published steps per point of a score, and per unit of a share: finer than anybody needs, coarse enough to read.
+/// Published steps per point of a score, and per unit of a share: finer than necessary, but coarse enough to read.
 pub(super) const PUBLISHED_STEPS: [f64; 2] = [100.0, 10_000.0];
-/// Digits of a published p-value after its first.
+/// Digits of a published p-value after the first one.
 pub(super) const CHANCE_DIGITS: usize = 2;
 /// The smallest published p-value. A p-value is never zero, and the smallest double is only slightly smaller than this.
 pub(super) const CHANCE_LEAST: f64 = 1e-300;
 
 /// Lengths of a round in hours: the divisors of a day, so that rounds begin at the same times every day.
 pub(super) const ROUND_HOURS: [u64; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
-/// Minimum share of complete rounds: longer rounds only for suites that run less often, not for failures…
+/// Minimum share of complete rounds. Rounds become longer for suites that run less often, but not because of failures…
 pub(super) const ROUND_COMPLETE_SHARE: f64 = 0.75;
 /// …in the newest week with scores, so that a changed schedule counts after a few days.
 pub(super) const ROUND_WEEK_HOURS: u64 = 7 * 24;
 
-/// Hours whose rounds show the noise of a score.
+/// Hours whose rounds determine the noise of a score.
 pub(super) const NOISE_HOURS: u64 = 30 * 24;
-/// Minimum number of blocks in the rounds.
+/// Minimum number of blocks into which the rounds are divided.
 pub(super) const NOISE_BLOCKS: usize = 8;
-/// Minimum number of rounds whose noise counts as that of a peer.
+/// Minimum number of rounds for a model's noise to count as the noise of a peer.
 pub(super) const NOISE_LEAST: usize = 8;
-/// Maximum rounds of a block. Longer means have the variance of this one, in proportion.
+/// Maximum number of rounds in a block. For a mean of more rounds, the variance of a block is scaled in proportion.
 pub(super) const NOISE_BLOCK: usize = 24;
-/// Rounds of the short blocks that show the correlation of neighbours.
+/// Number of rounds in the short blocks that show the correlation of neighbouring rounds.
 pub(super) const NOISE_SHORT_BLOCK: usize = 6;
-/// Maximum correlation of neighbours.
+/// Maximum correlation of neighbouring rounds.
 pub(super) const NOISE_CORRELATION_MOST: f64 = 0.98;
-/// Minimum number of the newest rounds that show whether the noise has changed: fewer are too few to see it.
+/// Minimum number of newest rounds that can show a change of the noise.
 pub(super) const NOISE_LATELY: usize = 24;
-/// Limit of a deviation in standard deviations: an outlier must not signal alone.
+/// Limit of a deviation, in standard deviations. A single outlier must not cause a signal.
 pub(super) const NOISE_LIMIT: f64 = 3.0;
-/// Degrees of freedom of a noise: from two rounds, and the most.
+/// Degrees of freedom of a noise estimate: the minimum, from two rounds, and the maximum.
 pub(super) const NOISE_FREEDOM_LEAST: f64 = 1.0;
 pub(super) const NOISE_FREEDOM_MOST: f64 = 100.0;
-/// Degrees of freedom of the noise of the peers for a model without one: models differ by factors. They decrease to none…
+/// Degrees of freedom of the peers' noise for a model that has no noise estimate. There are few, because the noise of
+/// models differs by factors. They decrease to zero…
 pub(super) const PEERS_FREEDOM: f64 = 2.0;
-/// …for a model with so many of its own: it needs no peers.
+/// …for a model with this many of its own, which needs no peers.
 pub(super) const PEERS_FREEDOM_ENDS: f64 = 20.0;
-/// Minimum hours of rounds that show effects of hour and weekday: three quarters of four weeks.
+/// Minimum number of hours of rounds that can show effects of hour and weekday: three quarters of four weeks.
 pub(super) const CYCLE_LEAST_HOURS: usize = 21 * 24;
-/// The quotient of the variances between and within hours, or weekdays, above which a series shows their effects.
-/// Independent noise reaches it in fewer than 1 of 100 series.
+/// Ratio of the variances between and within hours (or weekdays) above which a series has such an effect. Independent
+/// noise reaches it in fewer than 1 of 100 series.
 pub(super) const CYCLE_RATIO: f64 = 4.0;
-/// Minimum number of peers with a measured noise.
+/// Minimum number of peers with measured noise.
 pub(super) const PEERS_LEAST: usize = 3;
 
-/// Hours of the window: a month, and the month before to compare it with.
+/// Hours in the window: a month, and the previous month for comparison.
 pub(super) const WINDOW_HOURS: u64 = 60 * 24;
 
-/// Hours of each period, in order: the newest, a day, a week, a month.
+/// Hours in each period, in order: the newest hour, a day, a week, a month.
 pub(super) const PERIOD_HOURS: [u64; 4] = [1, 24, 7 * 24, 30 * 24];
-/// Hours that the history of each period shows, and hours per point: coarser further back.
+/// For each period, the hours that its history shows and the hours per point, which are coarser for longer histories.
 pub(super) const HISTORY: [(u64, u64); 4] = [(24, 1), (24, 3), (7 * 24, 6), (30 * 24, 24)];
 
-/// Maximum age of the newest complete round to count as `latest`. An older one is not current.
+/// Maximum age of the newest complete round for the period `latest`. An older round is not current.
 pub(super) const LATEST_REACH_HOURS: u64 = 24;
 
-/// Lower limits of excellent, good and warning; below the last a score is critical.
+/// Lower limits of excellent, good and warning. A score below the last limit is critical.
 pub(super) const STATUS_FROM: [f64; 3] = [80.0, 65.0, 50.0];
 
 /// A trend is reported only if chance would cause such a difference for any model in fewer than 1 of 100 refreshes…
 pub(super) const TREND_ALPHA: f64 = 0.01;
-/// …and if it is relevant, in points. With a month of runs even a tenth of a point is significant.
+/// …and only if it is large enough to matter, in points. With a month of runs, even a tenth of a point is significant.
 pub(super) const TREND_MINIMUM: f64 = 0.5;
-/// The probability that a trend misses the minimum detectable effect of transparency: found in four of five cases.
+/// Probability that the minimum detectable effect in transparency responses is missed: it is detected in four of five
+/// cases.
 pub(super) const TREND_MISSED: f64 = 0.2;
 
-/// Tolerance of the cumulative sums that show changes of level, in standard deviations of a round in the long run.
+/// Allowance of the cumulative sums that detect changes of level, in long-run standard deviations of a round.
 pub(super) const CHANGE_ALLOWANCE: f64 = 0.5;
-/// The sum from which a change is tested: low, since the test decides.
+/// Value of a sum above which a change is tested. It is low, because the test decides.
 pub(super) const CHANGE_SIGNALS: f64 = 3.0;
-/// p-value of a test, multiplied by the rounds of a month, below which a level has changed. It does not depend on other
-/// models, so that recorded incidents do not either.
+/// Limit for the p-value of a test, multiplied by the number of rounds in a month, below which a level has changed. It
+/// does not depend on other models, so that recorded incidents do not depend on them either.
 pub(super) const CHANGE_ALPHA: f64 = 0.001;
-/// Minimum number of rounds of a new level: three outliers are not one.
+/// Minimum number of rounds in a new level. Three outliers are not a level.
 pub(super) const CHANGE_LEAST_ROUNDS: usize = 4;
-/// Maximum rounds of a baseline, and of a change that is not confirmed: a week.
+/// Maximum number of rounds in a baseline, and in an unconfirmed change: a week.
 pub(super) const BASELINE_ROUNDS: RoundCount = RoundCount {
     hourly: 168,
     least: 24,
@@ -142,96 +147,97 @@ pub(super) const BASELINE_LEAST: RoundCount = RoundCount {
     least: 12,
 };
 
-/// The days before a change, of which a model has spent half at a held level: eight, so that the end of a rise of three
-/// days, in which it is in force, is no fall.
+/// A level is held if the model was at it for half of these hours before a change. Eight days are long enough that the
+/// end of a three-day rise is not a fall: a change stays in force for three days.
 pub(super) const LEVEL_HELD_HOURS: u64 = 8 * 24;
 
-/// Hours compared with the baseline, if the level has not changed.
+/// Hours that are compared with the baseline if the level has not changed.
 pub(super) const CURRENT_HOURS: u64 = 24;
-/// Hours of that baseline.
+/// Hours in that baseline.
 pub(super) const BASELINE_HOURS: u64 = 7 * 24;
-/// Corrected p-value below which a model is reported below its baseline. An alert pages people, and is tested 720
-/// times a month, so one in a hundred would be too many.
+/// Corrected p-value below which an alert is raised for a model. Alerts page people and are tested 720 times a month,
+/// so a limit of one in a hundred would be too high.
 pub(super) const ALERT_ALPHA: f64 = 0.001;
-/// Points below the baseline under which there is no alert.
+/// Minimum loss in points for an alert.
 pub(super) const ALERT_MINIMUM: f64 = 2.0;
-/// Points below the baseline from which an alert is critical.
+/// Loss in points from which an alert is critical.
 pub(super) const ALERT_CRITICAL: f64 = 8.0;
-/// Hours between the falls of models, or one round, within which they fell together.
+/// Maximum hours between the falls of several models for them to count as simultaneous. One round always counts.
 pub(super) const ALERT_TOGETHER_HOURS: u64 = 6;
 
-/// Corrected p-value below which a model is listed as degrading. A list may err more often than an alert.
+/// Corrected p-value below which a model is listed as degrading. Errors in a list matter less than errors in alerts.
 pub(super) const DEGRADATION_ALPHA: f64 = 0.05;
 /// Minimum loss in points for a model to be listed.
 pub(super) const DEGRADATION_MINIMUM: f64 = 0.5;
 
-/// Rounds whose mean shows the end of an incident: six hours smooth out a single odd round.
+/// Number of rounds whose mean shows the end of an incident. Six hours smooth out a single unusual round.
 pub(super) const INCIDENT_ROUNDS: RoundCount = RoundCount {
     hourly: 6,
     least: 2,
 };
-/// Rounds after a fall was found within which it may become an incident: its depth is known better then.
+/// Number of rounds after the detection of a fall within which it may become an incident, because its depth is better
+/// known then.
 pub(super) const INCIDENT_REACH: RoundCount = RoundCount {
     hourly: 24,
     least: 4,
 };
-/// Points below the baseline at which an incident opens.
+/// Points below the baseline at which an incident begins.
 pub(super) const INCIDENT_OPENS: f64 = 5.0;
-/// Points below the baseline within which it is resolved: half, to avoid flapping.
+/// Points below the baseline at which an incident is resolved: half of the above, to avoid flapping.
 pub(super) const INCIDENT_RESOLVES: f64 = 2.5;
-/// Points below the baseline from which it is critical.
+/// Points below the baseline from which an incident is critical.
 pub(super) const INCIDENT_CRITICAL: f64 = 10.0;
-/// Hours after which an ongoing incident is resolved: the new level has become normal.
+/// Hours after which an ongoing incident is resolved, because the new level has become normal.
 pub(super) const INCIDENT_LONGEST_HOURS: u64 = 7 * 24;
-/// Consecutive hours with only failed runs that are an outage.
+/// Number of consecutive hours with only failed runs that count as an outage.
 pub(super) const OUTAGE_HOURS: u64 = 3;
-/// Hours from which an outage is critical.
+/// Hours after which an outage is critical.
 pub(super) const OUTAGE_CRITICAL_HOURS: u64 = 6;
 
-/// Minimum share of trials that did not fail for a provider to be operational; below the second it has an outage.
+/// Minimum share of trials without failure for a provider to be operational. Below the second value, it has an outage.
 pub(super) const PROVIDER_AVAILABILITY: [f64; 2] = [0.95, 0.50];
-/// Weights of availability, score stability and freedom from incidents in reliability.
+/// Weights of availability, score stability and absence of incidents in the reliability.
 pub(super) const RELIABILITY_WEIGHTS: [f64; 3] = [0.5, 0.3, 0.2];
-/// Standard deviation between rounds, in points, that counts as zero stability.
+/// Standard deviation between rounds, in points, at which the stability is zero.
 pub(super) const UNSTEADY_POINTS: f64 = 10.0;
 
-/// Tolerance of the Page-Hinkley test (delta), in standard deviations of the model's own rounds in the long run: half
-/// of the smallest change to detect, which is one of them.
+/// Tolerance of the Page-Hinkley test (delta), in long-run standard deviations of the model's rounds: half of the
+/// smallest change to detect, which is one standard deviation.
 pub(super) const DRIFT_DELTA: f64 = 0.5;
-/// Threshold of the Page-Hinkley test (lambda), in the same unit, above which it restarts.
+/// Threshold of the Page-Hinkley test (lambda), in the same unit. The test restarts above it.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
-/// Minimum number of rounds before it restarts, and of a model that can be called stable: two days, so that the
+/// Minimum number of rounds before the test restarts and before a model can be called stable: two days, so that the
 /// running mean is meaningful.
 pub(super) const DRIFT_LEAST: RoundCount = RoundCount {
     hourly: 48,
     least: 12,
 };
-/// Rounds that a change of level stays in force: three days, so that a daily look does not miss it.
+/// Number of rounds for which a change of level stays in force: three days, so that a daily check does not miss it.
 pub(super) const DRIFT_STANDS: RoundCount = RoundCount {
     hourly: 72,
     least: 3,
 };
 /// Minimum noise in points: the resolution of a round.
 pub(super) const DRIFT_NOISE_LEAST: f64 = RESOLUTION;
-/// Corrected p-value below which a signal is reported as a change.
+/// Corrected p-value below which a signal is reported as drift.
 pub(super) const DRIFT_ALPHA: f64 = 0.01;
 /// Hours covered by the drift test.
 pub(super) const DRIFT_HOURS: u64 = 30 * 24;
 /// Hours covered by the trend of an axis.
 pub(super) const SLOPE_HOURS: u64 = 7 * 24;
-/// Minimum number of rounds for such a fit.
+/// Minimum number of rounds for the trend of an axis.
 pub(super) const SLOPE_LEAST: RoundCount = RoundCount {
     hourly: 24,
     least: 5,
 };
-/// Points a day below which an axis is stable, however significant the slope.
+/// Slope in points per day below which an axis is stable, even if the slope is significant.
 pub(super) const SLOPE_MINIMUM: f64 = 0.2;
-/// Hours after a resolved degradation in which a model counts as recovering.
+/// Hours after the end of a degradation in which a model counts as recovering.
 pub(super) const RECOVERY_HOURS: u64 = 48;
 
-/// Minimum score to be recommended for price or speed: cheap and wrong is no bargain.
+/// Minimum score for a recommendation by price or speed: a cheap model with wrong answers is no bargain.
 pub(super) const RECOMMENDED_FROM: f64 = 50.0;
-/// Number of alternatives named beside a recommendation.
+/// Number of alternatives listed in a recommendation.
 pub(super) const ALTERNATIVES: usize = 3;
 
 #[cfg(test)]
@@ -240,7 +246,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use std::fmt::Write as _;
 
-    /// The version, and the SHA-256 of every constant as written here, without comments.
+    /// The version, and the SHA-256 of every constant in this file, without comments.
     const RECORDED: (&str, &str) = (
         "5.0",
         "20fc926c5c3cb921bbe1a0d8a7137768b47826e9cb7f4ddfe2d9c6d02003438c",
@@ -261,7 +267,7 @@ mod tests {
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        // Array types contain a semicolon too: the last one ends the constant.
+        // Array types contain a semicolon too, so the last one ends the constant.
         let statements = code.split("const ").skip(1);
         statements
             .filter_map(|statement| Some(statement.rsplit_once(';')?.0))

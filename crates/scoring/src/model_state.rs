@@ -1,7 +1,7 @@
-//! Everything known about one model at one instant.
+//! The state of one model at one time.
 //!
-//! Computed once per refresh from the model's series, which is then dropped. The uncertainty of its scores is added when the
-//! noise of its peers is known. Comparisons between models are in `changes`, `losses` and the endpoints.
+//! It is computed once per refresh from the model's series, which is then dropped. The uncertainty of the scores is
+//! added when the noise of the peers is known. `changes`, `losses` and the endpoints compare models.
 
 use std::sync::Arc;
 
@@ -27,84 +27,85 @@ use super::statistics::{self, Estimate, FittedLine, SampleSums};
 use super::student::TailQuantiles;
 use crate::suite::Axis;
 
-/// One model at one instant.
+/// The state of one model at one time.
 #[derive(Clone, Debug)]
 pub(super) struct ModelState {
     pub model: Arc<TestedModel>,
     /// The summary of each period, in the order of [`Period::ALL`].
     pub summaries: [PeriodSummary; 4],
-    /// When it was last updated, for any period.
+    /// When the model was last updated, for any period.
     last_updated: Wall,
-    /// Its newest level against that before the changes of each period and the one before, in the order of
+    /// The newest level compared with the level before the changes of each period and the previous one, in the order of
     /// [`Period::ALL`].
     pub levels: [Option<LevelComparison>; 4],
-    /// The axis with the largest loss between these levels, in points.
+    /// The axis with the largest loss between these levels, and the loss in points.
     pub worst_axes: [Option<(Axis, f64)>; 4],
-    /// The same for the changes of a week: after a week the new level is the normal one.
+    /// The same comparison for the changes of a week. After a week, the new level counts as normal.
     pub lately: Option<LevelComparison>,
-    /// Runs of the newest level and of that a week ago.
+    /// Runs of the newest level and of the level a week ago.
     pub level_runs: (u32, u32),
-    /// The mean of the 7 days before the last 24 hours.
+    /// The mean score of the 7 days before the last 24 hours.
     pub usual: Option<f64>,
-    /// The length of its rounds.
+    /// The length of the model's rounds.
     pub round_length: RoundLength,
-    /// The complete rounds that the last 24 hours are a part of, oldest first.
+    /// The complete rounds of the last 48 hours, oldest first.
     pub rounds: Vec<ScoreRound>,
-    /// The points of its history, in the order of [`Period::ALL`].
+    /// The points of the history, in the order of [`Period::ALL`].
     pub history: [Vec<ScorePoint>; 4],
-    /// Its incidents within the window.
+    /// The incidents within the window.
     pub incidents: Vec<Incident>,
     /// The latencies of the trials of the last 24 hours.
     pub latencies: Vec<f64>,
     /// The result of the drift test.
     pub drift: DriftResult,
-    /// The lines fitted to its axes: points a day.
+    /// The lines fitted to the axes, in points per day.
     pub slopes: [Option<FittedLine>; 7],
-    /// Its changes among all models, once they are determined.
+    /// The significant changes, once they have been determined for all models.
     pub change: ModelChange,
-    /// The ranks that it may have, once they are determined, in the order of [`Measure::ALL`] and of [`Period::ALL`].
+    /// The range of possible ranks, once it is determined, in the order of [`Measure::ALL`] and of [`Period::ALL`].
     pub ranks: [[Option<RankBounds>; 4]; 5],
-    /// The noise that its peers are judged by.
+    /// The noise that peers are judged by.
     noise: ModelNoise,
-    /// The deviations of its rounds, in the order of [`Measure::ALL`].
+    /// The deviations of the rounds, in the order of [`Measure::ALL`].
     residuals: [ScoreResiduals; 5],
 }
 
 /// The significant changes of a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ModelChange {
-    /// Per measure, in the order of [`Measure::ALL`].
+    /// Trends of each measure, in the order of [`Measure::ALL`].
     pub trends: [[Trend; 4]; 5],
     /// Trend of each axis, in the order of [`Axis::ALL`].
     pub axes: [Trend; 7],
-    /// The corrected p-value of the drift signal, as published; absent without a signal.
+    /// The corrected p-value of the drift signal, as published; `None` if there is no signal.
     pub drift: Option<f64>,
 }
 
-/// The ranks that a model may have.
+/// The range of ranks that a model may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RankBounds {
-    /// The best one.
+    /// The best possible rank.
     pub lower: usize,
-    /// The worst one.
+    /// The worst possible rank.
     pub upper: usize,
 }
 
-/// An estimated score, and that of the period before.
+/// An estimated score, and the estimate for the previous period.
 pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
 
 /// A model in one period.
 #[derive(Clone, Debug)]
 pub(super) struct PeriodSummary {
-    /// The runs of the score.
+    /// The sums from which the scores are computed.
     pub reading: PeriodScores,
-    /// Runs in the period, and failed ones.
+    /// Number of runs in the period, and number of failed runs.
     pub runs: (u32, u32),
-    /// Trials in the period, for availability.
+    /// Trials in the period that count for availability.
     pub attempts: Attempts,
-    /// The scores that models are ranked by, and those of the period before, in the order of [`Measure::ALL`].
+    /// The scores that models are ranked by, each with the score of the previous period, in the order of
+    /// [`Measure::ALL`].
     scores: [[Option<UncertainScore>; 2]; 5],
-    /// The axes over a day; none for other periods.
+    /// The axes over a day; `None` for other periods.
     pub axes: [Option<UncertainScore>; 7],
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
@@ -115,16 +116,17 @@ pub(super) struct PeriodSummary {
 /// A point of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScorePoint {
-    /// Its start.
+    /// The start of the point.
     pub start: Wall,
-    /// Its score.
+    /// The score of the point.
     pub score: Option<UncertainScore>,
     /// Number of runs.
     pub runs: u32,
 }
 
 impl ModelState {
-    /// The state of a model with these incidents at the beginning of `hour`, without what depends on its peers.
+    /// The state of a model with these incidents at the beginning of `hour`, except for the parts that depend on its
+    /// peers.
     pub(super) fn compute(
         model: Arc<TestedModel>,
         series: &ScoreSeries,
@@ -164,7 +166,7 @@ impl ModelState {
         }
     }
 
-    /// Adds the uncertainty of the scores among these models.
+    /// Determines the uncertainty of the scores by comparing these models.
     pub(super) fn compare(models: &mut [Self], quantiles: &TailQuantiles) {
         let peers = PeerNoise::among(models.iter().map(|model| model.noise));
         for model in models {
@@ -192,7 +194,7 @@ impl ModelState {
         self.model.id().as_str()
     }
 
-    /// When its score of a period was last updated; without a score, when the model was.
+    /// When the score of a period was last updated. If there is no score, when the model was.
     pub(super) fn last_updated(&self, period: Period) -> Wall {
         self.over(period)
             .reading
@@ -212,7 +214,7 @@ impl ModelState {
 }
 
 impl ModelChange {
-    /// Trend of a score over a period against the period before.
+    /// Trend of a score over a period, compared with the previous period.
     pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
         *of_period(period, measure.of(&self.trends))
     }
@@ -242,7 +244,7 @@ impl PeriodSummary {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
             scores,
-            // Only the detail of a model shows them, over a day.
+            // Only the detail of a model shows axes, over a day.
             axes: if period == Period::Day {
                 noise.axes(&reading, now)
             } else {
@@ -254,7 +256,7 @@ impl PeriodSummary {
         }
     }
 
-    /// An estimated score without its cycle, and that of the period before.
+    /// The estimated score without its cycle, and the estimate for the previous period.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
         let [now, before] = measure
             .of(&self.scores)
@@ -262,21 +264,21 @@ impl PeriodSummary {
         (now, before)
     }
 
-    /// A score with its uncertainty, if that is known.
+    /// The score with its uncertainty, if that is known.
     pub(super) fn uncertain(&self, measure: Measure) -> Option<&UncertainScore> {
         let [now, _] = measure.of(&self.scores);
         now.as_ref().filter(|score| score.estimate.spread.is_some())
     }
 
-    /// The standard error of the score as published, its cycle included: the wider side of its interval as a multiple of the
-    /// quantile, so that constant marks count.
+    /// The standard error of the published score, including its cycle. It is the wider side of the interval divided by
+    /// the quantile, so that constant marks are included.
     pub(super) fn standard_error(&self) -> Option<f64> {
         let score = self.uncertain(Measure::Combined)?;
         let edge = score.edge.below.max(score.edge.above) / score.reach?.powi(2);
         Some((score.estimate.spread?.variance * (1.0 + edge)).sqrt())
     }
 
-    /// The change of the score since the period before that its trend shows in most cases; `None` without either score.
+    /// The change since the previous period that the trend detects in most cases; `None` if a score is missing.
     pub(super) fn least_visible_change(&self) -> Option<f64> {
         let (now, before) = self.estimates(Measure::Combined);
         let least = statistics::least_visible_change(
@@ -288,29 +290,29 @@ impl PeriodSummary {
         Some(least.max(method::TREND_MINIMUM))
     }
 
-    /// A score as published.
+    /// The published score.
     pub(super) fn published(&self, measure: Measure) -> Option<Score> {
         let [now, _] = measure.of(&self.scores);
         now.as_ref().map(Score::of)
     }
 
-    /// The combined score as published.
+    /// The published combined score.
     pub(super) fn score(&self) -> Option<Score> {
         self.published(Measure::Combined)
     }
 
-    /// The median latency of a trial, as published: whole milliseconds.
+    /// The published median latency of a trial, in whole milliseconds.
     pub(super) fn latency_ms(&self) -> Option<f64> {
         self.latency.map(f64::round)
     }
 
-    /// The mean cost of a trial, as published: US dollars.
+    /// The published mean cost of a trial, in US dollars.
     pub(super) fn cost_usd(&self) -> Option<f64> {
         self.reading.cost().map(dollars)
     }
 }
 
-/// The scores of the level before a change, and of the newest one.
+/// The scores of the level before a change and of the newest level.
 fn level_scores(series: &ScoreSeries, levels: &LevelComparison, hour: Hour) -> [PeriodScores; 2] {
     let newest = HourRange {
         from: levels.since,
@@ -319,13 +321,13 @@ fn level_scores(series: &ScoreSeries, levels: &LevelComparison, hour: Hour) -> [
     [levels.baseline, newest].map(|range| series.over(range))
 }
 
-/// The mean before the current hours.
+/// The mean score of the baseline hours before `end`.
 fn usual(series: &ScoreSeries, end: Hour) -> Option<f64> {
     let before = series.over(end.last(method::BASELINE_HOURS));
     before.mean(ScorePart::measure(series.table(), Measure::Combined))
 }
 
-/// Runs of the newest level and of the one before.
+/// Number of scored runs of the newest level and of the previous one.
 fn level_runs(series: &ScoreSeries, levels: Option<&LevelComparison>, hour: Hour) -> (u32, u32) {
     let Some(levels) = levels else {
         return (0, 0);
@@ -334,7 +336,7 @@ fn level_runs(series: &ScoreSeries, levels: Option<&LevelComparison>, hour: Hour
     (now.scored(), before.scored())
 }
 
-/// The hours of the scores of a period, and those that they are compared with.
+/// The hours of the scores of a period, and the hours that they are compared with.
 fn compared_hours(
     series: &ScoreSeries,
     period: Period,
@@ -346,20 +348,21 @@ fn compared_hours(
     }
     match series.newest_round(hour) {
         Some(round) => (round, series.newest_round(round.from)),
-        // Without any complete round, no hour.
+        // If there is no complete round, the range is empty.
         None => (hour.last(0), None),
     }
 }
 
-/// The sample standard deviation of rounds.
+/// The sample standard deviation of the rounds.
 fn deviation(rounds: &[ScoreRound]) -> Option<f64> {
     let first = rounds.first()?.score;
-    // About the first round, so that equal rounds have none.
+    // Deviations are relative to the first round, so that equal rounds have exactly none.
     let sums: SampleSums = rounds.iter().map(|round| round.score - first).collect();
     sums.variance().map(f64::sqrt)
 }
 
-/// The axis with the largest loss between two ranges of hours, and this loss as published. Of equal losses, the last.
+/// The axis with the largest loss between two ranges of hours, and the published loss. If losses are equal, the last
+/// axis.
 fn worst_axis([before, now]: &[PeriodScores; 2]) -> Option<(Axis, f64)> {
     let losses = before.axes().into_iter().zip(now.axes()).zip(Axis::ALL);
     let losses = losses.filter_map(|((before, now), axis)| Some((axis, points(before? - now?))));
@@ -375,7 +378,7 @@ fn history(
     hour: Hour,
 ) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
-    // A shorter point would not have a whole round.
+    // A shorter point would not contain a whole round.
     let length = series.round_length().hours();
     let grain =
         (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
@@ -394,7 +397,7 @@ fn history(
         .collect()
 }
 
-/// The lines through the axes of the newest rounds, which have at least the variance of the noise: points a day.
+/// The lines through the axes of the newest rounds, in points per day. Their variance is at least that of the noise.
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise<'_>, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds = series.axis_rounds(range);

@@ -1,7 +1,7 @@
-//! The scores of a range of hours or of a round: the suites of the table, weighed.
+//! The scores of a range of hours or a round, weighted over the suites of the table.
 //!
-//! A measure needs every suite that is part of it: without one, scores would not be comparable. Runs are counted in
-//! `count`, ranges are added up in `series`.
+//! A measure needs a score in every suite that feeds it. Otherwise scores would not be comparable. `count` counts runs,
+//! and `series` sums ranges.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::measure::Measure;
 use super::presence::SuiteRounds;
 use super::run::{SuiteEntry, SuiteTable};
 
-/// The mark of the combined score, and that of the plain mean of the axes. Those of the axes are between them.
+/// The marks of the combined score and of the unweighted mean of the axes. The marks of the axes are between them.
 const COMBINED_MARK: usize = 0;
 const MEAN_MARK: usize = 8;
 
@@ -22,12 +22,12 @@ const MEAN_MARK: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct PeriodScores {
     table: Arc<SuiteTable>,
-    /// In the order of the table.
+    /// Counts in the order of the table.
     suites: Vec<RunCounts>,
     rounds: SuiteRounds,
 }
 
-/// A score as a mark of the trials and the weights of the suites that feed it, in the order of the table.
+/// A score, defined by a mark of the trials and the weights of the suites that feed it, in the order of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScorePart<'t> {
     mark: usize,
@@ -37,13 +37,13 @@ pub(super) struct ScorePart<'t> {
 /// A complete round, in points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoreRound {
-    /// Its first hour.
+    /// The first hour of the round.
     pub hour: Hour,
     pub score: f64,
 }
 
 impl PeriodScores {
-    /// The sum of hours, each with one count per suite of the table, and the number of their rounds.
+    /// The sum of several hours, each with one count per suite of the table, and the number of their rounds.
     pub(super) fn sum<'c>(
         table: &Arc<SuiteTable>,
         rounds: SuiteRounds,
@@ -72,7 +72,7 @@ impl PeriodScores {
         &self.suites
     }
 
-    /// A score in points.
+    /// The mean of a score, in points.
     pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
         mean(&self.suites, part)
     }
@@ -82,7 +82,8 @@ impl PeriodScores {
         axes(&self.table, &self.suites)
     }
 
-    /// The rounds of a score: those of the suite that has a score in the fewest, at least one.
+    /// The number of rounds of a score: the number for the suite that has a score in the fewest rounds, but at least
+    /// one.
     pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
         let fed = self
             .rounds
@@ -95,17 +96,17 @@ impl PeriodScores {
             .max(1)
     }
 
-    /// Runs, and failed ones.
+    /// Number of runs, and number of failed runs.
     pub(super) fn runs(&self) -> (u32, u32) {
         runs(&self.suites)
     }
 
-    /// Runs in the scores.
+    /// Number of runs in the scores.
     pub(super) fn scored(&self) -> u32 {
         self.suites.iter().map(|suite| suite.scored).sum()
     }
 
-    /// Trials in the scores of each axis, in the order of `Axis::ALL`.
+    /// Number of trials in the scores of each axis, in the order of `Axis::ALL`.
     pub(super) fn trials_of_axes(&self) -> [u32; 7] {
         let mut trials = [0; 7];
         for (suite, count) in self.suites() {
@@ -120,12 +121,12 @@ impl PeriodScores {
         trials
     }
 
-    /// Trials for availability.
+    /// Trials that count for availability.
     pub(super) fn attempts(&self) -> Attempts {
         self.suites.iter().map(RunCounts::attempts).sum()
     }
 
-    /// The mean cost of a trial, in dollars, of those with a cost, in the suites that feed `price`.
+    /// The mean cost of the trials that have a cost, in dollars, in the suites that feed `price`.
     pub(super) fn cost(&self) -> Option<f64> {
         let mut cost = 0.0;
         let mut trials = 0;
@@ -139,7 +140,7 @@ impl PeriodScores {
         (trials > 0).then(|| cost / f64::from(trials))
     }
 
-    /// The newest run in the scores.
+    /// The time of the newest run in the scores.
     pub(super) fn last_scored(&self) -> Option<Wall> {
         last_scored(&self.suites)
     }
@@ -160,7 +161,7 @@ impl<'t> ScorePart<'t> {
         }
     }
 
-    /// An axis, by its position in `Axis::ALL`.
+    /// An axis, given by its position in `Axis::ALL`.
     pub(super) fn axis(table: &'t SuiteTable, index: usize) -> Self {
         Self {
             mark: index + 1,
@@ -170,14 +171,14 @@ impl<'t> ScorePart<'t> {
 }
 
 impl ScoreRound {
-    /// The round that begins with an hour, if every suite of the combined score has a score.
+    /// The round that begins at an hour, if every suite of the combined score has a score.
     pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
         let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
         Some(Self { hour, score })
     }
 }
 
-/// Runs of all suites, and failed ones.
+/// Number of runs of all suites, and number of failed runs.
 pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
     (
         counts.iter().map(|suite| suite.runs).sum(),
@@ -185,12 +186,12 @@ pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
     )
 }
 
-/// The newest run in the scores of all suites.
+/// The time of the newest run in the scores of all suites.
 pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
     counts.iter().filter_map(|suite| suite.last_scored).max()
 }
 
-/// The scores on the axes in points. Absent if no suite has the axis, or not all that have it have a score.
+/// The scores on the axes, in points. `None` if no suite has the axis, or a suite with the axis has no score.
 pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7] {
     let mut axes = [None; 7];
     for (index, axis) in axes.iter_mut().enumerate() {
@@ -199,7 +200,8 @@ pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7]
     axes
 }
 
-/// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
+/// A weighted mean in points. Uses plain loops without allocations, because a refresh calls it for every hour of every
+/// model.
 pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
     let mut sum = 0.0;
     let mut is_fed = false;

@@ -1,7 +1,7 @@
-//! The suites with a score in each hour of a window, the rounds that follow from them, and their length.
+//! The suites with a score in each hour of a window, and the resulting rounds and their length.
 //!
-//! A benchmark may run hourly, daily, or each suite at an hour of its own. The rounds of a model are so long that nearly
-//! every one has a score in all suites of the combined score.
+//! A benchmark may run hourly or daily, or run each suite at a different hour. The length of a model's rounds is chosen
+//! so that nearly every round has a score in all suites of the combined score.
 
 use super::hour::{Hour, HourRange};
 use super::method;
@@ -15,10 +15,10 @@ pub(super) struct SuitePresence {
     hours: Vec<SuiteSet>,
 }
 
-/// Suites by their position in the table, a bit each.
+/// A set of suites: one bit for each position in the table.
 type SuiteSet = u8;
 
-/// The number of rounds of a range in which each suite has a score, by its position in the table.
+/// For each suite, by its position in the table: the number of rounds of a range in which it has a score.
 pub(super) type SuiteRounds = [u32; MAX_SUITES];
 
 impl SuitePresence {
@@ -30,19 +30,19 @@ impl SuitePresence {
         }
     }
 
-    /// Removes all.
+    /// Removes all scores.
     pub(super) fn clear(&mut self) {
         self.hours.fill(0);
     }
 
-    /// Adds the suite at this position of the table to the hour with this index.
+    /// Adds a score of the suite at this position of the table to the hour with this index.
     pub(super) fn add(&mut self, index: usize, suite: usize) {
         if let Some(suites) = self.hours.get_mut(index) {
             *suites |= 1 << suite;
         }
     }
 
-    /// The rounds of a range in which each suite has a score.
+    /// For each suite, the number of rounds of a range in which it has a score.
     pub(super) fn rounds(&self, range: HourRange, length: RoundLength) -> SuiteRounds {
         let mut counts = SuiteRounds::default();
         for suites in self.by_round(range, length) {
@@ -53,10 +53,11 @@ impl SuitePresence {
         counts
     }
 
-    /// The length of a round for a score with these weights of suites, from the newest week with scores.
+    /// The length of a round for a score with these suite weights, based on the newest week with scores.
     ///
-    /// The shortest with which three quarters of the rounds that have any suite of the score have all of them; without
-    /// one, that with the largest share. It is not shorter than the usual distance between complete rounds.
+    /// This is the shortest length with which three quarters of the rounds that have any suite of the score have all of
+    /// them. If there is none, it is the length with the largest share. The length is at least the usual distance
+    /// between complete rounds.
     pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {
         let fed = weights.iter().zip(0..).filter(|(weight, _)| **weight > 0.0);
         let score: SuiteSet = fed.fold(0, |set, (_, index)| set | 1 << index);
@@ -91,7 +92,7 @@ impl SuitePresence {
         )
     }
 
-    /// The rounds of the week before the newest round, and that one if it is complete.
+    /// The rounds of the week before the newest round, and the newest round if it is complete.
     fn week(&self, length: RoundLength, newest: Hour, score: SuiteSet) -> WeekOfRounds {
         let current = length.round_of(newest);
         let is_complete = |suites: &SuiteSet| suites & score == score;
@@ -111,7 +112,7 @@ impl SuitePresence {
         rounds
     }
 
-    /// The suites of each round that a range touches, in its hours alone.
+    /// The suites of each round that a range touches, counting only the hours of the range.
     fn by_round(&self, range: HourRange, length: RoundLength) -> impl Iterator<Item = SuiteSet> {
         let first = range.from.max(self.window.from);
         let [from, to] = [range.from, range.to].map(|hour| self.window.hours_before(hour));
@@ -126,12 +127,12 @@ impl SuitePresence {
     }
 }
 
-/// The rounds of a week, if they have a length.
+/// The rounds of a week for one round length.
 struct WeekOfRounds {
     length: RoundLength,
     /// Rounds with any suite of the score.
     begun: u32,
-    /// The places of those with all of them.
+    /// The places of the rounds with all suites of the score.
     complete: Vec<u32>,
 }
 
@@ -145,7 +146,8 @@ impl WeekOfRounds {
         }
     }
 
-    /// The median distance between the beginnings of complete rounds in hours, the larger of two.
+    /// The median distance between the starts of complete rounds, in hours. For an even number, it is the larger of the
+    /// two middle values.
     fn usual_distance(&self) -> u64 {
         let nexts = self.complete.iter().skip(1);
         let mut distances: Vec<u32> = self

@@ -1,10 +1,10 @@
-//! The length of a model's rounds in hours.
+//! The length of a model's rounds, in hours.
 
 use super::hour::{Hour, HourRange};
 
 use super::method::RoundCount;
 
-/// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
+/// The length of a model's rounds, which is a divisor of a day. Rounds begin at multiples of it, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundLength(u64);
 
@@ -12,7 +12,7 @@ impl RoundLength {
     /// Rounds of one hour.
     pub(crate) const HOUR: Self = Self(1);
 
-    /// Rounds of that many hours.
+    /// Rounds of `hours` hours.
     pub(crate) const fn of(hours: u64) -> Self {
         Self(if hours == 0 { 1 } else { hours })
     }
@@ -21,7 +21,7 @@ impl RoundLength {
         self.0
     }
 
-    /// The hours of the round that contains an hour.
+    /// The hours of the round that contains `hour`.
     pub(crate) const fn round_of(self, hour: Hour) -> HourRange {
         let from = Hour::numbered(hour.number() - hour.number() % self.0);
         HourRange {
@@ -30,13 +30,13 @@ impl RoundLength {
         }
     }
 
-    /// The number of rounds that are in a range, whole or in part.
+    /// The number of rounds that overlap a range.
     pub(crate) fn rounds_in(self, range: HourRange) -> usize {
         let rounds = range.to.number().div_ceil(self.0) - range.from.number() / self.0;
         usize::try_from(rounds).unwrap_or(usize::MAX)
     }
 
-    /// That many rounds with this length.
+    /// The number of rounds of this length that `count` means.
     pub(crate) fn rounds(self, count: RoundCount) -> usize {
         let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
         (count.hourly / hours).max(count.least)

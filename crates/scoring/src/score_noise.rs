@@ -1,7 +1,8 @@
-//! The uncertainty of a model's scores, from the noise of its rounds in the last month.
+//! The uncertainty of a model's scores, determined from the noise of its rounds in the last month.
 //!
-//! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
-//! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
+//! A score over a period is a mean of rounds, so its variance is that of a mean of the same number of rounds. A suite
+//! whose marks have all been 0, or all been 1, shows no noise. Its contribution is that of a share of this number of
+//! trials.
 
 use super::hour::{Hour, HourRange};
 use super::levels::ScoreLevels;
@@ -20,7 +21,7 @@ use super::student::{self, TailQuantiles};
 /// The noise of every score of a model.
 #[derive(Debug)]
 pub(crate) struct ScoreNoise<'t> {
-    /// The month that shows it.
+    /// The month from which the noise is determined.
     range: HourRange,
     length: RoundLength,
     measures: [PartNoise<'t>; 5],
@@ -30,68 +31,68 @@ pub(crate) struct ScoreNoise<'t> {
 /// The noise of one score.
 #[derive(Debug)]
 struct PartNoise<'t> {
-    /// Its index among all scores.
+    /// The index of the score among all scores.
     index: usize,
     part: ScorePart<'t>,
     noise: Option<RoundNoise>,
     /// The effects of hour and weekday.
     cycle: Cycle,
-    /// The beginnings of its rounds.
+    /// The first hours of the rounds.
     hours: Vec<Hour>,
-    /// The deviations of its rounds, and the number of levels that they are from.
+    /// The deviations of the rounds, and the number of levels that they are relative to.
     deviations: Vec<f64>,
     levels: usize,
-    /// The least variance of a round.
+    /// The minimum variance of a round.
     least: f64,
-    /// The suites of which every mark was 0 or 1.
+    /// The suites in which every mark was 0 or 1.
     binary: Vec<BinarySuite>,
 }
 
-/// A suite of which every mark was 0 or 1.
+/// A suite in which every mark was 0 or 1.
 #[derive(Clone, Copy, Debug)]
 struct BinarySuite {
-    /// Its position in the table.
+    /// The position of the suite in the table.
     index: usize,
     weight: f64,
-    /// The share of marks of 1.
+    /// The share of marks that are 1.
     share: f64,
 }
 
-/// The rounds that a score is the mean of.
+/// The rounds whose mean is a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ScoreBasis {
     /// The range of hours.
     pub range: HourRange,
-    /// Hours of a round.
+    /// The length of a round.
     pub length: RoundLength,
     /// Number of rounds with a score.
     pub rounds: usize,
-    /// The mean effect of their hours and weekdays.
+    /// The mean effect of the hours and weekdays of the rounds.
     pub cycle: f64,
-    /// The least variance of the mean.
+    /// The minimum variance of the mean.
     pub least: f64,
 }
 
-/// A score with its uncertainty, which is known once the score was compared with its peers.
+/// A score with its uncertainty, which is known after a comparison with its peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UncertainScore {
-    /// Its index among all scores.
+    /// The index of the score among all scores.
     part: usize,
-    /// The noise of its own model.
+    /// The noise of the model itself.
     own: Option<Spread>,
-    /// Its rounds.
+    /// The rounds of the score.
     pub basis: ScoreBasis,
-    /// The score as measured. Its variance includes the effect of hours and weekdays.
+    /// The measured score. Its variance includes the effect of hours and weekdays.
     pub estimate: Estimate,
-    /// The score without that effect, for tests.
+    /// The score without this effect, for tests.
     pub tested: Estimate,
-    /// How far its interval extends on both sides, without the next part; absent if its variance is unknown.
+    /// The half-width of the interval, without the contribution of `edge`; `None` if the variance is unknown.
     pub reach: Option<f64>,
-    /// The part of its interval that comes from suites with constant marks.
+    /// The contribution to the interval of suites with constant marks.
     pub edge: EdgeReach,
 }
 
-/// How far an interval extends below and above for suites with constant marks: squares of points.
+/// How far suites with constant marks extend an interval below and above, in squared points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EdgeReach {
     pub below: f64,
@@ -107,7 +108,7 @@ impl EdgeReach {
 }
 
 impl<'t> ScoreNoise<'t> {
-    /// The noise in the last month before an hour.
+    /// The noise in the last month before `hour`.
     pub(crate) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let month = series.over(range);
@@ -131,7 +132,7 @@ impl<'t> ScoreNoise<'t> {
         }
     }
 
-    /// A score that models can be ranked by, over a range with these sums.
+    /// The score of a measure over a range with these sums.
     pub(crate) fn measured(
         &self,
         measure: Measure,
@@ -164,7 +165,7 @@ impl<'t> ScoreNoise<'t> {
         }
     }
 
-    /// The variance of a round of each axis in the long run.
+    /// The long-run variance of a round on each axis.
     pub(crate) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
         self.axes
             .each_ref()
@@ -186,7 +187,7 @@ impl<'t> ScoreNoise<'t> {
 }
 
 impl<'t> PartNoise<'t> {
-    /// The noise of the first score.
+    /// Determines the noise of one score.
     fn of(
         part: ScorePart<'t>,
         rounds: &[ScoreRound],
@@ -267,7 +268,8 @@ impl<'t> PartNoise<'t> {
         })
     }
 
-    /// The part of the interval for suites with constant marks, and the least variance for those with other 0/1 marks.
+    /// The contribution of suites with constant marks to the interval, and the minimum variance due to suites with
+    /// other 0/1 marks.
     fn marks(&self, sums: &PeriodScores) -> (EdgeReach, f64) {
         let mut edge = EdgeReach::default();
         let mut marked = 0.0;
@@ -290,7 +292,7 @@ impl<'t> PartNoise<'t> {
     }
 }
 
-/// The suites of a score of which every mark was 0 or 1.
+/// The suites of a score in which every mark was 0 or 1.
 fn binary_suites(part: ScorePart<'_>, month: &PeriodScores) -> Vec<BinarySuite> {
     let suites = month.counts().iter().zip(part.weights).enumerate();
     suites
@@ -304,7 +306,8 @@ fn binary_suites(part: ScorePart<'_>, month: &PeriodScores) -> Vec<BinarySuite> 
 }
 
 impl UncertainScore {
-    /// Adds the uncertainty among its peers, which is unknown if neither they nor the model have a noise.
+    /// Determines the uncertainty by comparison with the peers. It stays unknown if neither they nor the model have a
+    /// noise estimate.
     pub(crate) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
         let ScoreBasis {
             length,
@@ -322,7 +325,7 @@ impl UncertainScore {
             ..spread
         });
         self.tested.spread = spread;
-        // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
+        // The interval is for the level. The score differs from it by the effect of its hours and weekdays.
         let with_cycle = |spread: Spread| Spread {
             variance: spread.variance + cycle * cycle,
             ..spread
@@ -332,16 +335,16 @@ impl UncertainScore {
     }
 }
 
-/// The variance of a share of trials, to which one trial with the usual share is added. The noise of a month knows
-/// little about a failure that occurs once a month.
+/// The variance of a share of trials, to which one trial with the usual share is added. This is necessary because a
+/// month of noise contains little information about a failure that occurs once a month.
 fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
     let trials = f64::from(trials) + 1.0;
     let share = (f64::from(successes) + usual) / trials;
     share * (1.0 - share) / trials
 }
 
-/// The lower Jeffreys bound of a share of which all of these trials succeeded: a quantile of a beta distribution with
-/// the second parameter one half, which is one of Student's t.
+/// The lower Jeffreys bound of a share if all trials succeeded: a quantile of a beta distribution whose second
+/// parameter is one half, which can be computed from a quantile of Student's t.
 fn least_share(trials: u32) -> f64 {
     let df = 2.0 * f64::from(trials) + 1.0;
     let t = student::quantile(method::INTERVAL_TAIL / 2.0, df);

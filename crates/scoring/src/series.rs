@@ -1,6 +1,6 @@
-//! The series of one model: its runs counted by hour and suite, and the statistics of any range of hours.
+//! The series of one model: its runs, counted by hour and suite, and the sums of any range of hours.
 //!
-//! Runs are counted and dropped. Counts are defined in `count`, the scores of a range in `period_scores`.
+//! Runs are counted and then dropped. `count` defines the counts, and `period_scores` the scores of a range.
 
 #[cfg(test)]
 #[path = "tests_of_series.rs"]
@@ -27,27 +27,27 @@ const DAY: u64 = 24;
 pub(super) struct ScoreSeries {
     table: Arc<SuiteTable>,
     window: HourRange,
-    /// By hour, and within an hour in the order of the table: one allocation for all.
+    /// Counts by hour and, within an hour, in the order of the table. All are in one allocation.
     hours: Vec<RunCounts>,
     /// The suites with a score in each hour.
     presence: SuitePresence,
-    /// Of all trials with one in suites that feed `speed`, by hour.
+    /// The latencies of all trials in suites that feed `speed`, by hour.
     latencies: Vec<f64>,
-    /// Where the latencies of each hour end, for hours with runs.
+    /// The end of each hour's latencies, for hours with runs.
     latency_ends: Vec<usize>,
     /// The length of a round, computed on first use.
     round_length: OnceCell<RoundLength>,
     /// The complete rounds, oldest first, computed on first use.
     rounds: OnceCell<Vec<ScoreRound>>,
-    /// The sums of whole days counted back from the window's end, newest first, each in the order of the table,
-    /// computed on first use.
+    /// The sums of whole days counted back from the window's end, newest first, each in the order of the table.
+    /// Computed on first use.
     days: OnceCell<Vec<RunCounts>>,
-    /// The first run, even before the window.
+    /// The time of the first run, even if it is before the window.
     first_seen: Option<Wall>,
 }
 
 impl ScoreSeries {
-    /// A series for this window without runs.
+    /// A series without runs for this window.
     pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
         let of_hour = || std::iter::repeat_n(RunCounts::default(), table.suites().len());
         Self {
@@ -64,7 +64,7 @@ impl ScoreSeries {
         }
     }
 
-    /// Removes all runs, and keeps the allocations.
+    /// Removes all runs but keeps the allocations.
     pub(super) fn clear(&mut self) {
         for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
             *count = RunCounts::default();
@@ -81,7 +81,7 @@ impl ScoreSeries {
         self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
     }
 
-    /// When the model was last updated: the newest run with a score, else the first run.
+    /// When the model was last updated: the time of the newest run with a score or, if there is none, of the first run.
     pub(super) fn last_updated(&self) -> Wall {
         let scored = self.hours.rchunks(self.width()).find_map(last_scored);
         scored
@@ -89,7 +89,7 @@ impl ScoreSeries {
             .unwrap_or(self.window.from.start())
     }
 
-    /// Counts a run. Outside the window, and of a suite that is not in the table, only its time is recorded.
+    /// Counts a run. If the run is outside the window, or its suite is not in the table, only its time is recorded.
     pub(super) fn add(&mut self, run: &Run) {
         self.record_time(run.at());
         let table = Arc::clone(&self.table);
@@ -103,7 +103,8 @@ impl ScoreSeries {
         self.put(Hour::of(run.at()), index, &count, &latencies);
     }
 
-    /// Adds counted runs of one hour and of the suite at this position of the table, with the latencies of their trials.
+    /// Adds counted runs of one hour and of the suite at this position in the table, with the latencies of their
+    /// trials.
     pub(super) fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
         let width = self.width();
         let Some(index) = self.index(hour) else {
@@ -126,7 +127,7 @@ impl ScoreSeries {
         if self.latency_ends.len() <= index {
             self.latency_ends.resize(index + 1, self.latencies.len());
         }
-        // Mostly at the end: sources are sorted by hour.
+        // Usually inserted at the end, because sources are sorted by hour.
         let at = self.latency_ends.get(index).copied().unwrap_or_default();
         self.latencies.splice(at..at, latencies.iter().copied());
         self.latency_ends
@@ -142,7 +143,7 @@ impl ScoreSeries {
                 .is_multiple_of(DAY)
                 .then(|| usize::try_from(hours / DAY).ok())?
         };
-        // Most ranges end with the window or whole days before: their days are summed once.
+        // Most ranges end with the window, or whole days before it. The sums of these days are computed only once.
         let ago = |hour: Hour| {
             self.window
                 .to
@@ -194,12 +195,12 @@ impl ScoreSeries {
         })
     }
 
-    /// The suites.
+    /// The suite table.
     pub(super) fn table(&self) -> &SuiteTable {
         &self.table
     }
 
-    /// Several scores of each round of a range that has them, oldest first.
+    /// For each of several scores, the rounds of a range that have it, oldest first.
     pub(super) fn part_values(
         &self,
         range: HourRange,
@@ -214,8 +215,8 @@ impl ScoreSeries {
         values
     }
 
-    /// Passes the counts of every round within a range, oldest first. The newest round of the series may be in
-    /// progress.
+    /// Passes the counts of every round within a range to `each`, oldest first. The newest round of the series may
+    /// still be in progress.
     fn each_round(&self, range: HourRange, mut each: impl FnMut(Hour, &[RunCounts])) {
         let width = self.width();
         let length = self.round_length();
@@ -243,7 +244,7 @@ impl ScoreSeries {
         }
     }
 
-    /// The counts of the hours of a range within the window.
+    /// The counts of the hours of a range that are within the window.
     fn between(&self, range: HourRange) -> &[RunCounts] {
         let index = |hour: Hour| self.window.hours_before(hour) * self.width();
         self.hours
@@ -251,7 +252,7 @@ impl ScoreSeries {
             .unwrap_or_default()
     }
 
-    /// Counts per hour.
+    /// Number of counts per hour.
     fn width(&self) -> usize {
         self.table.suites().len()
     }
@@ -262,12 +263,13 @@ impl ScoreSeries {
         self.days.take();
     }
 
-    /// The counts of one hour, in the order of the table; `None` outside the window.
+    /// The counts of one hour, in the order of the table; `None` if it is outside the window.
     pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
         Some(self.between(HourRange::one(hour))).filter(|counts| !counts.is_empty())
     }
 
-    /// The complete rounds that begin in a range, oldest first: every suite of the combined score has a score in them.
+    /// The complete rounds that begin in a range, oldest first. In a complete round, every suite of the combined score
+    /// has a score.
     pub(super) fn rounds(&self, range: HourRange) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
             let mut rounds = Vec::new();
@@ -282,7 +284,7 @@ impl ScoreSeries {
             .unwrap_or_default()
     }
 
-    /// The complete rounds within a range, with their scores on the axes.
+    /// The complete rounds within a range, with the scores on the axes.
     pub(super) fn axis_rounds(&self, range: HourRange) -> Vec<(Hour, [Option<f64>; 7])> {
         let mut rounds = Vec::new();
         self.each_round(range, |hour, counts| {
@@ -293,7 +295,7 @@ impl ScoreSeries {
         rounds
     }
 
-    /// The newest complete round that began before an hour, if it ended less than a day before it.
+    /// The newest complete round that began before an hour, if it ended less than a day before that hour.
     pub(super) fn newest_round(&self, before: Hour) -> Option<HourRange> {
         let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
         let newest = self.rounds(before.last(reach)).last()?;

@@ -1,7 +1,7 @@
-//! The snapshot: everything known at a full hour, computed from the runs before it, and again after an import.
+//! The snapshot: all results at a full hour, computed from the runs before it, and again after an import.
 //!
-//! A pure function of source and time, so every process gets the same result. Incidents found in an archive are recorded
-//! there, and the records are a part of the source.
+//! It is a pure function of source and time, so every process gets the same result. Incidents that are found in an
+//! archive are recorded there, and these records are a part of the source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,38 +33,38 @@ pub enum RunSource {
     /// Measured runs in memory.
     #[cfg(any(test, feature = "lab"))]
     Runs(super::lab::measured_runs::MeasuredRuns),
-    /// Measured runs on disk. Those in the future count when their hour is over.
+    /// Measured runs on disk. Runs in the future count after their hour has ended.
     Archive(Archive),
 }
 
-/// An import this far ahead of our clock was dated by a wrong clock.
+/// An import that is further ahead of our clock than this was dated by a wrong clock.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
 /// All models at a full hour.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
-    /// The end of the hour range: only earlier runs count.
+    /// The end of the range of hours. Only earlier runs count.
     pub hour: Hour,
-    /// The hour in which it was made: the same, or the one before if runs of the current hour are included.
+    /// The hour in which the snapshot was made: `hour`, or the previous hour if runs of the current hour are included.
     pub made_in: Hour,
-    /// Its date, which changes with every import.
+    /// The date of the snapshot, which changes with every import.
     pub at: Wall,
     /// The last import included.
     pub imported: Option<Wall>,
-    /// The suites that the scores consist of.
+    /// The suites that feed the scores.
     pub suites: Arc<SuiteTable>,
     /// The version of the method with these suites.
     pub method_version: String,
     /// The models, sorted by id.
     pub model_states: Vec<ModelState>,
-    /// Of the bounds of intervals.
+    /// Quantiles for the bounds of intervals.
     pub quantiles: TailQuantiles,
     /// Whether the runs were simulated.
     pub synthetic: bool,
 }
 
 impl RunSource {
-    /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too.
+    /// The state at `now`: at the full hour or, if runs of the current hour were imported, including these runs.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let none = NewestRuns::default();
         let synthetic = matches!(self, Self::Simulated { .. });
@@ -101,7 +101,7 @@ impl RunSource {
         })
     }
 
-    /// The time of the last import. Runs that are not in an archive never change.
+    /// The time of the last import. `None` if the runs are not in an archive, because they never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         let Self::Archive(archive) = self else {
             return Ok(None);
@@ -110,15 +110,15 @@ impl RunSource {
     }
 }
 
-/// The hours of the snapshot at `now`.
+/// The hours that the snapshot at `now` covers.
 fn window(now: Wall, newest: NewestRuns) -> HourRange {
     end(now, newest).0.last(method::WINDOW_HOURS)
 }
 
 /// The hour before which runs count at `now`, and the date of the results.
 ///
-/// Imported runs count immediately, even those of the current hour. Both results depend only on the archive and the hour,
-/// so that all servers on one archive agree, and a restart changes nothing.
+/// Imported runs count immediately, even if they are from the current hour. Both results depend only on the archive and
+/// the hour, so that all servers with one archive agree, and a restart changes nothing.
 fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     let hour = Hour::of(now);
     let since = |at: &Wall| *at >= hour.start();
@@ -130,7 +130,7 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     } else {
         Wall::from_seconds(now.seconds())
     };
-    // An hour without runs would only displace the oldest.
+    // Including an hour without runs would only remove the oldest hour.
     (
         if newest.run.is_some_and(|run| since(&run)) {
             hour.plus(1)
@@ -180,14 +180,14 @@ fn archived(
     Ok((suites, models, newest))
 }
 
-/// A model without records: its incidents are searched in the whole window.
+/// The state of a model without records. Its incidents are searched for in the whole window.
 fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> ModelState {
     let levels = ScoreLevels::of(series.rounds(window), series.round_length());
     let scanned = incidents::scan(series, window, &levels, &IncidentHistory::default());
     ModelState::compute(model, series, window.to, &levels, scanned.published)
 }
 
-/// One model after another, so that only one series is in memory.
+/// Computes one model after another, so that only one series is in memory.
 fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
     let mut states = Vec::new();
     for simulated in simulate::models(seed) {

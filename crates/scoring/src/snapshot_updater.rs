@@ -1,5 +1,5 @@
-//! Makes the next snapshot when it is due, at the full hour or after an import, in a task of its own. Queries get the
-//! previous snapshot until it is done.
+//! A separate task that makes the next snapshot when it is due, at the full hour or after an import. Queries get the
+//! previous snapshot until the new one is ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,15 @@ use scoregate_base::clock::{Clock, Wall};
 
 use super::{ArchiveError, Change, Scoring};
 
-/// Maximum sleep. The wall clock can step, and monotonic time stops during suspend, so a single long sleep could end
-/// late. It is also the polling interval for imports without notification, and the pause after a failed refresh.
+/// Maximum sleep. A single long sleep could end late, because the wall clock can step and monotonic time stops during
+/// suspend. It is also the polling interval for imports that were not announced, and the pause after a failed refresh.
 const SLICE: Duration = Duration::from_secs(10);
 
-/// Makes a snapshot: [`Scoring::check`], and what depends on it.
+/// Makes a snapshot with [`Scoring::check`], and updates everything that depends on it.
 pub type UpdateSnapshot = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
 
-/// A request to check for an import now. The reply is sent when everything is refreshed: whether there was one.
+/// A request to check for an import now. The reply is sent when everything has been refreshed. It states whether there
+/// was an import.
 pub type UpdateRequest = oneshot::Sender<Result<bool, String>>;
 
 /// The channel for such requests.
@@ -34,7 +35,7 @@ pub struct SnapshotUpdater {
 }
 
 impl SnapshotUpdater {
-    /// Keeps the snapshot of `scoring` current by `check`; also returns the channel for requests.
+    /// An updater that keeps the snapshot of `scoring` current by calling `check`, and the channel for requests.
     pub fn new(
         scoring: Arc<Scoring>,
         check: UpdateSnapshot,
@@ -53,7 +54,7 @@ impl SnapshotUpdater {
         )
     }
 
-    /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
+    /// Waits for a new snapshot, or for the end of a requested check. The caller must answer the request.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
             let due = self.scoring.next_refresh();
@@ -81,14 +82,14 @@ impl SnapshotUpdater {
         }
     }
 
-    /// Checks once.
+    /// Runs one check.
     async fn check(&mut self) -> Result<Change, String> {
         let begun = self.clock.now();
         let check = Arc::clone(&self.check);
-        // Computes for a while, so it must not run on a serving thread.
+        // The computation takes a while, so it must not run on a serving thread.
         let result = tokio::task::spawn_blocking(move || check(begun.wall)).await;
         let took = self.clock.mono().since(begun.mono);
-        // A query may have caused the hour's snapshot a moment before.
+        // A query may have caused the hour's snapshot just before.
         let next = self.scoring.next_refresh();
         self.has_failed = next <= begun.wall;
         match result {

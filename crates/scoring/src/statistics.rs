@@ -1,20 +1,21 @@
 //! Estimates and tests of means and of differences between means.
 //!
-//! Pure arithmetic on finite numbers. Samples are assumed to be independent; runs of neighbouring hours nearly are.
+//! Pure arithmetic on finite numbers. Samples are assumed to be independent, which is nearly true for runs of
+//! neighbouring hours.
 
 use super::student::{self, TailQuantiles};
 
 /// Aggregated samples: number, sum and sum of squares.
 ///
-/// Scores are between 0 and 1 and vary by hundredths, so the difference of squares keeps ten digits; a smaller spread
+/// Scores are between 0 and 1 and vary by hundredths, so the difference of squares keeps ten digits. A smaller spread
 /// is below the resolution of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SampleSums {
     /// Number of samples.
     pub count: u32,
-    /// Their sum.
+    /// The sum of the samples.
     pub sum: f64,
-    /// The sum of their squares.
+    /// The sum of the squared samples.
     pub squares: f64,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct SampleSums {
 pub(super) struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The variance of the mean; absent for a single sample.
+    /// The variance of the mean; `None` for a single sample.
     pub spread: Option<Spread>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Spread {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FittedLine {
-    /// Slope.
+    /// The slope.
     pub slope: f64,
     /// Two-sided p-value of the slope.
     pub p: f64,
@@ -54,23 +55,23 @@ impl SampleSums {
         });
     }
 
-    /// Adds the samples of another.
+    /// Adds the samples of `other`.
     pub(super) fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
     }
 
-    /// The mean; `None` without samples.
+    /// The mean; `None` if there are no samples.
     pub(super) fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / f64::from(self.count))
     }
 
-    /// The sample variance; `None` below two samples.
+    /// The sample variance; `None` if there are fewer than two samples.
     pub(super) fn variance(self) -> Option<f64> {
         let n = f64::from(self.count);
         let mean = self.mean().filter(|_| self.count > 1)?;
-        // Rounding may make the difference negative for equal samples.
+        // The difference may be negative for equal samples because of rounding.
         Some(((self.squares - n * mean * mean) / (n - 1.0)).max(0.0))
     }
 }
@@ -99,7 +100,8 @@ impl Estimate {
             .map(|spreads| {
                 let variance: f64 = spreads.iter().map(|s| s.variance).sum();
                 let denominator: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
-                // Without any variance the number of degrees is arbitrary; the smallest is the most conservative.
+                // If there is no variance, the degrees of freedom are arbitrary. The smallest number is the most
+                // conservative.
                 let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
                 Spread {
                     variance,
@@ -113,13 +115,13 @@ impl Estimate {
         Self { mean, spread }
     }
 
-    /// How far its confidence interval extends on both sides; `None` if its variance is unknown.
+    /// The half-width of the confidence interval; `None` if the variance is unknown.
     pub(super) fn reach(&self, bounds: &TailQuantiles) -> Option<f64> {
         let spread = self.spread?;
         Some(bounds.with(spread.df) * spread.variance.sqrt())
     }
 
-    /// Two-sided p-value of the mean against zero; 1 if it cannot be tested.
+    /// Two-sided p-value for a mean of zero; 1 if it cannot be tested.
     pub(super) fn chance_from_zero(&self) -> f64 {
         let distance = Self {
             mean: self.mean.abs(),
@@ -128,21 +130,21 @@ impl Estimate {
         (2.0 * distance.chance_above_zero()).min(1.0)
     }
 
-    /// One-sided p-value of the mean above zero; 1 if it cannot be tested.
+    /// One-sided p-value for a mean of at most zero; 1 if it cannot be tested.
     pub(super) fn chance_above_zero(&self) -> f64 {
         match self.spread {
             Some(spread) if spread.variance > 0.0 => {
                 student::upper_tail(self.mean / spread.variance.sqrt(), spread.df)
             }
-            // Without variance, any difference is significant.
+            // If there is no variance, any difference is significant.
             Some(_) if self.mean > 0.0 => 0.0,
             Some(_) | None => 1.0,
         }
     }
 }
 
-/// The mean of `before` less that of `now`. Both have their variance from one history, so the degrees of freedom are
-/// those of one.
+/// The mean of `before` minus the mean of `now`. Both variances are from the same history, so the smaller degrees of
+/// freedom apply.
 fn difference(before: Estimate, now: Estimate) -> Estimate {
     let spread = before.spread.zip(now.spread).map(|(before, now)| Spread {
         variance: before.variance + now.variance,
@@ -164,7 +166,7 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
     difference(before, now).chance_from_zero()
 }
 
-/// The change that a two-sided test below `alpha` misses with the probability `missed`.
+/// The change that a two-sided test at level `alpha` misses with probability `missed`.
 pub(super) fn least_visible_change(
     before: Estimate,
     now: Estimate,
@@ -176,7 +178,7 @@ pub(super) fn least_visible_change(
     Some(quantiles.iter().sum::<f64>() * spread.variance.sqrt())
 }
 
-/// Holm's correction: adjusted p-values, in the order given.
+/// Holm's correction: the adjusted p-values in the given order.
 pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -192,8 +194,8 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
-/// The least-squares line through points whose y values have at least this variance; `None` below three points or if
-/// all have the same x.
+/// The least-squares line through points whose y values have at least this variance; `None` if there are fewer than
+/// three points or all have the same x.
 pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
@@ -228,13 +230,13 @@ pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedL
     })
 }
 
-/// The median of numbers of which none is negative. Their bits have the same order, and are compared faster.
+/// The median of non-negative numbers. Their bit patterns have the same order and are faster to compare.
 pub(super) fn median(amounts: &[f64]) -> Option<f64> {
     let middle = amounts.len() / 2;
     if amounts.is_empty() {
         return None;
     }
-    // A negative zero becomes zero.
+    // Turns a negative zero into zero.
     let mut bits: Vec<u64> = amounts
         .iter()
         .map(|amount| (amount + 0.0).to_bits())

@@ -1,12 +1,13 @@
 //! Student's t distribution: tail probability and quantile, for any positive number of degrees of freedom.
 //!
-//! The tail is the regularised incomplete beta function by Lentz's continued fraction, with a relative error of about
-//! 1e-12 however far out; the quantile is found by Halley's method from an asymptotic expansion.
+//! The tail is the regularised incomplete beta function, computed with Lentz's continued fraction. Its relative error
+//! is about 1e-12, even far out in the tail. The quantile is computed with Halley's method, starting from an asymptotic
+//! expansion.
 
 use std::cell::Cell;
 use std::f64::consts::PI;
 
-/// Quantiles are kept in a table of this many bits.
+/// Number of bits of an index into the table of quantiles.
 const HASH_BITS: u32 = 10;
 
 /// The probability that a t variable is above `t`.
@@ -15,11 +16,11 @@ pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
     if t >= 0.0 { beyond } else { 1.0 - beyond }
 }
 
-/// The value that a t variable exceeds with the probability `tail`, which is below one half.
+/// The value that a t variable exceeds with probability `tail`, which must be below one half.
 pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
     let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
     let mut t = first_guess(tail, df, scale);
-    // Two or three steps in practice; the range is only a limit.
+    // It takes two or three steps in practice. The range is only a safety limit.
     for _ in 0..64 {
         let density = scale * (-df.midpoint(1.0) * (t * t / df).ln_1p()).exp();
         let newton = (upper_tail(t, df) - tail) / density;
@@ -27,7 +28,7 @@ pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
         let bend = (df + 1.0) * t / (df + t * t);
         let step = newton / (1.0 - (newton * bend / 2.0).clamp(-1.0, 0.5));
         t = (t + step).max(0.0);
-        // Convergence is cubic: the error after this step is below 1e-14.
+        // Convergence is cubic, so the error after this step is below 1e-14.
         if step.abs() < 1e-5 * t {
             break;
         }
@@ -35,22 +36,22 @@ pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
     t
 }
 
-/// The same for benches.
+/// Public for benchmarks: the value that a t variable exceeds with probability `tail`.
 #[cfg(any(test, feature = "lab"))]
 pub fn t_quantile(tail: f64, df: f64) -> f64 {
     quantile(tail, df)
 }
 
-/// Quantiles for one tail. Those in use are kept: most scores have one of a few degrees of freedom.
+/// Quantiles for one tail probability. They are cached, because most scores have one of a few degrees of freedom.
 #[derive(Clone, Debug)]
 pub(super) struct TailQuantiles {
     tail: f64,
-    /// Degrees of freedom and their quantile, by a hash of the degrees.
+    /// Degrees of freedom and their quantiles, by a hash of the degrees of freedom.
     known: Vec<Cell<(f64, f64)>>,
 }
 
 impl TailQuantiles {
-    /// Quantiles that are exceeded with this probability.
+    /// Quantiles that are exceeded with probability `tail`.
     pub(super) fn of(tail: f64) -> Self {
         Self {
             tail,
@@ -58,7 +59,7 @@ impl TailQuantiles {
         }
     }
 
-    /// The quantile with these degrees of freedom.
+    /// The quantile for these degrees of freedom.
     pub(super) fn with(&self, df: f64) -> f64 {
         let hash = df.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
         let Some(known) = usize::try_from(hash)
@@ -77,7 +78,8 @@ impl TailQuantiles {
     }
 }
 
-/// Correct to a few hundredths: few degrees of freedom have a power-law tail, many are nearly normal.
+/// Correct to a few hundredths. With few degrees of freedom the tail follows a power law; with many it is nearly
+/// normal.
 fn first_guess(tail: f64, df: f64, scale: f64) -> f64 {
     if df < 3.0 {
         return df.sqrt() * (scale / (tail * df.sqrt())).powf(1.0 / df);
@@ -91,7 +93,7 @@ fn first_guess(tail: f64, df: f64, scale: f64) -> f64 {
     z + (first + (second + third / df) / df) / df
 }
 
-/// The normal quantile, to 0.0005 (Hastings): a sufficient first guess.
+/// The normal quantile, accurate to 0.0005 (Hastings), which is sufficient for a first guess.
 fn normal_quantile(tail: f64) -> f64 {
     let u = (-2.0 * tail.ln()).sqrt();
     let above = 2.515_517 + u * (0.802_853 + u * 0.010_328);
@@ -99,15 +101,15 @@ fn normal_quantile(tail: f64) -> f64 {
     u - above / below
 }
 
-/// The probability that a t variable is farther from 0 than `t`: the incomplete beta function of `df / (df + t²)`
-/// with the parameters `df / 2` and one half.
+/// The probability that a t variable is farther from 0 than `t`: the incomplete beta function of `df / (df + t²)` with
+/// parameters `df / 2` and one half.
 fn beyond(t: f64, df: f64) -> f64 {
     let a = df / 2.0;
     let near = t * t / (df + t * t);
     let far = df / (df + t * t);
-    // Logarithms of values near 1, and a ratio instead of a difference of large logarithms, keep all digits.
+    // Logarithms of values near 1, and a ratio instead of a difference of large logarithms, preserve all digits.
     let front = gamma_ratio(a) / PI.sqrt() * (-a * (t * t / df).ln_1p()).exp() * near.sqrt();
-    // The fraction converges fast on one side only; the other is its mirror image.
+    // The fraction converges fast only on one side. The other side is its mirror image.
     if far < (a + 1.0) / (a + 2.5) {
         front * beta_fraction(a, 0.5, far) / a
     } else {
@@ -116,12 +118,13 @@ fn beyond(t: f64, df: f64) -> f64 {
 }
 
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    // Lentz's method divides by values that may be zero; replace them.
+    // Lentz's method divides by values that may be zero. These values are replaced.
     let nonzero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut above = 1.0;
     let mut below = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = below;
-    // Needs about the square root of the larger argument in steps: 500 suffice for 100,000 degrees of freedom.
+    // The number of steps is about the square root of the larger argument. 500 are enough for 100,000 degrees of
+    // freedom.
     for step in 1..500_u32 {
         let turn = f64::from(step);
         let even = turn * (b - turn) * x / ((a + 2.0 * turn - 1.0) * (a + 2.0 * turn));
@@ -140,9 +143,9 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
-/// The gamma function of `x + 1/2`, divided by that of `x`, for any positive `x`: relative error about 1e-15.
+/// Γ(`x` + 1/2) / Γ(`x`) for any positive `x`, with a relative error of about 1e-15.
 fn gamma_ratio(x: f64) -> f64 {
-    // The series is for large arguments; each step raises a smaller one by one.
+    // The series is for large arguments. Each step raises a smaller argument by one.
     let mut x = x;
     let mut factor = 1.0;
     while x < 20.0 {

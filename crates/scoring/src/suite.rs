@@ -1,4 +1,4 @@
-//! Names of suites, the kinds of tasks, and the axes of scores. Weights are in `suite_table`.
+//! Names of suites, the kinds of tasks, and the axes of scores. `suite_table` has the weights.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use scoregate_base::words;
 const LONGEST: usize = 40;
 
 words! {
-    /// An axis of a trial's scores, in the order of the specification and of these scores.
+    /// An axis of a trial's scores. The order is that of the specification and of the scores.
     #[derive(PartialOrd, Ord, Hash)]
     #[expect(missing_docs, reason = "named by `word`")]
     pub enum Axis: word {
@@ -24,11 +24,11 @@ words! {
     }
 }
 
-/// The name of a suite: 1 to 40 of `a-z`, `0-9` and `-`.
+/// The name of a suite: 1 to 40 characters from `a-z`, `0-9` and `-`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Suite {
-    /// Padded with zeros, so that names sort as their text does.
+    /// Padded with zeros, so that names sort like their text.
     text: [u8; LONGEST],
     length: u8,
 }
@@ -41,7 +41,7 @@ impl Suite {
     /// A suite of the default table.
     pub const TOOLING: Self = Self::literal(b"tooling");
 
-    /// The suites of the default table, in its order.
+    /// The suites of the default table, in the order of the table.
     pub const DEFAULT: [Self; 3] = [Self::CODING, Self::REASONING, Self::TOOLING];
 
     /// Validates a name.
@@ -53,7 +53,7 @@ impl Suite {
         is_valid.then(|| Self::literal(name.as_bytes()))
     }
 
-    /// Its name.
+    /// The name as text.
     pub fn name(&self) -> &str {
         let text = self
             .text

@@ -1,4 +1,4 @@
-//! Counts of a series, by range.
+//! Counts of a series over ranges of hours.
 
 use scoregate_base::routes::ModelId;
 

@@ -12,55 +12,56 @@ use super::{Description, NewMail, OwnerNotice, OwnerRefusal};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// An application as stored, with its keys. In JSON it is what `scoregate keys --json` prints.
+/// An application as stored, with its keys. `scoregate keys --json` prints it as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredApplication {
-    /// Its id.
+    /// Id of the application.
     pub id: ApplicationId,
-    /// Its display name.
+    /// Display name.
     pub name: String,
-    /// The name of its tier. The store does not check whether the tier is configured.
+    /// Name of the tier. The store does not check whether the tier is configured.
     pub tier: String,
-    /// Limits of this application and of its account, which override the tier's.
+    /// The application's own limits and those of its account. They override the limits of the tier.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
-    /// When these end and the previous ones return, if ever.
+    /// When the current own limits end and the previous ones return, if ever.
     pub limits_until: Option<Wall>,
-    /// Its description.
+    /// Contact details and remarks.
     #[serde(flatten)]
     pub description: Description,
-    /// When it was created.
+    /// When the application was created.
     pub created_at: Wall,
-    /// Its keys, oldest first, revoked and expired ones included.
+    /// The keys, oldest first, including revoked and expired ones.
     pub keys: Vec<StoredKey>,
-    /// Units of the requested day granted so far, to any node.
+    /// Units of the requested day that were granted so far, to all nodes.
     #[serde(rename = "granted_today")]
     pub granted: u64,
 }
 
-/// A key as stored: its digest, never the key.
+/// A key as stored: the digest, never the key itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredKey {
-    /// Its SHA-256.
+    /// SHA-256 of the key.
     #[serde(skip)]
     pub digest: Digest,
-    /// Its first characters, to tell keys apart.
+    /// The first characters of the key, which identify it in lists.
     #[serde(rename = "prefix")]
     pub shown: String,
-    /// The name that its owner gave it.
+    /// The name that the owner gave to the key.
     pub name: Option<String>,
-    /// When it was created.
+    /// When the key was created.
     pub created_at: Wall,
-    /// When it expires, if ever.
+    /// When the key expires, if ever.
     pub expires_at: Option<Wall>,
-    /// When it was revoked, if it was.
+    /// When the key was revoked, if it was.
     pub revoked_at: Option<Wall>,
-    /// The hour of its last use, if any. Written with a delay: the last minutes before a crash may be missing.
+    /// The hour in which the key was last used, if any. Written with a delay: after a crash, uses in the last minutes
+    /// may be missing.
     pub last_used_at: Option<Wall>,
 }
 
 impl StoredKey {
-    /// Whether it is neither revoked nor expired.
+    /// Whether the key is neither revoked nor expired.
     pub fn is_active(&self, now: Wall) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|ends| ends > now)
     }
@@ -80,18 +81,18 @@ pub struct ApplicationPage {
 /// A change to applications or keys, with actor and time for the audit trail.
 #[derive(Clone, Debug)]
 pub struct StoreChange {
-    /// When.
+    /// The time of the change.
     pub at: Wall,
     /// The actor: `cli:root`, `admin-api`, `demo`, `owner:own_3kTMd9Qw0aB`.
     pub who: String,
-    /// The owner in whose name an existing application is changed. The change is refused if the account is suspended, and the
-    /// application is unknown if it belongs to someone else. `None` for changes by operators.
+    /// The owner on whose behalf an existing application is changed. The change is refused if the account is suspended
+    /// or the application belongs to someone else. `None` for changes by operators.
     pub owner: Option<OwnerId>,
     /// The application.
     pub application: ApplicationId,
     /// The change.
     pub what: ChangeKind,
-    /// The notice about it.
+    /// The notice to the owner about the change.
     pub notice: Option<OwnerNotice>,
 }
 
@@ -100,32 +101,32 @@ pub struct StoreChange {
 pub enum ChangeKind {
     /// Creates an application.
     Create {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its tier.
+        /// The tier.
         tier: String,
-        /// Its own limits.
+        /// Own limits of the application.
         own: OwnLimits,
-        /// Its description.
+        /// The description.
         description: Description,
-        /// Its first key.
+        /// The first key.
         key: StoredKey,
-        /// Its owner, if it has one.
+        /// The owner, if there is one.
         owner: Option<Ownership>,
     },
     /// Adds a key; existing keys are unaffected.
     AddKey {
         /// The key.
         key: StoredKey,
-        /// The conditions for it, if an owner adds it.
+        /// The conditions for the new key, if an owner adds it.
         allowance: Option<KeyAllowance>,
     },
-    /// Adds a key; keys in force until now expire at `retire_others_at`. If that is not after the change, they are
-    /// revoked: a clock that is set back must not bring them back.
+    /// Adds a key; keys in force until now expire at `retire_others_at`. If that time is not after the change, they are
+    /// revoked, so that setting the clock back cannot reactivate them.
     Rotate {
         /// The new key.
         key: StoredKey,
-        /// When the older ones expire, unless they expire sooner.
+        /// When the older keys expire, unless they expire sooner.
         retire_others_at: Wall,
         /// The conditions for the new key, if an owner rotates.
         allowance: Option<KeyAllowance>,
@@ -139,19 +140,19 @@ pub enum ChangeKind {
     RevokeAll,
     /// Sets the tier.
     SetTier {
-        /// Its name.
+        /// Name of the tier.
         tier: String,
     },
-    /// Changes the application's own limits. Limits that cannot be read are replaced: that repairs the record.
+    /// Changes the application's own limits. Unreadable limits are replaced, which repairs the record.
     SetLimits {
         /// The changes.
         changes: LimitChanges,
-        /// When the limits of before the first such change return, if ever.
+        /// When the limits from before the first such change return, if ever.
         until: Option<Wall>,
     },
-    /// Sets the limits of its account.
+    /// Sets the limits of the application's account.
     SetOwnerLimits(OwnLimits),
-    /// Restores the limits of before a change that has ended. Refused if no end is due.
+    /// Restores the limits from before a temporary change. Refused if no temporary change has ended.
     RestoreLimits,
     /// Sets the expiry of some keys; `None` for never. Revoked keys stay revoked.
     SetExpiry {
@@ -167,14 +168,17 @@ pub enum ChangeKind {
         /// The description.
         description: Description,
     },
-    /// Revokes a key that was found in public, or lets it expire. Refused if all its places were reported before.
+    /// Revokes a key that was found in public, or lets it expire at a set time. Refused if all places in the report are
+    /// already known.
     ReportLeak(LeakReport),
-    /// Gives it to the owner of a mailbox. Refused if another owner has it, unless it is moved.
+    /// Assigns the application to the owner of a mailbox. Refused if another owner has it, unless the attachment moves
+    /// it.
     Attach(Box<Attachment>),
-    /// Takes it from its owner, who gets this mail. An owner who was only invited, and has no other one, is deleted.
+    /// Takes the application from its owner, who gets this mail. An owner who was only invited and has no other
+    /// application is deleted.
     Detach(Box<NewMail>),
-    /// Closes it in the name of its owner: revokes all keys, removes owner and description, and replaces
-    /// the name. The digest of the owner's mailbox is stored until the day ends.
+    /// Closes the application on behalf of its owner: revokes all keys, removes owner and description, and replaces the
+    /// name. The digest of the owner's mailbox is stored until the day ends.
     Close,
 }
 
@@ -183,69 +187,70 @@ pub enum ChangeKind {
 pub struct LeakReport {
     /// The key.
     pub digest: Digest,
-    /// Its first characters.
+    /// The first characters of the key.
     pub shown: String,
-    /// Where it was found.
+    /// The places where the key was found.
     pub places: Vec<String>,
-    /// Places that were recorded after this time are known.
+    /// Places recorded after this time are already known.
     pub since: Wall,
-    /// When it expires, unless it expires sooner; `None` revokes it.
+    /// When the key expires, unless it expires sooner; `None` revokes it.
     pub expires_at: Option<Wall>,
-    /// The mail to the owner of the application, queued if the key is changed. Its recipient is set by the store.
+    /// The mail to the owner of the application, queued if the key is changed. The store sets the recipient.
     pub mail: NewMail,
 }
 
 /// The owner of a new application.
 #[derive(Clone, Debug)]
 pub enum Ownership {
-    /// One who signed up.
+    /// An owner who signed up.
     SignedUp {
         /// The owner, who must not be suspended.
         owner: OwnerId,
-        /// Maximum number of the owner's applications, this one included. Applications of the same mailbox that were closed
-        /// today after they used units count too.
+        /// Maximum number of applications that the owner may have, including this one. Applications of the same mailbox
+        /// that used units and were closed today count too.
         at_most: u32,
     },
     /// The owner of a mailbox.
     Attached(Box<Attachment>),
 }
 
-/// A mailbox that gets an application. Recipients of the emails are set by the store.
+/// A mailbox to which an application is assigned. The store sets the recipients of the emails.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// The id of the owner if the mailbox is unknown.
+    /// The id of the new owner, used if no owner has the mailbox.
     pub new_owner: OwnerId,
-    /// The address as it was entered.
+    /// The address as entered.
     pub email: String,
-    /// The mailbox.
+    /// The mailbox of the address.
     pub mailbox: String,
     /// Digest of the token of an invitation.
     pub link: Digest,
-    /// Time for which it is valid.
+    /// Time for which the link is valid.
     pub valid_for: Duration,
-    /// The mail with the link, for an owner who has not accepted an invitation.
+    /// The email with the link, sent if the owner has not accepted an invitation yet.
     pub invitation: NewMail,
-    /// The mail to other owners.
+    /// The email that is sent if no invitation is sent.
     pub attached: NewMail,
     /// Whether the application is taken from another owner.
     pub moves: bool,
-    /// The mail to that owner.
+    /// The email to the previous owner.
     pub detached: NewMail,
 }
 
 /// Conditions for a new key of an application, checked with the change that adds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyAllowance {
-    /// The number of keys that the owner has seen, revoked and expired ones included.
+    /// The number of keys that the owner has seen, including revoked and expired ones.
     pub existing: usize,
-    /// Maximum number of active keys, the new one included.
+    /// Maximum number of active keys, including the new one.
     pub active: usize,
-    /// Maximum number of new keys in 24 hours, this one included. All keys are in the memory of every gateway.
+    /// Maximum number of new keys in 24 hours, including this one. The number is limited because every gateway holds
+    /// all keys in memory.
     pub per_day: usize,
 }
 
 impl KeyAllowance {
-    /// Whether a key may be added to these.
+    /// Checks whether the application may get another key.
     pub(crate) fn check(
         &self,
         application: &StoredApplication,
@@ -268,7 +273,7 @@ impl KeyAllowance {
 }
 
 impl ChangeKind {
-    /// The key that it adds, and the conditions for that.
+    /// The key that the change adds, and the conditions for it.
     pub(crate) const fn added_key(&self) -> Option<(&StoredKey, Option<KeyAllowance>)> {
         match self {
             Self::Create { key, .. } => Some((key, None)),
@@ -293,7 +298,7 @@ impl ChangeKind {
     /// The name of a closed application.
     pub(crate) const CLOSED: &str = "closed";
 
-    /// Its name in the audit trail.
+    /// Name of the change in the audit trail.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Create { .. } => "create",
@@ -321,10 +326,10 @@ impl ChangeKind {
     }
 }
 
-/// A use of a key. In the order of the stored records, so that neighbours are written together.
+/// A use of a key. The order is the order of the stored records, so that neighbours are written together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyUse {
-    /// Its application.
+    /// The application that has the key.
     pub application: ApplicationId,
     /// The key.
     pub digest: Digest,
@@ -337,9 +342,9 @@ pub struct KeyUse {
 pub struct AuditQuery {
     /// The application; `None` for all.
     pub application: Option<ApplicationId>,
-    /// Only records of this account itself, not of its applications.
+    /// Only records of this account, not of its applications.
     pub owner: Option<OwnerId>,
-    /// Only records older than this one.
+    /// Only records older than the one with this number.
     pub before: Option<u64>,
     /// Maximum number of records.
     pub limit: usize,
@@ -348,9 +353,9 @@ pub struct AuditQuery {
 /// A record of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
-    /// Its number; numbers increase.
+    /// Number of the record. Numbers increase.
     pub number: u64,
-    /// When.
+    /// The time of the change.
     pub at: Wall,
     /// The actor.
     #[serde(rename = "actor")]

@@ -40,7 +40,7 @@ pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     format!("keys {} {expiry}", shown.join(", "))
 }
 
-/// Equal for reports of one key at one place only.
+/// The details are equal only for reports of the same key at the same place.
 pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
     format!(
         "key {}, SHA-256 {}, found at {place}",
@@ -48,7 +48,8 @@ pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
     )
 }
 
-/// Names and descriptions can be personal data, which must not remain after an account is deleted.
+/// Records only whether each text is given: names and descriptions can be personal data, which must not remain after an
+/// account is deleted.
 pub(super) fn described(description: &Description) -> String {
     let given = |text: &Option<String>| if text.is_some() { "given" } else { "none" };
     let columns = description

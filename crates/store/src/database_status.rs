@@ -8,17 +8,17 @@ words! {
     pub enum HotTable: name {
         /// Granted units of each application and day.
         LedgerDays = "ledger_days",
-        /// The same for each gateway process.
+        /// Granted units of each application and day, by gateway process.
         LedgerNodes = "ledger_nodes",
         /// Minute limits.
         MinutePools = "minute_pools",
-        /// Keys with their last use.
+        /// Keys and the time of their last use.
         Keys = "keys",
         /// Requests that each gateway process answered.
         RequestNodes = "request_nodes",
         /// Shared documents.
         Documents = "documents",
-        /// Their contents.
+        /// Contents of shared documents.
         DocumentContents = "document_contents",
     }
 }
@@ -30,7 +30,7 @@ pub struct TableRows {
     pub table: HotTable,
     /// Rows in use.
     pub live: u64,
-    /// Outdated versions of rows that were not removed yet.
+    /// Outdated row versions that have not been removed yet.
     pub dead: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct TableRows {
 pub struct DatabaseStatus {
     /// Whether commits wait for a synchronous standby.
     pub is_synchronous: bool,
-    /// Its hot tables.
+    /// The hot tables.
     pub tables: Vec<TableRows>,
 }
 

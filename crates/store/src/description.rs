@@ -1,6 +1,6 @@
 //! The description of an application: optional texts. No limit, price or right depends on them.
 //!
-//! Tables, exports, lists and the audit trail take its columns from here. A new column also needs a schema step.
+//! Tables, exports, lists and the audit trail take the columns from this file. A new column also needs a schema step.
 
 use std::convert::Infallible;
 
@@ -11,9 +11,9 @@ use scoregate_base::keys::{BadText, check_text, check_website};
 /// The description of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// The website; an address that `check_website` accepts.
+    /// The website, checked by `check_website`.
     pub url: Option<String>,
-    /// How to reach the owner.
+    /// How to contact the owner.
     pub contact: Option<String>,
     /// A remark.
     pub note: Option<String>,
@@ -23,7 +23,7 @@ impl Description {
     /// The names of the columns: in tables, exports, JSON and forms.
     pub const NAMES: [&str; 3] = ["url", "contact", "note"];
 
-    /// Reads each column, in the order of their names.
+    /// Reads the columns in the order of their names.
     pub fn try_from_fn<E>(
         mut read: impl FnMut(&'static str) -> Result<Option<String>, E>,
     ) -> Result<Self, E> {
@@ -35,7 +35,7 @@ impl Description {
         })
     }
 
-    /// The same with a function that cannot fail.
+    /// Like [`Self::try_from_fn`], with a function that cannot fail.
     pub fn from_fn(mut read: impl FnMut(&'static str) -> Option<String>) -> Self {
         let Ok(description) = Self::try_from_fn(|name| Ok::<_, Infallible>(read(name)));
         description
@@ -56,7 +56,7 @@ impl Description {
             })
     }
 
-    /// The columns in a list of a statement, each with its index as `item` writes it.
+    /// The columns as a list for a statement. `item` writes each column, given its index and name.
     pub(crate) fn sql_list(item: impl Fn(usize, &str) -> String) -> String {
         Self::NAMES
             .iter()

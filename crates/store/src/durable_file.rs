@@ -1,5 +1,5 @@
-//! Files that are replaced as a whole: written under another name, synced, then renamed. A crash leaves the old file or
-//! the new one. And the files of a SQLite database.
+//! Files that are replaced as a whole: they are written under another name, synced, then renamed. A crash leaves either
+//! the old file or the new one. Also the names of the files of a SQLite database.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -24,9 +24,9 @@ pub struct FileReplacement {
 }
 
 impl FileReplacement {
-    /// Begins to replace the file at `path`, which need not exist. Until it is finished, its name ends with
-    /// `suffix`. Only its
-    /// owner can read it. A file that was left under this name is removed: a link must not be followed.
+    /// Begins to replace the file at `path`, which need not exist. The unfinished file has a name that ends with
+    /// `suffix`. Only its owner can read it. A leftover file with that name is removed first, because a link must not
+    /// be followed.
     pub fn begin(path: &Path, suffix: &str) -> io::Result<Self> {
         let half = with_suffix(path, suffix);
         remove(&half)?;
@@ -73,7 +73,7 @@ pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes changes of names in the directory of `path` durable.
+/// Makes renames and deletions in the directory of `path` durable.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()

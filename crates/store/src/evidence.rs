@@ -1,12 +1,13 @@
 //! Evidence of how applications use the service: hours of each gateway, merged into days.
 //!
-//! A gateway records an hour once it has ended, or when it stops, under the number of its process. An hour may be recorded
-//! again, for example if the outcome was unknown, until it is merged: from then on it would be counted twice. So hours are
-//! merged some time after they ended. An hour that another gateway delivers even later is added to its day.
+//! A gateway records an hour when the hour has ended or the gateway stops, under its process number. Until an hour is
+//! merged, it may be recorded again, for example if the outcome was unknown. After the merge, it would be counted
+//! twice. So hours are merged some time after they have ended. An hour that another gateway delivers after that is
+//! added to its day.
 //!
-//! Records have no addresses. Their hashes have a key for each day, which is deleted after two days, so they cannot be compared
-//! with known addresses any more. Days are kept for [`EVIDENCE_DAYS_KEPT`] days before the current one, hours that were not
-//! merged for three.
+//! Records contain no addresses. Their hashes use a key that changes every day and is deleted after two days. After
+//! that they cannot be compared with known addresses. Days are kept for [`EVIDENCE_DAYS_KEPT`] days before the current
+//! one, and unmerged hours for three days.
 //!
 //! [`EVIDENCE_DAYS_KEPT`]: scoregate_base::evidence::EVIDENCE_DAYS_KEPT
 
@@ -14,12 +15,12 @@ use scoregate_base::clock::Day;
 use scoregate_base::evidence::{DayEvidence, HourEvidence};
 use scoregate_base::keys::ApplicationId;
 
-/// Days after which the key of a day is deleted.
+/// Days after which the hash key of a day is deleted.
 pub(crate) const KEY_DAYS: u32 = 2;
-/// Days after which hours that were not merged are deleted.
+/// Days after which unmerged hours are deleted.
 pub(crate) const HOUR_DAYS: u32 = 3;
 
-/// An hour of an application at one gateway.
+/// An hour of an application, as recorded by one gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HourRecord {
     /// The application.
@@ -31,7 +32,7 @@ pub struct HourRecord {
 /// A query of days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvidenceQuery {
-    /// The application; all without one.
+    /// The application; `None` for all.
     pub application: Option<ApplicationId>,
     /// The first day.
     pub first: Day,
@@ -39,7 +40,7 @@ pub struct EvidenceQuery {
     pub last: Day,
 }
 
-/// A day of an application at all gateways.
+/// A day of an application, merged over all gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayRecord {
     /// The application.

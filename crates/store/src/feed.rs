@@ -1,4 +1,4 @@
-//! Positions in the change feed, by which each gateway finds changes made by others.
+//! Positions in the change feed, which each gateway uses to find changes made by others.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use scoregate_base::keys::ApplicationId;
 /// A position in the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// The data set and its history, separated by `/`. Numbers of another source are not comparable.
+    /// The data set and its history, separated by `/`. Numbers of different sources are not comparable.
     pub source: String,
-    /// The number of the last change, which is the number of its audit record.
+    /// The number of the last change, which is also the number of its audit record.
     pub number: u64,
 }
 
@@ -30,24 +30,24 @@ impl fmt::Display for FeedPosition {
 /// Applications that changed after a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedApplications {
-    /// The applications, each once, in the order of their last changes.
+    /// The applications, without duplicates, in the order of their last changes.
     pub applications: Vec<ApplicationId>,
     /// The position up to which this list is complete.
     pub reached: FeedPosition,
     /// The number of the newest change.
     pub newest: u64,
-    /// The clock of the engine when it answered. `None` if it has no clock.
+    /// The clock of the engine when it answered. `None` if the engine has no clock.
     pub clock: Option<Wall>,
 }
 
 impl ChangedApplications {
-    /// Whether a reader that was at `before` must read all applications again, because the source is a different one or has
+    /// Whether a reader that was at `before` must reload all applications, because the source is a different one or has
     /// lost changes.
     pub fn requires_reload(&self, before: &FeedPosition) -> bool {
         self.reached.source != before.source || self.newest < before.number
     }
 
-    /// Whether there are more changes after these.
+    /// Whether there are more changes after this list.
     pub fn is_partial(&self) -> bool {
         self.reached.number < self.newest
     }

@@ -1,4 +1,4 @@
-//! A request of an operator that is not performed again. The statements are in `sql::idempotency`.
+//! An operator's request that is performed only once. The statements are in `sql::idempotency`.
 
 use scoregate_base::clock::Wall;
 
@@ -9,9 +9,9 @@ pub struct KeyedRequest {
     pub digest: String,
     /// SHA-256 of the request.
     pub content: String,
-    /// Random.
+    /// A random value.
     pub salt: String,
-    /// When it was sent first.
+    /// When the request was first sent.
     pub at: Wall,
     /// The reply, once the request is performed.
     pub reply: Option<String>,

@@ -1,5 +1,5 @@
-//! Requests and replies of the ledger of daily units. Each names the application, the day and the node, so that
-//! several machines can lease from one ledger.
+//! Requests and replies of the ledger of daily units. Each names the application, the day and the node, so that several
+//! machines can lease units from one ledger.
 //!
 //! The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
 
@@ -16,20 +16,20 @@ use scoregate_base::limits::{
 
 use super::StoreFuture;
 
-/// Units delivered on grace and not charged before the server stopped.
+/// Units that were delivered on grace but not charged before the server stopped.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct OwedUnits {
     /// The process that delivered them.
     pub node: u64,
-    /// The application.
+    /// The application that used the units.
     pub application: ApplicationId,
-    /// The day.
+    /// The day of the units.
     pub day: Day,
-    /// The total of units that count as granted to the process.
+    /// The total that counts as granted to the process.
     pub granted: u32,
-    /// The part of them that the ledger had not granted.
+    /// The part of `granted` that the ledger had not granted.
     pub owed: u32,
-    /// The application's quota when they were delivered; 0 if unknown.
+    /// The application's quota when the units were delivered; 0 if unknown.
     pub quota: u32,
 }
 
@@ -40,18 +40,19 @@ pub struct HeldGraceShare {
     pub day: Day,
     /// The share.
     pub share: GraceShare,
-    /// Identifies the holder and the processes that continue it.
+    /// Identifies the holder and the processes that took over from it.
     pub token: u64,
-    /// Number of the process among them.
+    /// Number of the current process in this sequence.
     pub life: u32,
 }
 
-/// Reports of one node, at most one for each application and day.
+/// The reports of one node, at most one for each application and day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerExchange {
     /// The node: a number unique to each start of each gateway.
     pub node: u64,
-    /// The day by the node's clock. An engine with a clock of its own opens a day when both have reached it.
+    /// The current day according to the node's clock. An engine that has a clock opens a day when both clocks have
+    /// reached it.
     pub today: Day,
     /// The reports.
     pub reports: Vec<LedgerReport>,
@@ -62,36 +63,36 @@ pub struct LedgerExchange {
 pub struct AssumedTerms {
     /// The application's tier.
     pub tier: Arc<str>,
-    /// Its own limits.
+    /// The application's own limits.
     pub own: OwnLimits,
 }
 
-/// A report about an application's day.
+/// A report about one day of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerReport {
     /// The application.
     pub application: ApplicationId,
-    /// The day: today or tomorrow. Or yesterday, if the report only returns: units that were not spent before midnight count
-    /// in no window any more.
+    /// The day: today or tomorrow. A report that only returns units may also be about yesterday: units not spent before
+    /// midnight no longer count in any window.
     pub day: Day,
-    /// Known and requested totals of the node.
+    /// The node's known and requested totals.
     pub totals: NodeReport,
-    /// The windows in force that contain the day, besides the day itself. Their quotas limit what is granted.
+    /// The windows in force that contain the day, other than the day itself. Their quotas limit the grant.
     pub windows: Vec<CalendarQuota>,
-    /// Its tokens of the minute, if nodes share minute limits and the tokens are to change.
+    /// The node's tokens of the minute, if nodes share minute limits and the tokens are to change.
     pub minute: Option<MinuteReport>,
-    /// If given, an engine with several gateways grants nothing unless these terms are in force.
+    /// If set, an engine with several gateways grants nothing unless these terms are in force.
     pub terms: Option<AssumedTerms>,
 }
 
 impl LedgerReport {
-    /// Whether the ledger applies it on this day.
+    /// Whether the ledger accepts the report on this day.
     pub(crate) fn is_open(&self, today: Day) -> bool {
         let only_returns = self.totals.quota == 0;
         self.day == today || self.day == today.next() || (only_returns && self.day.next() == today)
     }
 
-    /// A report about units of the day only, whatever the terms.
+    /// A report about units of the day only, which applies under any terms.
     pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
         Self {
             application,
@@ -124,12 +125,13 @@ pub enum ReportOutcome {
     Applied {
         /// The totals of the node.
         node: NodeTotals,
-        /// Units of the day granted to all nodes and not returned.
+        /// Units of the day that all nodes were granted and have not returned.
         granted: u64,
-        /// Other terms are in force than the report assumed: what it requested was not granted.
+        /// The terms in force differ from those that the report assumed, so nothing was granted.
         has_outdated_terms: bool,
     },
-    /// The day is neither today nor tomorrow, nor the report one that only returns units of yesterday. Nothing was changed.
+    /// The day is neither today nor tomorrow, and the report does not just return units of yesterday. Nothing was
+    /// changed.
     Closed,
     /// The application does not exist.
     UnknownApplication,
@@ -137,36 +139,36 @@ pub enum ReportOutcome {
 
 /// The ledger of daily units. Its rules are in `limits::day_ledger`.
 pub trait Ledger: Send + Sync + 'static {
-    /// The current day; none before the first exchange. Earlier days are closed.
+    /// The current day; `None` before the first exchange. Earlier days are closed.
     fn day(&self) -> StoreFuture<'_, Option<Day>>;
 
-    /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
-    /// repeated.
+    /// Applies the reports of a node. They are durable when this returns. A failed exchange may have been applied; it
+    /// can be repeated.
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
 
-    /// Registers for a share of a day's grace, or confirms the one that is held. `None` if no share is free, or if the one that
-    /// is held must not be used any more. A failed claim may have been applied; it can be repeated.
+    /// Claims a share of a day's grace, or confirms a held share. `None` if no share is free, or if the held share must
+    /// no longer be used. A failed claim may have been applied; it can be repeated.
     fn claim_grace(&self, _claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Whether a live gateway other than this node holds a share of a day's grace.
+    /// Whether a live gateway other than this node holds a share of the day's grace.
     fn others_hold_grace(&self, _day: Day, _node: u64) -> StoreFuture<'_, bool> {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// Returns a share on which nothing is owed.
+    /// Returns a share under which no units are owed.
     fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
-    /// gateway; an error if it does not answer.
+    /// Opens the connections that requests of callers need, unless they are open. Returns the reason if a store that
+    /// answers refuses this gateway; an error if it does not answer.
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed
+    /// Deletes a batch of outdated records, merges usage and requests of closed days, and returns the number of changed
     /// records.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))

@@ -1,7 +1,8 @@
-//! Durable state: applications, keys, and the ledger of granted units, in a file or in a database.
+//! Durable state in a file or a database: applications, keys, and the ledger of granted units.
 //!
-//! Each call is one decision, is asynchronous, and names units and node, so that a local file and a shared database can both
-//! implement it. `Ok` means durable. Limits are decided in `limits`, and the hot path makes no calls here.
+//! Each call is asynchronous, makes one decision, and names the units and the node, so that a local file and a shared
+//! database can both implement it. `Ok` means that the change is durable. Limits are decided in `limits`. The hot path
+//! makes no calls here.
 
 #[cfg(test)]
 #[macro_use]

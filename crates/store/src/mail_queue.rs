@@ -1,7 +1,7 @@
 //! Mail to be sent.
 //!
-//! A gateway claims an email for some time, sends it, and removes it. If it stops in between, another gateway sends the
-//! email again, with the same message id, after the claim has expired.
+//! A gateway claims an email for a limited time, sends it, and removes it. If the gateway stops before that, another
+//! gateway sends the email again with the same message id when the claim has expired.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ words! {
     pub enum MailKind: word {
         /// A link to sign in.
         SignIn = "sign_in",
-        /// A message of an operator, or about a leaked key.
+        /// A message from an operator, or about a leaked key.
         Notice = "notice",
         /// 80 % of a quota is used.
         Quota80 = "quota_80",
@@ -38,33 +38,34 @@ metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
 /// An email to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMail {
-    /// Its purpose.
+    /// The purpose of the email.
     pub kind: MailKind,
     /// The recipient's address.
     pub recipient: String,
-    /// Its subject.
+    /// The subject line.
     pub subject: String,
-    /// Its plain text.
+    /// The plain text.
     pub text: String,
-    /// Its HTML form.
+    /// The HTML form.
     pub html: String,
-    /// The body for webhooks of the recipient; empty without one. It is not stored with the mail.
+    /// The body for the recipient's webhooks; empty if there is none. It is not stored with the mail.
     pub webhook: String,
-    /// Its `Message-ID`, without angle brackets. Unique.
+    /// The `Message-ID`, without angle brackets. It is unique.
     pub message_id: String,
     /// When it was queued.
     pub created_at: Wall,
-    /// When it is no longer of use.
+    /// When the email becomes useless.
     pub expires_at: Wall,
 }
 
-/// The recipient of messages to the webhook of the operator, which is in the settings. Webhooks of owners have longer ids.
+/// The recipient of messages to the operator's webhook, whose address is in the settings. Webhooks of owners have
+/// longer ids.
 pub const OPERATOR: &str = "operator";
 /// Time for which delivery of a message to the operator is retried.
 const REPEATED_TO_OPERATOR: Duration = Duration::from_hours(72);
 
 impl NewMail {
-    /// A message to the webhook of the operator. Its id consists of its type and `about`.
+    /// A message to the operator's webhook. Its id consists of its type and `about`.
     pub fn to_operator(message: &str, about: &str, data: &Value, at: Wall) -> Self {
         Self {
             kind: MailKind::Webhook,
@@ -80,42 +81,42 @@ impl NewMail {
     }
 }
 
-/// An email of an operator to owners, recorded in the audit trail without text and addresses.
+/// An email from an operator to owners, recorded in the audit trail without its text and addresses.
 #[derive(Clone, Debug)]
 pub struct NewNotice {
-    /// When.
+    /// The time of the request.
     pub at: Wall,
     /// The actor.
     pub who: String,
     /// Number of all recipients.
     pub recipients: usize,
-    /// The emails to the first of them.
+    /// The emails to the first recipients.
     pub mails: Vec<NewMail>,
 }
 
 impl NewNotice {
-    /// Its name in the audit trail.
+    /// Name of the change in the audit trail.
     pub(crate) const WORD: &str = "contact_accounts";
 
-    /// The details of its audit record.
+    /// The details of the audit record.
     pub(crate) fn audited(&self) -> String {
         format!("recipients: {}", self.recipients)
     }
 }
 
-/// An email of the queue, claimed by the reader.
+/// A queued email, claimed by the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedMail {
     /// The mail.
     pub mail: NewMail,
-    /// Attempts to send it so far, this one included; also the number of the claim.
+    /// Number of attempts to send the email so far, including this one; also the number of the claim.
     pub attempt: u32,
 }
 
-/// A claim of emails that are due.
+/// A claim of due emails.
 #[derive(Clone, Debug)]
 pub struct MailClaim {
-    /// The emails that are claimed.
+    /// The kind of emails to claim.
     pub lane: MailLane,
     /// The current time.
     pub now: Wall,
@@ -125,11 +126,11 @@ pub struct MailClaim {
     pub limit: usize,
     /// Maximum number of emails to one recipient.
     pub each: usize,
-    /// Recipients whose emails are not claimed.
+    /// Recipients whose emails are skipped.
     pub except: Vec<String>,
 }
 
-/// Emails that are claimed together.
+/// A group of emails that are claimed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailLane {
     /// Mail.
@@ -141,7 +142,7 @@ pub enum MailLane {
 }
 
 impl MailClaim {
-    /// A claim of at most this number of emails.
+    /// A claim of at most `limit` emails.
     pub fn new(lane: MailLane, now: Wall, until: Wall, limit: usize) -> Self {
         Self {
             lane,
@@ -157,35 +158,35 @@ impl MailClaim {
 /// The result of an attempt to send an email.
 #[derive(Clone, Debug)]
 pub struct MailAttempt {
-    /// The mail.
+    /// The message id of the email.
     pub message_id: String,
-    /// The number of the attempt. An attempt whose claim was taken over changes nothing.
+    /// Number of the attempt. An attempt whose claim was taken over changes nothing.
     pub attempt: u32,
-    /// The next state of the mail.
+    /// The next state of the email.
     pub outcome: MailOutcome,
 }
 
 /// The next state of an email after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailOutcome {
-    /// It is removed: it was sent, or will never be.
+    /// The email is removed: it was sent, or will never be.
     Remove,
-    /// It is sent again later.
+    /// The email is sent again later.
     Retry {
-        /// When.
+        /// The time of the next attempt.
         at: Wall,
         /// Why the attempt failed.
         reason: String,
     },
 }
 
-/// The state of the queue, without messages to webhooks: their receivers belong to owners.
+/// The state of the queue, without messages to webhooks, because their receivers belong to owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailBacklog {
     /// Emails in the queue.
     pub mails: u64,
-    /// When the oldest of them was queued.
+    /// When the oldest email was queued.
     pub oldest: Option<Wall>,
-    /// Why the last attempt for the oldest mail failed, if it did.
+    /// Why the last attempt to send the oldest email failed, if it did.
     pub last_error: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! The gateway processes (nodes) that use a store.
 //!
-//! For information: no unit depends on whether a node is listed or live. Without the ledger, gateways divide minute limits by
-//! the number of live ones if that exceeds the setting.
+//! The list is informational: no unit depends on whether a node is listed or live. If the ledger is unavailable,
+//! gateways divide minute limits by the number of live nodes or by the configured number, whichever is greater.
 
 use std::time::Duration;
 
@@ -15,48 +15,48 @@ pub(crate) const LIVE: Duration = Duration::from_secs(30);
 pub struct NodeStatus {
     /// The node: a number unique to each start of each gateway.
     pub node: u64,
-    /// Its name, which several nodes may have.
+    /// The name of the gateway, which several nodes may share.
     pub name: String,
-    /// Version of its program.
+    /// The program version.
     pub version: String,
-    /// When it started.
+    /// When the node started.
     pub started_at: Wall,
-    /// When it reported last.
+    /// When the node last reported.
     pub last_seen_at: Wall,
-    /// Units of the day leased and not delivered, including units of requests in flight.
+    /// Units of the day that are leased but not delivered, including units of requests in flight.
     pub units_held: u64,
-    /// All units that it delivered before this time are recorded as usage.
+    /// The time until which all delivered units are recorded as usage.
     pub usage_recorded_at: Wall,
 }
 
 /// The known nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeList {
-    /// The nodes, oldest first. One that stopped in order is not among them.
+    /// The nodes, oldest first. Nodes that shut down cleanly are not listed.
     pub nodes: Vec<NodeStatus>,
-    /// The clock of the engine when it answered. `None` if it has no clock.
+    /// The clock of the engine when it answered. `None` if the engine has no clock.
     pub clock: Option<Wall>,
 }
 
 impl NodeList {
-    /// The time since a node was seen; `now` is the time of the reader.
+    /// The time since a node was last seen; `now` is the reader's time.
     pub fn unseen_for(&self, node: &NodeStatus, now: Wall) -> Duration {
         self.clock.unwrap_or(now).since(node.last_seen_at)
     }
 
-    /// Whether a node was seen lately.
+    /// Whether a node was seen recently.
     pub fn is_live(&self, node: &NodeStatus, now: Wall) -> bool {
         self.unseen_for(node, now) < LIVE
     }
 
-    /// Whether this node was started before the other live ones. One node of a fleet does what has to be done once.
+    /// Whether this node is the oldest live one. The oldest node of a fleet does the work that must be done only once.
     pub fn is_oldest(&self, node: u64, now: Wall) -> bool {
         self.live(now)
             .next()
             .is_some_and(|oldest| oldest.node == node)
     }
 
-    /// The nodes that were seen lately.
+    /// The nodes that were seen recently.
     pub fn live(&self, now: Wall) -> impl Iterator<Item = &NodeStatus> {
         self.nodes
             .iter()

@@ -1,7 +1,7 @@
-//! Notices to owners: emails about their applications and sign-ins, of the kinds that they chose.
+//! Notices to owners: emails about their applications and sign-ins, of the kinds that they selected.
 //!
-//! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so each notice
-//! is queued only once, by any of the gateways, even after its email was sent and removed from the queue.
+//! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so all
+//! gateways together queue each notice only once, even after its email was sent and removed from the queue.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub(crate) const NOTICE_DAYS: u32 = 40;
 pub struct NoticeRow {
     /// The kind.
     pub kind: MailKind,
-    /// Whether owners who chose nothing get it about applications in paid tiers.
+    /// Whether owners who made no choice get it for applications in paid tiers.
     pub by_default: bool,
-    /// Its subject, for owners.
+    /// The description of the kind for owners.
     pub label: &'static str,
 }
 
@@ -33,7 +33,7 @@ const fn row(kind: MailKind, by_default: bool, label: &'static str) -> NoticeRow
     }
 }
 
-/// The kinds that owners choose.
+/// The kinds that owners can select.
 pub const NOTICES: [NoticeRow; 5] = [
     row(
         MailKind::Quota80,
@@ -62,7 +62,7 @@ pub const NOTICES: [NoticeRow; 5] = [
     ),
 ];
 
-/// The kinds that fulfil a condition, as a set.
+/// The set of kinds that fulfil a condition.
 pub fn notice_kinds(is_chosen: impl Fn(&NoticeRow) -> bool) -> Vec<MailKind> {
     NOTICES
         .iter()
@@ -71,7 +71,7 @@ pub fn notice_kinds(is_chosen: impl Fn(&NoticeRow) -> bool) -> Vec<MailKind> {
         .collect()
 }
 
-/// The words of a set of kinds.
+/// The kinds as comma-separated words.
 pub fn notice_words(kinds: &[MailKind]) -> String {
     kinds
         .iter()
@@ -80,63 +80,63 @@ pub fn notice_words(kinds: &[MailKind]) -> String {
         .join(",")
 }
 
-/// The set with these words. Other words are of a newer release.
+/// The kinds with these words. Unknown words come from a newer release.
 pub(crate) fn parse_notices(words: &str) -> Vec<MailKind> {
     notice_kinds(|row| words.split(',').any(|word| word == row.kind.word()))
 }
 
-/// A tier, as notices depend on it.
+/// The properties of a tier on which notices depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeTier {
-    /// Its name.
+    /// Name of the tier.
     pub name: Arc<str>,
-    /// Its limits.
+    /// Limits of the tier.
     pub limits: Limits,
-    /// The kinds for owners who chose nothing.
+    /// The kinds for owners who made no choice.
     pub defaults: Vec<MailKind>,
 }
 
 /// A notice about an application, queued if its owner wants it.
 #[derive(Clone, Debug)]
 pub struct OwnerNotice {
-    /// The mail. Its recipient is set by the store.
+    /// The mail. The store sets the recipient.
     pub mail: NewMail,
     /// The tiers.
     pub tiers: Vec<NoticeTier>,
 }
 
-/// A query of notices of a kind that are due and wanted.
+/// A query of the due notices of a kind that owners want.
 #[derive(Clone, Debug)]
 pub struct NoticeQuery {
-    /// The kind: about a quota or the expiry of a key.
+    /// The kind, which is about a quota or the expiry of a key.
     pub kind: MailKind,
     /// The current time.
     pub now: Wall,
-    /// The keys that expire until then.
+    /// Keys that expire before this time are due.
     pub until: Wall,
-    /// The live gateways, whose leased units are not lost.
+    /// The live gateways. Units leased to them are not lost.
     pub live: Vec<u64>,
     /// The tiers.
     pub tiers: Vec<NoticeTier>,
 }
 
-/// A notice that is due.
+/// A due notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueNotice {
     /// The application.
     pub application: ApplicationId,
     /// The address of its owner.
     pub recipient: String,
-    /// Its subject.
+    /// The subject of the notice.
     pub subject: NoticeSubject,
 }
 
-/// The subject of a notice that is due.
+/// The subject of a due notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoticeSubject {
     /// The use of a quota.
     Quota {
-        /// Units of the window that were used, or lost with a gateway.
+        /// Units of the window that were used, or lost when a gateway stopped.
         used: u64,
         /// The window and its quota.
         limit: CalendarQuota,
@@ -145,9 +145,9 @@ pub enum NoticeSubject {
     },
     /// A key that expires.
     Key {
-        /// Its first characters.
+        /// The first characters of the key.
         shown: String,
-        /// When.
+        /// The expiry of the key.
         expires_at: Wall,
     },
 }

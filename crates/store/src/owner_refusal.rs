@@ -1,8 +1,8 @@
-//! Why a change in the name of an owner was refused.
+//! The reasons for refusing a change on behalf of an owner.
 
 use scoregate_base::keys::{ApplicationId, OwnerId};
 
-/// Why a change in the name of an owner was refused.
+/// Why a change on behalf of an owner was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerRefusal {
     /// The owner does not exist.
@@ -14,7 +14,7 @@ pub enum OwnerRefusal {
     /// The owner may have no more applications.
     #[error("account {0} has reached its limit of applications")]
     TooManyApplications(OwnerId),
-    /// Applications that were closed today count until the day ends, if they used units of it.
+    /// The owner closed applications today that had used units of the day. They count until the day ends.
     #[error(
         "an application of account {0} or its mailbox was closed today after use; a new one can be created tomorrow (UTC)"
     )]
@@ -25,7 +25,7 @@ pub enum OwnerRefusal {
     /// The application has no owner.
     #[error("application {0} has no owner")]
     NotOwned(ApplicationId),
-    /// The application has not the keys that the owner has seen.
+    /// The keys of the application are not the ones that the owner has seen.
     #[error("the keys of application {0} have changed; check them and try again")]
     KeysChanged(ApplicationId),
     /// The application may have no more active keys.
@@ -34,7 +34,7 @@ pub enum OwnerRefusal {
     /// The application may get no more keys in this period.
     #[error("application {0} has reached its limit of new keys in 24 hours")]
     TooManyNewKeys(ApplicationId),
-    /// An account with applications is not deleted.
+    /// The account has applications and cannot be deleted.
     #[error("account {0} has applications; run the command again")]
     HasApplications(OwnerId),
 }

@@ -1,10 +1,10 @@
 //! Requests of each application by UTC day, endpoint and outcome, for reports.
 //!
-//! They are stored with a delay, so nothing may be decided by them: quotas follow the ledger. Reports of a node are totals
-//! that only grow, so one that is repeated, late or out of order changes nothing. A day is open for reports for two days
-//! after it ended; then the totals of its nodes are merged. Only requests with a valid key are counted.
+//! They are stored with a delay, so no decision may depend on them: quotas follow the ledger. Reports of a node are
+//! totals that only grow, so a report that is repeated, late or out of order changes nothing. A day is open for reports
+//! until two days after it ended. Then the totals of its nodes are merged. Only requests with a valid key are counted.
 //!
-//! Used units follow from them: each response with content from an endpoint other than `/me` costs one.
+//! Used units follow from the requests: each response with content from an endpoint other than `/me` costs one unit.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ pub const REQUEST_DAYS_OPEN: u32 = 3;
 pub const REQUEST_DAYS_KEPT: u32 = 92;
 
 words! {
-    /// How a request ended, as the developer of an application sees it.
+    /// The outcome of a request, as the developer of an application sees it.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum RequestOutcome: word {
         /// A response with content.
         Ok = "ok",
         /// 304: the caller's copy is current.
         NotModified = "not_modified",
-        /// The request must be changed: 4xx other than the two below, also 429 `too_many_refusals`.
+        /// The request must be changed: 4xx except the two 429 outcomes below, including 429 `too_many_refusals`.
         ClientError = "client_error",
         /// 429: the limit of the minute is used up.
         RateLimited = "rate_limited",
@@ -43,18 +43,18 @@ words! {
 }
 
 impl RequestOutcome {
-    /// The outcome of a request that a limit refused.
+    /// The outcome of a request that was refused by a limit.
     pub const fn of_limit(rule: LimitRule) -> Self {
         match rule.row().period {
             Period::Minute => Self::RateLimited,
             Period::Calendar(_) => Self::QuotaExceeded,
-            // Waiting does not help: the caller has to correct the requests that were refused before.
+            // Waiting does not help: the caller has to fix the requests that were refused earlier.
             Period::Guard => Self::ClientError,
         }
     }
 }
 
-/// Requests of an application on a day to one endpoint with one outcome.
+/// Requests of an application to one endpoint with one outcome on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestTotal {
     /// The day.
@@ -65,18 +65,18 @@ pub struct RequestTotal {
     pub endpoint: Cow<'static, str>,
     /// The outcome.
     pub outcome: RequestOutcome,
-    /// The requests.
+    /// The number of requests.
     pub requests: u64,
 }
 
-/// A query of the requests of an application, added up over all nodes.
+/// A query of the requests of an application, summed over all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQuery {
     /// The application.
     pub application: ApplicationId,
     /// The first day.
     pub first: Day,
-    /// The last day. Of longer ranges, the last [`REQUEST_DAYS_KEPT`] days are read.
+    /// The last day. If the range is longer than [`REQUEST_DAYS_KEPT`] days, only its last days are read.
     pub last: Day,
 }
 
@@ -87,12 +87,12 @@ pub struct RequestList {
     pub totals: Vec<RequestTotal>,
 }
 
-/// Usage of a day, added up over all nodes.
+/// Usage of a day, summed over all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageList {
     /// The totals, the largest first.
     pub totals: Vec<UsageTotal>,
-    /// Number of applications with usage, those above the limit included.
+    /// Number of applications with usage, including those beyond the limit of the query.
     pub matching: u64,
     /// The sum of their units.
     pub units: u64,
@@ -103,7 +103,7 @@ pub struct UsageList {
 /// Units delivered to an application on a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageTotal {
-    /// The account at the end of the day, or when the application was closed, if there was one.
+    /// The account at the end of the day, or when the application was closed; `None` if there was none.
     pub account: Option<OwnerId>,
     /// The application.
     pub application: ApplicationId,
@@ -121,7 +121,7 @@ impl UsageTotal {
     /// The names of the columns in CSV.
     pub const CSV_HEAD: &str = "account,application,day,id,tier,units\n";
 
-    /// A line of CSV. No value needs quotes.
+    /// The total as a line of CSV. No value needs quoting.
     pub fn csv(&self) -> String {
         let Self {
             account,
@@ -136,14 +136,14 @@ impl UsageTotal {
         format!("{account},{application},{day},{id},{tier},{units}\n")
     }
 
-    /// A line of JSON.
+    /// The total as a line of JSON.
     pub fn json(&self) -> String {
         let json = serde_json::to_string(self).expect("strings and numbers are valid JSON");
         json + "\n"
     }
 }
 
-/// The first day of a month such as `2026-11`, if all its days until today are kept.
+/// The first day of a month such as `2026-11`, if all days of the month up to today are kept.
 pub fn first_of_month(month: &str, today: Day) -> Option<Day> {
     let is_kept =
         |first: &Day| *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number();
@@ -214,12 +214,12 @@ impl RequestList {
 }
 
 impl OutcomeCounts {
-    /// Requests with this outcome.
+    /// Number of requests with this outcome.
     pub const fn of(mut self, outcome: RequestOutcome) -> u64 {
         *self.count(outcome)
     }
 
-    /// Requests with any outcome.
+    /// Number of requests with any outcome.
     pub fn total(&self) -> u64 {
         RequestOutcome::ALL
             .iter()

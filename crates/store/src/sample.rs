@@ -1,11 +1,11 @@
-//! A key, an application and its creation, for tests and benches. They set the fields that they are about.
+//! A key, an application and its creation, for tests and benchmarks. Each test sets the fields that it needs.
 
 use super::{ChangeKind, Description, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 use scoregate_base::limits::{LimitChanges, LimitSetting, OwnLimits};
 
-/// The key with this text. It never expires.
+/// A key with this text. It never expires.
 pub fn key(text: &str) -> StoredKey {
     StoredKey {
         digest: Digest::of(text),
@@ -18,7 +18,7 @@ pub fn key(text: &str) -> StoredKey {
     }
 }
 
-/// An application in a tier, with these keys. It has no individual limits and no granted units.
+/// An application in a tier, with keys of these texts. It has no individual limits and no granted units.
 pub fn application(tier: &str, keys: &[&str]) -> StoredApplication {
     StoredApplication {
         id: "app_00000000001".parse().expect("an id"),
@@ -45,7 +45,7 @@ pub fn creation(tier: &str, key: StoredKey) -> ChangeKind {
     }
 }
 
-/// The change after which an application has these limits, and no others.
+/// A change that sets all limits of an application to these.
 pub fn limits_set(own: OwnLimits, until: Option<Wall>) -> ChangeKind {
     let settings = LimitSetting::ALL.into_iter();
     let changes = settings.fold(LimitChanges::default(), |changes, setting| {

@@ -1,7 +1,7 @@
-//! Documents that gateways share: one gateway fetches a document, the others take it from the store.
+//! Documents that gateways share: one gateway fetches a document, and the others read it from the store.
 //!
-//! Data and trait only. The rules are in `documents::shared_fetch`. Times are from the engine's clock, so that the clocks of
-//! gateways need not agree; the date of the next refresh is the backend's statement.
+//! This file contains only data and a trait. The rules are in `documents::shared_fetch`. Times are from the engine's
+//! clock, so that the clocks of gateways need not agree. Only the date of the next refresh comes from the backend.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use scoregate_base::clock::{Mono, Wall};
 
 use super::StoreFuture;
 
-/// A reading of the engine's clock, and when it was requested and received.
+/// A reading of the engine's clock, with the times of request and reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineClock {
     /// The reading.
@@ -22,12 +22,12 @@ pub struct EngineClock {
     pub received: Mono,
 }
 
-/// The right to fetch a document, as far as someone has it.
+/// The state of the exclusive right to fetch a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimState {
     /// Nobody fetches the document.
     Free,
-    /// Nobody fetches it; the last fetch failed a moment ago, and the next is allowed after this time.
+    /// Nobody fetches the document. The last fetch failed recently, and the next is allowed after this time.
     Failed(Duration),
     /// A gateway fetches it, for at most this time.
     Held(Duration),
@@ -38,29 +38,30 @@ pub enum ClaimState {
 pub struct PublishedDocument {
     /// The number of the claim that published the content.
     pub number: u64,
-    /// When the request that last confirmed it was sent, by the engine's clock. At most that time, never later.
+    /// When the request that last confirmed the document was sent, according to the engine's clock. The actual time may
+    /// be later, never earlier.
     pub confirmed: Wall,
-    /// When its refresh is due.
+    /// When the document is due for a refresh.
     pub due: Wall,
-    /// Everything else, encoded by the gateway.
+    /// All other metadata, encoded by the gateway.
     pub label: String,
 }
 
 /// A refresh of the backend on which the gateways agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgreedRefresh {
-    /// When it was detected, by the engine's clock.
+    /// When the refresh was detected, according to the engine's clock.
     pub detected: Wall,
-    /// The next expected refresh.
+    /// When the next refresh is expected.
     pub expected: Wall,
 }
 
 /// The state of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedDocumentState {
-    /// The number of the newest claim; zero if there was none.
+    /// The number of the newest claim; zero if there is none.
     pub number: u64,
-    /// Whether it is held.
+    /// The state of the claim.
     pub claim: ClaimState,
     /// The published document.
     pub published: Option<PublishedDocument>,
@@ -73,9 +74,9 @@ pub struct SharedDocumentState {
 /// A document to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// The claim.
+    /// The number of the claim.
     pub number: u64,
-    /// The new content. `None` if the published one was confirmed.
+    /// The new content. `None` if the published content was confirmed.
     pub content: Option<Bytes>,
     /// As in [`PublishedDocument`].
     pub confirmed: Wall,
@@ -87,17 +88,18 @@ pub struct Publication {
 
 /// The documents of one backend that gateways share.
 ///
-/// Numbers of claims of a document only grow, and not by one. A claim ends with its publication, its release, or its
-/// deadline. A publication under any but the newest claim changes nothing; after its deadline it raises the number.
+/// Claim numbers of a document only grow, with gaps. A claim ends with its publication, its release, or its deadline. A
+/// publication under an older claim than the newest changes nothing. A publication after the deadline raises the
+/// number.
 ///
-/// A document is confirmed on the basis of the state before the claim. So `after` is the number of a state in which the
-/// document was not held: then no other content was published since.
+/// A document is confirmed based on the state before the claim. So `after` must be the number of a state without a held
+/// claim: no other content was published since then.
 pub trait SharedDocuments: Send + Sync + 'static {
-    /// The state of a document. One that was never claimed has number zero.
+    /// The state of a document. The number is zero if the document was never claimed.
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState>;
 
-    /// Claims a document for at most `duration`, unless there is a claim newer than `after` or one that is held.
-    /// Returns the claim's number and the engine's clock.
+    /// Claims a document for at most `duration`, unless a claim is held or is newer than `after`. Returns the claim's
+    /// number and the engine's clock.
     fn claim(
         &self,
         name: &str,
@@ -108,19 +110,20 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// The content of a published document. `None` if it was lost or replaced.
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>>;
 
-    /// Publishes a document under a claim, which ends. Returns `false` if there is a newer claim, or if the content to
-    /// be confirmed is missing; in the second case the claim continues.
+    /// Publishes a document under a claim, and ends the claim. Returns `false` if there is a newer claim, or if the
+    /// content to be confirmed is missing; in the second case the claim continues.
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool>;
 
     /// Ends a claim without a publication. After a failure, the next claim is allowed after `hold_off`.
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()>;
 
-    /// Removes published documents. Claims in flight publish nothing.
+    /// Removes published documents. Claims in flight can no longer publish.
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()>;
 
-    /// Agrees on a refresh that this gateway detected. If one is stored that was detected at `same_since` or later, it is
-    /// the same one and remains; otherwise this one is stored. Returns the stored one. The document that revealed it, by
-    /// its name and the number of its content, counts as confirmed at the refresh and is due at the next one.
+    /// Agrees on a refresh that this gateway detected. If a stored refresh was detected at `same_since` or later, it is
+    /// the same refresh and remains. Otherwise this one is stored. Returns the stored refresh. `revealed_by` is the
+    /// document that revealed it: its name and the number of its content. The document counts as confirmed at the
+    /// refresh and is due at the next one.
     fn agree(
         &self,
         refresh: AgreedRefresh,
@@ -131,7 +134,7 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// The newest refresh, and the engine's clock.
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)>;
 
-    /// Waits for a hint that something was published, released, withdrawn or agreed. All callers that wait are woken. Hints
-    /// between the call and the first poll count; others may be lost.
+    /// Waits for a hint that something was published, released, withdrawn or agreed on. A hint wakes all waiting
+    /// callers. Hints between the call and the first poll are delivered. Others may be lost.
     fn published(&self) -> StoreFuture<'_, ()>;
 }

@@ -1,15 +1,14 @@
 //! The availability of the service by minute, and messages about its incidents, for the status page.
 //!
-//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready;
-//! a minute that
-//! no gateway stored counts as down.
+//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a
+//! minute that no gateway stored counts as down.
 
 use serde::Serialize;
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::words;
 
-/// Number of days for which minutes are kept, the current one included. The first minute of all is kept forever.
+/// Number of days for which minutes are kept, the current one included. The very first minute is kept forever.
 const STATUS_DAYS_KEPT: u32 = 91;
 /// Minutes of a day.
 pub const DAY_MINUTES: u64 = 1_440;
@@ -19,9 +18,9 @@ pub const DAY_MINUTES: u64 = 1_440;
 pub struct StatusMinute {
     /// Minutes since 1970-01-01 UTC.
     pub minute: u64,
-    /// Whether it was ready.
+    /// Whether the gateway was ready.
     pub is_ready: bool,
-    /// Whether it was ready and its data was not stale.
+    /// Whether the gateway was ready and its data was not stale.
     pub is_fresh: bool,
 }
 
@@ -39,7 +38,7 @@ pub struct StatusDay {
 /// Minutes by day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusHistory {
-    /// The first stored minute of all.
+    /// The first minute that was ever stored.
     pub first_minute: Option<u64>,
     /// The days with stored minutes, in order.
     pub days: Vec<StatusDay>,
@@ -54,7 +53,7 @@ words! {
         Identified = "identified",
         /// A fix is in place and being monitored.
         Monitoring = "monitoring",
-        /// It is over. Nothing is added to it.
+        /// The incident is over. No messages can be added.
         Resolved = "resolved",
     }
 }
@@ -62,7 +61,7 @@ words! {
 /// A message about an incident. Messages are never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusMessage {
-    /// Its number; numbers increase.
+    /// Number of the message. Numbers increase.
     #[serde(rename = "message")]
     pub id: u64,
     /// The incident: the number of its first message.
@@ -73,7 +72,7 @@ pub struct StatusMessage {
     pub state: IncidentState,
     /// The title of the incident.
     pub title: String,
-    /// Its text, which may have several lines.
+    /// The text, which may have several lines.
     #[serde(rename = "text")]
     pub message: String,
 }
@@ -90,20 +89,20 @@ pub enum MessageSubject {
 /// A message to be posted, with its author for the audit trail.
 #[derive(Clone, Debug)]
 pub struct NewStatusMessage {
-    /// When.
+    /// The time of the message.
     pub at: Wall,
     /// The author: `cli:root`, `admin-api`.
     pub who: String,
     /// The incident.
     pub subject: MessageSubject,
-    /// The state of the incident; `None` to keep it. A new one is then investigated.
+    /// The state of the incident; `None` keeps the current one. The default for a new incident is `Investigating`.
     pub state: Option<IncidentState>,
     /// The text.
     pub message: String,
 }
 
 impl StatusMessage {
-    /// Its audit record: the kind of change, and the details.
+    /// The audit record of the message: the kind of change, and the details.
     pub(crate) fn audited(&self) -> (&'static str, String) {
         let what = if self.state == IncidentState::Resolved {
             "resolve_status"
@@ -127,12 +126,12 @@ impl StatusMessage {
     }
 }
 
-/// The number of the minute of an instant.
+/// The number of the minute that contains a time.
 pub const fn minute_of(at: Wall) -> u64 {
     at.seconds() / 60
 }
 
-/// The first minute that is kept on a day of the ledger, if there is one.
+/// The first minute to keep, given the current day of the ledger if there is one.
 pub(crate) fn first_kept(today: Option<Day>) -> u64 {
     let days = today.map_or(0, |today| u64::from(today.number()) + 1);
     days.saturating_sub(u64::from(STATUS_DAYS_KEPT)) * DAY_MINUTES

@@ -1,14 +1,14 @@
-//! Why a store call failed, and the reply to a call.
+//! Errors and futures of store calls.
 
 use std::pin::Pin;
 
 use super::{OwnerRefusal, TransferError};
 use scoregate_base::keys::ApplicationId;
 
-/// The result of work on a store.
+/// The result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// The reply to a store call, to be awaited.
+/// The future of a store call.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = StoreResult<T>> + Send + 'a>>;
 
 /// Why a store call failed.
@@ -23,20 +23,20 @@ pub enum StoreError {
     /// The service has no such incident.
     #[error("there is no incident {0}; `scoregate status list` lists them")]
     UnknownIncident(u64),
-    /// The account of an owner does not allow it.
+    /// The account of the owner does not allow the change.
     #[error(transparent)]
     Owner(#[from] OwnerRefusal),
-    /// Nothing is added to a resolved incident.
+    /// The incident is resolved, so nothing can be added to it.
     #[error("incident {0} is already resolved; open a new one")]
     IncidentResolved(u64),
     /// An export, an import or a restore failed. Nothing was changed.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// An application or key with this identity exists.
+    /// An application or key with this identity already exists.
     #[error("{0} already exists")]
     Exists(&'static str),
-    /// The store cannot be reached or written. The change counts as not made; after a disk failure at the last moment, a
-    /// crash may still bring it back.
+    /// The store cannot be reached or written. The change counts as not made. After a disk failure at the last moment,
+    /// it may reappear after a crash.
     #[error("the store cannot {doing}: {reason}")]
     Unavailable {
         /// The operation.
@@ -49,7 +49,7 @@ pub enum StoreError {
         "the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable"
     )]
     Damaged {
-        /// Its location.
+        /// Location of the store.
         path: String,
         /// The problem.
         reason: String,
@@ -60,11 +60,11 @@ pub enum StoreError {
          Run the newer version again, or restore the backup that it made next to the file before the upgrade"
     )]
     Newer {
-        /// Its location.
+        /// Location of the store.
         path: String,
-        /// Its format.
+        /// Format of the store.
         found: u32,
-        /// The newest known format.
+        /// The newest format that this program supports.
         known: u32,
     },
 }

@@ -1,13 +1,13 @@
-//! Times and numbers as both engines store them.
+//! Times and numbers in the form in which both engines store them.
 
 use scoregate_base::clock::Wall;
 
-/// A time as stored.
+/// A time as a stored number.
 pub(crate) const fn millis(at: Wall) -> i64 {
     at.millis().cast_signed()
 }
 
-/// A limit, or a number that only grows, as stored.
+/// A limit or a counter as a stored number.
 pub(crate) fn stored<N: TryInto<i64>>(number: N) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

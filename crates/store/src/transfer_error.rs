@@ -2,13 +2,13 @@
 
 use scoregate_base::clock::Wall;
 
-/// Why an export was not written, read or imported. Nothing was changed.
+/// Why an export could not be written, read or imported. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file cannot be read or written.
     #[error("the file: {0}")]
     File(#[from] std::io::Error),
-    /// The content of the file is wrong.
+    /// The content of the file is invalid.
     #[error("the file cannot be imported: {0}")]
     Unfit(String),
     /// A record was changed by hand.
@@ -25,7 +25,7 @@ pub enum TransferError {
         "the tables have format {0}, which is newer than this release; export with the newer release"
     )]
     Newer(i32),
-    /// A restore would lose what gateways do meanwhile.
+    /// A restore would lose changes that live gateways make during the restore.
     #[error(
         "{0} gateways reported within the last half minute; stop all gateways, and wait for half a minute after a kill"
     )]
@@ -44,7 +44,7 @@ pub enum TransferError {
     ClockBehind(Wall),
 }
 
-/// The time after which changes are lost, in words.
+/// Describes the changes that are lost: those after the last change in the backup.
 pub fn since(last_change: Option<Wall>) -> String {
     last_change.map_or_else(
         || "that were ever made".into(),

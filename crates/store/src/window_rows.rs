@@ -1,8 +1,8 @@
-//! Rows of calendar windows other than the day, as an engine read them for the reports of one transaction. Reports are
-//! applied to them one after another, since reports about several days may change the same row.
+//! Rows of calendar windows longer than a day, as an engine read them for the reports of one transaction. Reports are
+//! applied one after another, since reports about several days may change the same row.
 //!
-//! Every report changes all rows that contain its day, so a row stays correct while no limit needs it. Only windows that a
-//! report names limit its grant. The rule is in `limits::day_ledger`.
+//! Every report changes all rows that contain its day, so a row is correct even if no limit used it so far. Only
+//! windows that a report names limit the grant. The rule is in `limits::day_ledger`.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct WindowKey {
     pub(crate) end: Day,
 }
 
-/// A row.
+/// The units of a window.
 #[derive(Clone, Copy, Debug)]
 struct WindowRow {
     granted: u64,
@@ -64,7 +64,7 @@ impl From<ReportOutcome> for ReportReply {
 }
 
 impl AppliedReport {
-    /// The reply. With `has_outdated_terms` nothing was granted.
+    /// The reply to the report. If `has_outdated_terms` is set, nothing was granted.
     pub(crate) fn reply(self, has_outdated_terms: bool) -> ReportReply {
         let outcome = ReportOutcome::Applied {
             node: self.node,
@@ -79,7 +79,7 @@ impl AppliedReport {
 }
 
 impl LedgerExchangeReply {
-    /// Adds the reply to the next report.
+    /// Appends the reply to the next report.
     pub(crate) fn push(&mut self, reply: ReportReply) {
         self.outcomes.push(reply.outcome);
         self.windows.push(reply.windows);
@@ -87,7 +87,8 @@ impl LedgerExchangeReply {
 }
 
 impl WindowKey {
-    /// The row of a window of an application with this owner. `None` for a window of owners if it has none.
+    /// The row of a window of an application with this owner. `None` for a window of owners if the application has no
+    /// owner.
     pub(crate) fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
         let scope = match window.rule.row().scope {
             Scope::Application => report.application.to_string(),
@@ -103,7 +104,7 @@ impl WindowKey {
 }
 
 impl WindowRows {
-    /// Adds a row that was read. One that is not stored yet `is_changed`.
+    /// Adds a row. `is_changed` is set for a row that is not stored yet.
     pub(crate) fn insert(&mut self, key: WindowKey, granted: u64, is_changed: bool) {
         let row = WindowRow {
             granted,
@@ -117,8 +118,8 @@ impl WindowRows {
         self.rows.contains_key(key)
     }
 
-    /// Applies a report of a node about an application with this owner, for whose day this many units are granted. A report
-    /// under outdated terms is granted nothing.
+    /// Applies a node's report about an application with this owner; `granted` units of the report's day are granted so
+    /// far. A report with outdated terms is granted nothing.
     pub(crate) fn apply(
         &mut self,
         report: &LedgerReport,
@@ -156,7 +157,7 @@ impl WindowRows {
         }
     }
 
-    /// The rows in which units of a report's day count.
+    /// The rows in which the units of the report's day count.
     fn containing(
         &mut self,
         report: &LedgerReport,
@@ -170,7 +171,7 @@ impl WindowRows {
             .collect()
     }
 
-    /// The rows to store, with the units granted.
+    /// The rows to store, with their granted units.
     pub(crate) fn changed(&self) -> impl Iterator<Item = (&WindowKey, u64)> {
         self.rows
             .iter()
@@ -179,7 +180,7 @@ impl WindowRows {
     }
 }
 
-/// The limit of a report on this window, if any.
+/// The quota that the report states for this window, if any.
 fn limiting<'r>(report: &'r LedgerReport, key: &WindowKey) -> Option<&'r CalendarQuota> {
     let window = Window {
         rule: LimitRule::parse(&key.kind)?,

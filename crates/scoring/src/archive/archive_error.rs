@@ -1,4 +1,4 @@
-//! Why an archive cannot be used.
+//! The reasons why an archive cannot be used.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use rusqlite::types::FromSqlError;
 /// Why an archive cannot be used.
 #[derive(Debug)]
 pub struct ArchiveError {
-    /// The file.
+    /// Path of the archive.
     pub(super) path: PathBuf,
     pub(super) trouble: Trouble,
 }
@@ -16,15 +16,15 @@ pub struct ArchiveError {
 /// The problem with a file.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     File(rusqlite::Error),
-    /// It is not an archive.
+    /// The file is not an archive.
     Foreign,
-    /// It has the format of a newer version.
+    /// The file has the format of a newer version.
     Newer { found: i32, known: i32 },
-    /// It is where it cannot be shared.
+    /// The file is on a file system where it cannot be shared.
     Place,
-    /// Its data cannot be decoded.
+    /// The data in the file cannot be decoded.
     Damage(String),
 }
 

@@ -1,4 +1,4 @@
-//! Runs and incidents deleted by an operator, with the reason.
+//! Deletes runs and incidents for an operator, with the reason.
 
 use rusqlite::{Connection, params};
 
@@ -10,8 +10,9 @@ use super::{Archive, ArchiveError, Trouble, incident_records, query, rows};
 use crate::run::ChangeAuthor;
 
 impl Archive {
-    /// Deletes runs and incidents: all, or none if some ids are unknown, which are returned. A run is kept in the table of
-    /// deleted ones, and may be imported again. An incident gets a last revision, and is not published again.
+    /// Deletes runs and incidents. If some ids are unknown, deletes nothing and returns these ids. A deleted run is
+    /// moved to the table of deleted runs, and may be imported again. A deleted incident gets a final revision, and is
+    /// not published again.
     pub fn delete(
         &self,
         ids: &[String],
@@ -29,7 +30,7 @@ impl Archive {
                 }
             }
             if unknown.is_empty() {
-                // Servers make a new snapshot, as after an import.
+                // This makes servers compute a new snapshot, as after an import.
                 record_import(&transaction, now)?;
                 transaction.commit()?;
             }
@@ -38,7 +39,7 @@ impl Archive {
     }
 }
 
-/// Returns false if there is no such run.
+/// Returns `false` if there is no such run.
 fn delete_run(
     file: &Connection,
     id: &str,

@@ -1,4 +1,4 @@
-//! The archive's file: created, checked and opened.
+//! The file of the archive: created, checked and opened.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::Trouble;
 use crate::run::SuiteTable;
 
-/// The application id in the file's header: "sgRn".
+/// The application id in the file header: "sgRn".
 const APPLICATION_ID: i32 = 0x7367_526E;
-/// The version of the layout below, and of what rows may contain. It is raised with every addition that an older program
-/// would read as damage.
+/// The version of the layout below and of the possible contents of rows. It is raised with every addition that an older
+/// program would mistake for damage.
 pub const FORMAT: i32 = 1;
-/// Wait for the lock of another writer.
+/// Maximum wait for the lock of another writer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Page cache in KiB. A refresh reads each page once.
+/// Page cache in KiB. A small cache is enough, because a refresh reads each page once.
 const CACHE_KIB: i64 = 4_096;
-/// An import changes pages all over the index of ids, which are random.
+/// Page cache during an import in KiB. An import changes pages all over the index of ids, which are random.
 const CACHE_OF_IMPORT_KIB: i64 = 65_536;
-/// The log is truncated to this size after a reader has lingered.
+/// The log may grow while a reader is active. Then it is truncated to this size.
 const LOG_BYTES: i64 = 64 << 20;
 
-/// Runs are stored by model and time, so that the window of a model is contiguous. Instants are milliseconds. `state` has
-/// one row: the text of the suite table, and the date of the last import. A deleted run is kept with the reason, so that
-/// it can be imported again. Revisions of incidents are lines of JSON.
+/// Runs are stored by model and time, so that the window of a model is contiguous. Times are in milliseconds. `state`
+/// has one row: the text of the suite table and the date of the last import. A deleted run is kept with the reason, so
+/// that it can be imported again. Revisions of incidents are JSON texts.
 const LAYOUT: &str = "
     CREATE TABLE run (
         id TEXT NOT NULL UNIQUE,
@@ -64,7 +64,7 @@ const LAYOUT: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
+/// Opens the file, creating it if it is missing. A foreign or newer file is left unchanged.
 pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -91,7 +91,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
     if mode != "wal" {
         return Err(Trouble::Place);
     }
-    // An acknowledged import is synced.
+    // An acknowledged import is durable.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
@@ -109,7 +109,7 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     })
 }
 
-/// Several processes may find the same file missing: one of them creates it.
+/// Several processes may find the file missing. Only one of them creates it.
 fn make(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", 16_384)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;

@@ -1,4 +1,4 @@
-//! Stores runs: an import is one transaction, and counts as a whole.
+//! Stores runs. An import is one transaction and takes effect as a whole.
 
 use parking_lot::MutexGuard;
 use rusqlite::Connection;
@@ -9,7 +9,7 @@ use super::rows::RunInsertion;
 use super::{Archive, ArchiveError, Trouble, file, reading, rows};
 use crate::run::{IdentifiedRun, SuiteTable};
 
-/// An import. It excludes other writers, and leaves nothing unless it is committed.
+/// An import. It locks out other writers, and changes nothing unless it is committed.
 #[derive(Debug)]
 pub struct RunImport<'a> {
     archive: &'a Archive,
@@ -46,7 +46,7 @@ impl Archive {
         Ok(stored)
     }
 
-    /// Replaces the suite table. Counts as an import. Returns false if the archive has this table already.
+    /// Replaces the suite table. This counts as an import. Returns `false` if the archive already has this table.
     pub fn set_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
         self.transact(|file| {
             if *reading::suites(file)? == *table {
@@ -68,8 +68,8 @@ impl RunImport<'_> {
         Ok(stored)
     }
 
-    /// Stores the table of an export, unless the archive has runs or a table of its own. Returns whether it has this
-    /// table.
+    /// Stores the suite table of an export, unless the archive has runs or already has its own table. Returns whether
+    /// the archive now has this table.
     pub fn take_suites(&mut self, table: &SuiteTable) -> Result<bool, ArchiveError> {
         self.try_take_suites(table)
             .map_err(|trouble| self.archive.to_error(trouble))
@@ -88,7 +88,7 @@ impl RunImport<'_> {
         Ok(true)
     }
 
-    /// Ends the import: everything in it counts and is synced.
+    /// Commits the import durably.
     pub fn commit(self, now: Wall) -> Result<(), ArchiveError> {
         let recorded = if self.is_changed {
             record_import(&self.connection, now)
@@ -104,13 +104,13 @@ impl RunImport<'_> {
 impl Drop for RunImport<'_> {
     fn drop(&mut self) {
         if !self.connection.is_autocommit() {
-            // If this fails, the file is closed, or the error was returned by a statement before.
+            // If this fails, the file is closed, or a previous statement already returned the error.
             drop(self.connection.execute_batch("ROLLBACK"));
         }
     }
 }
 
-/// Imports are dated in whole seconds, as responses are, and each is later than the one before.
+/// Imports are dated in whole seconds, like responses, and each is later than the previous one.
 pub(super) fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
     let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
     file.execute(

@@ -1,4 +1,4 @@
-//! The records of incidents, and the position of the scan of each model. Records are only added.
+//! The records of incidents, and the scan position of each model. Records are never changed, only added.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ use crate::incident_scan::incident::{
 };
 use crate::run::{ChangeAuthor, RunId};
 
-/// The result of the scan of one model, to be recorded.
+/// The result of scanning one model, to be recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct IncidentScanRecord {
     pub model: ModelId,
-    /// The position that the scan began with.
+    /// The position at which the scan began.
     pub before: ScanPosition,
-    /// The position that it ended with.
+    /// The position at which the scan ended.
     pub after: ScanPosition,
     pub revised: Vec<RevisedIncident>,
     /// The newest run of the model.
     pub last_run: RunId,
-    /// Its time.
+    /// The time of the newest run.
     pub last_run_at: Wall,
 }
 
 impl Archive {
-    /// Records the results of scans, dated `at`: all, or on an error none. A result whose model was scanned by another
-    /// process meanwhile is left out: that process has recorded it. During an import nothing is recorded: the next
-    /// snapshot scans the same runs again.
+    /// Records the results of scans with the date `at`. If there is an error, records nothing. If another process
+    /// scanned a model in the meantime, the result for that model is skipped, because that process has recorded it.
+    /// Nothing is recorded during an import, because the next snapshot scans the same runs again.
     pub(crate) fn record_incidents(
         &self,
         scans: &[IncidentScanRecord],
@@ -54,7 +54,7 @@ impl Archive {
         })
     }
 
-    /// Passes every record, by opening and revision, until the callback returns false.
+    /// Passes every record to `each`, ordered by opening and revision, until it returns `false`.
     pub fn each_incident_record(
         &self,
         each: &mut dyn FnMut(IncidentRecord) -> bool,
@@ -64,7 +64,7 @@ impl Archive {
     }
 }
 
-/// The records and the position of a model.
+/// The records and the scan position of a model.
 pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
     let mut incidents: Vec<KnownIncident> = Vec::new();
     let condition = "model = ?1 ORDER BY opened, incident, revision";
@@ -85,7 +85,7 @@ pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory,
     })
 }
 
-/// Adds a last revision to an incident. Returns false if there is no such incident, or it has one.
+/// Adds a final revision to an incident. Returns `false` if the incident does not exist or already has one.
 pub(super) fn retract(
     file: &Connection,
     id: &str,
@@ -116,7 +116,7 @@ fn record_scans(
     at: Wall,
 ) -> Result<(), Trouble> {
     let transaction = match begin(connection) {
-        // An import is running. Its end causes another snapshot.
+        // An import is running. When it ends, another snapshot follows.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(()),
         begun => begun?,
     };
@@ -153,7 +153,8 @@ fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result
     Ok(())
 }
 
-/// A revision that exists stays: a snapshot that was begun before a deletion has the same number for its own.
+/// An existing revision is kept: a snapshot that was begun before a deletion would use the same number for its own
+/// revision.
 fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<()> {
     let text = serde_json::to_string(record).expect("it is text and finite numbers");
     let mut insert = file.prepare_cached(

@@ -1,8 +1,8 @@
-//! The archive: benchmark runs on disk, in a file of their own.
+//! The archive: benchmark runs on disk, in a separate file.
 //!
-//! An import is one transaction, so that a killed one leaves nothing. Known runs are recognised by their id. A refresh
-//! reads the runs of the window. Several processes may use one archive: one writes at a time, readers never wait. Runs
-//! are read from files in `cli`.
+//! An import is one transaction, so that an import that is killed leaves no traces. Known runs are recognised by their
+//! ids. A refresh reads the runs of the window. Several processes may share an archive. Only one writes at a time, and
+//! readers never wait. `cli` reads runs from files.
 
 mod archive_error;
 mod deletion;

@@ -12,12 +12,12 @@ use super::file;
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
-    /// A transaction left open by a panic is rolled back with its guard.
+    /// If a panic leaves a transaction open, dropping the guard rolls it back.
     pub(super) connection: Mutex<Connection>,
 }
 
 impl Archive {
-    /// Opens an archive; creates it if it is missing.
+    /// Opens an archive, creating it if it is missing.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let connection = file::open(path).map_err(|trouble| ArchiveError {
             path: path.to_owned(),
@@ -29,7 +29,7 @@ impl Archive {
         })
     }
 
-    /// The path of the file.
+    /// Path of the archive.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -42,7 +42,7 @@ impl Archive {
         work(&mut self.connection.lock()).map_err(|trouble| self.to_error(trouble))
     }
 
-    /// Runs `work` in a transaction, which is committed if there is no error.
+    /// Runs `work` in a transaction, which is committed unless there is an error.
     pub(super) fn transact<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Trouble>,
@@ -63,7 +63,7 @@ impl Archive {
     }
 }
 
-/// Begins a transaction that writes.
+/// Begins a write transaction.
 pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }

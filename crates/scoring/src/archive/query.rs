@@ -1,10 +1,10 @@
-//! Queries of several rows.
+//! Queries that return several rows.
 
 use rusqlite::{Connection, Params, Row};
 
 use super::Trouble;
 
-/// Passes each row of a query until the callback returns false.
+/// Passes each row of a query to `each` until it returns `false`.
 pub(super) fn each(
     file: &Connection,
     sql: &str,
@@ -19,7 +19,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The results for all rows of a query.
+/// Reads all rows of a query.
 pub(super) fn all<T>(
     file: &Connection,
     sql: &str,

@@ -1,4 +1,4 @@
-//! Reads the archive: the series of every model for a refresh, and every run for an export.
+//! Reads the archive: the series of every model for a refresh, and all runs for an export.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::series::ScoreSeries;
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NewestRuns {
-    /// The end of the last import.
+    /// The time of the last import.
     pub import: Option<Wall>,
-    /// The newest run.
+    /// The time of the newest run.
     pub run: Option<Wall>,
 }
 
-/// A model of an archive, with its series in a window.
+/// A model of an archive, with its series over a window.
 pub(crate) struct ArchivedModel<'s> {
     pub series: &'s ScoreSeries,
     pub window: HourRange,
-    /// Its recorded incidents.
+    /// The recorded incidents of the model.
     pub incidents: IncidentHistory,
-    /// Its newest run in the window, which sets its name and prices.
+    /// The newest run in the window, which determines the model's name and prices.
     pub newest: IdentifiedRun,
 }
 
-/// A model with its first and its newest run, which may be outside the window.
+/// A model with the times of its first and newest runs, which may be outside the window.
 struct ModelSpan {
     id: String,
     first: Wall,
@@ -39,7 +39,7 @@ struct ModelSpan {
 }
 
 impl Archive {
-    /// Whether it contains no runs.
+    /// Whether the archive contains no runs.
     pub fn is_empty(&self) -> Result<bool, ArchiveError> {
         self.with(|file| Ok(!has_runs(file)?))
     }
@@ -49,15 +49,15 @@ impl Archive {
         self.with(|file| suites(file))
     }
 
-    /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
-    /// newest run, which are returned with the suite table.
+    /// Passes every model with runs in a window to `each`, one at a time, ordered by id. `window` chooses the window,
+    /// given the last import and the newest run. Both are returned with the suite table.
     pub(crate) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(ArchivedModel<'_>),
     ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
         self.with(|file| {
-            // A consistent view: an import that ends meanwhile is seen by the next refresh.
+            // The transaction gives a consistent view. If an import ends in the meantime, the next refresh includes it.
             let view = file.transaction()?;
             let models = models(&view)?;
             let newest = NewestRuns {
@@ -66,7 +66,7 @@ impl Archive {
             };
             let window = window(newest);
             let suites = suites(&view)?;
-            // One series for all models, so that its memory is allocated once.
+            // All models share one series, so that its memory is allocated only once.
             let mut series = ScoreSeries::new(Arc::clone(&suites), window);
             for model in models {
                 if let Some(newest) = fill(&view, &model, window, &mut series)? {
@@ -83,12 +83,12 @@ impl Archive {
         })
     }
 
-    /// The time of the last import. Cheap: one row is read.
+    /// The time of the last import. This is cheap, because only one row is read.
     pub(crate) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         self.with(|file| last_import(file))
     }
 
-    /// Passes every run, by model and time, until the callback returns false.
+    /// Passes every run to `each`, ordered by model and time, until it returns `false`.
     pub fn each_run(
         &self,
         each: &mut dyn FnMut(IdentifiedRun) -> bool,
@@ -110,7 +110,7 @@ pub(super) fn suites(file: &Connection) -> Result<Arc<SuiteTable>, Trouble> {
         .map_err(|bad| Trouble::Damage(format!("the suite table cannot be decoded: {bad}")))
 }
 
-/// Reads the runs of a model in the window into its series, in the order of time and id; returns the newest.
+/// Reads the runs of a model in the window into its series, ordered by time and id. Returns the newest run.
 fn fill(
     file: &Connection,
     model: &ModelSpan,
@@ -134,7 +134,8 @@ fn fill(
     Ok(Some(newest))
 }
 
-/// All models, by id. Each step is a search in the primary key, however many runs there are.
+/// All models, ordered by id. Each step is a search in the primary key, so the duration does not depend on the number
+/// of runs.
 fn models(file: &Connection) -> Result<Vec<ModelSpan>, Trouble> {
     let sql = "SELECT model, at, (SELECT max(at) FROM run AS newest WHERE newest.model = run.model)
         FROM run WHERE model > ?1 ORDER BY model, at LIMIT 1";

@@ -1,7 +1,7 @@
 //! A run as a row of the archive.
 //!
-//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored. A missing
-//! one is stored as not-a-number. A refresh reads hundreds of thousands of runs: JSON would take several seconds.
+//! Trials are stored as little-endian 8-byte numbers, so that a run is read back exactly as it was stored. A missing
+//! number is stored as NaN. JSON would take several seconds, because a refresh reads hundreds of thousands of runs.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::suite::Suite;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
-/// The result for a run.
+/// The result of inserting a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunInsertion {
-    /// New, and stored.
+    /// The run is new and has been stored.
     New,
-    /// Already present, equal in every field.
+    /// An equal run was already stored.
     AlreadyThere,
-    /// Another run has its id, and stays.
+    /// A different run with this id was already stored, and is kept.
     OtherContent,
 }
 
@@ -31,10 +31,10 @@ pub enum RunInsertion {
 pub(super) const COLUMNS: &str =
     "at, suite, trials, failures, id, model, name, provider, price_input, price_output, detail";
 
-/// The parameters for them.
+/// The parameters for these columns.
 const VALUES: &str = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
-/// Inserts a run, unless there is one with its id.
+/// Inserts a run, unless there is already a run with its id.
 pub(super) fn insert(file: &Connection, record: &IdentifiedRun) -> rusqlite::Result<RunInsertion> {
     let run = &record.run;
     let model = run.model();
@@ -112,12 +112,12 @@ pub(super) fn run(row: &Row<'_>, model: &Arc<TestedModel>) -> Result<Run, Troubl
         .map_err(|_| undecodable())
 }
 
-/// A time as stored.
+/// The stored form of a time.
 pub(super) fn milliseconds(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }
 
-/// A stored time.
+/// Decodes a stored time.
 pub(super) fn instant(at: i64) -> Result<Wall, Trouble> {
     u64::try_from(at)
         .map(Wall::from_millis)

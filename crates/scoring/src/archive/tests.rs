@@ -1,7 +1,7 @@
 //! The guarantees of the archive: nothing is stored twice or partially, and scores do not depend on the order of
 //! imports.
 //!
-//! Killed processes are tested in the suite.
+//! The test suite tests killed processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
-/// All runs of two simulated models in some hours, with ids.
+/// All runs of two simulated models over several hours, with ids.
 pub(super) fn records(hours: u64) -> Vec<IdentifiedRun> {
     let range = Hour::of(now()).last(hours);
     let models = simulate::models(7);
@@ -185,7 +185,7 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let archived = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let runs: Vec<_> = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
-    // Their dates differ: only an archive knows about imports.
+    // Only the data is compared. The dates differ, because only an archive has imports.
     let data = |scoring: &Scoring, key: &DocumentKey| scoring.answer(key).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
@@ -295,10 +295,10 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     assert!(scoring.model_ids().is_empty());
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     assert_eq!(scoring.model_ids().len(), 2);
-    // Existing runs are not an import.
+    // Storing runs that already exist does not count as an import.
     importing.import(&records(48), now()).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing);
-    // Its date is that of the import; the next refresh is due at the full hour, as before.
+    // The date is that of the import. The next refresh is due at the full hour, as before.
     let index = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
     let hour = Hour::of(now());
     assert_eq!(
@@ -313,7 +313,7 @@ fn a_running_backend_uses_new_runs_after_a_check() {
         (index().generated_at, scoring.model_ids().len()),
         (hour.plus(1).start(), 2)
     );
-    // A server started now agrees.
+    // A server that starts now gives the same answer.
     let other = Scoring::open(RunSource::Archive(in_(&place)), hour.plus(1).start()).unwrap();
     assert_eq!(
         other.answer(&DocumentKey::plain(Route::Index)),

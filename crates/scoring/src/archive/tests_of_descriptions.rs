@@ -1,4 +1,5 @@
-//! The newest run is authoritative for the name and the prices of its model: the latest instant, then the larger id.
+//! The newest run determines the name and the prices of its model. If several runs have the newest time, it is the run
+//! with the largest id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::run::{IdentifiedRun, Run, RunOutcome, TestedModel, Trial};
 use crate::suite::Suite;
 use crate::{RunSource, Scoring};
 
-/// A run so many minutes before the hour, whose model has the name of the id and a price of as many minutes.
+/// A run `minutes` minutes before the hour. The model's name is the id, and its price is the number of minutes.
 fn run(id: &str, suite: Suite, minutes: u32) -> IdentifiedRun {
     let price = Some(f64::from(minutes));
     let model = ModelId::new("m").unwrap();
@@ -30,9 +31,9 @@ fn the_newest_run_names_the_model_whatever_its_suite_and_the_order_of_imports() 
     let rows = [
         (["a", "b", "c"], [50, 10, 40], "b", 10.0),
         (["c", "b", "a"], [5, 50, 40], "c", 5.0),
-        // In the same minute, the larger id.
+        // In the same minute, the largest id wins.
         (["a", "z", "b"], [20, 20, 20], "z", 20.0),
-        // In another hour and on another day.
+        // The other runs are in another hour or on another day.
         (["a", "y", "z"], [59, 70, 3_000], "a", 59.0),
     ];
     for (ids, minutes, name, price) in rows {

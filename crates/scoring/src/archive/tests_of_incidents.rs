@@ -1,4 +1,4 @@
-//! Incidents in an archive: recorded once, by the first snapshot that finds them, and not changed by other runs.
+//! Incidents in an archive: recorded once, by the first snapshot that finds them, and never changed by later runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn author() -> ChangeAuthor {
     }
 }
 
-/// Hourly runs of one model that end this many hours ago; `None` is an hour in which every run failed.
+/// Hourly runs of one model, the last one `end` hours ago. `None` is an hour in which every run failed.
 fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
     let model =
         Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
@@ -53,7 +53,7 @@ fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
     records
 }
 
-/// A fall for 20 hours that ended 40 hours ago, and an outage that lasts.
+/// A fall for 20 hours that ended 40 hours ago, and an ongoing outage.
 fn eventful() -> Vec<IdentifiedRun> {
     runs(
         0,
@@ -70,7 +70,7 @@ fn import(place: &TempDir, records: &[IdentifiedRun], at: Wall) {
     in_(place).import(records, at).unwrap();
 }
 
-/// The incidents of a month as published by a server that starts at this instant.
+/// The incidents of a month, as published by a server that starts at this time.
 fn published(place: &TempDir, at: Wall) -> String {
     let scoring = Scoring::open(RunSource::Archive(in_(place)), at).unwrap();
     incidents(&scoring)
@@ -96,7 +96,7 @@ fn records(place: &TempDir) -> Vec<IncidentRecord> {
 }
 
 impl Archive {
-    /// The position of each model.
+    /// The scan position of each model.
     pub(crate) fn scan_positions(&self) -> Vec<(String, ScanPosition)> {
         self.with(|file| {
             let sql = "SELECT model FROM incident_scan ORDER BY model";
@@ -160,7 +160,7 @@ fn older_runs_and_deletions_do_not_change_recorded_incidents() {
     import(&place, &eventful(), now());
     let before = published(&place, now());
     let recorded = records(&place);
-    // Runs before the first ones would lower the baseline.
+    // Runs before the existing ones would lower the baseline.
     import(&place, &runs(360, &[(200, Some(60.0))]), now());
     assert_eq!(published(&place, now()), before);
     let fallen = now().minus(HOUR * 60)..now().minus(HOUR * 40);
@@ -198,7 +198,7 @@ fn records_outlive_the_window() {
     let [fall, outage, resolved] = records(&place).try_into().unwrap();
     assert_eq!([&fall, &outage], [&recorded[0], &recorded[1]]);
     assert_eq!((resolved.id(), resolved.revision()), (outage.id(), 2));
-    // Of the month, only the outage is left, which has just ended.
+    // In this month, only the outage remains, which has just ended.
     assert!(
         !published.contains(&fall.id()) && published.contains(&outage.id()),
         "{published}"

@@ -1,19 +1,19 @@
-//! The two-sided Page-Hinkley test, as published (alpha 1): cumulative sums that grow while samples are above or below
-//! their running mean.
+//! The two-sided Page-Hinkley test in its published form (alpha 1): cumulative sums that grow while samples are above
+//! or below their running mean.
 //!
-//! It is a published statistic only: `levels` finds changes. Units are the caller's.
+//! It is only a published statistic. `levels` detects changes. The caller chooses the unit.
 
 use crate::method;
 
-/// The test and its state. Samples are added oldest first.
+/// The test and its state. Samples are added in order, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
-    /// Minimum number of samples before it restarts.
+    /// Minimum number of samples before the test restarts.
     minimum: u32,
-    /// Samples since the last restart.
+    /// Number of samples since the last restart.
     pub samples: u32,
     mean: f64,
-    /// The sum for a rise above its minimum, and the sum for a fall below its maximum.
+    /// The height of the rising sum above its minimum, and the depth of the falling sum below its maximum.
     statistics: [f64; 2],
 }
 
@@ -28,7 +28,7 @@ impl PageHinkley {
         }
     }
 
-    /// Adds a sample. The next one after a signal restarts the test.
+    /// Adds a sample. The first sample after a signal restarts the test.
     pub(super) fn feed(&mut self, sample: f64) {
         if self.has_signalled() {
             *self = Self::new(self.minimum);
@@ -41,13 +41,13 @@ impl PageHinkley {
             [rise + deviation, fall - deviation].map(|sum| (sum - method::DRIFT_DELTA).max(0.0));
     }
 
-    /// The larger statistic.
+    /// The larger of the two statistics.
     pub(super) fn larger(&self) -> f64 {
         let [rise, fall] = self.statistics;
         rise.max(fall)
     }
 
-    /// The running mean that the next sample is compared with; `None` before the first.
+    /// The running mean that the next sample is compared with; `None` if there are no samples yet.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.samples > 0 && !self.has_signalled()).then_some(self.mean)
     }

@@ -1,7 +1,7 @@
-//! The drift of one model: the newest change of its level, and the Page-Hinkley statistic of its rounds, in units of its
-//! own noise.
+//! The drift of one model: the newest change of its level, and the Page-Hinkley statistic of its rounds, in units of
+//! the model's noise.
 //!
-//! Whether a change is significant among all models is decided in `changes`, by its p-value.
+//! `changes` decides, based on the p-value, whether a change is significant among all models.
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ use crate::period_scores::ScoreRound;
 use crate::round_length::RoundLength;
 use crate::statistics::chance_of_change;
 
-/// The test's result for a model.
+/// The result of the test for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DriftResult {
     pub state: DriftState,
-    /// The larger statistic of both directions; absent before the first round.
+    /// The larger statistic of both directions; `None` before the first round.
     pub statistic: Option<f64>,
-    /// Rounds since its last restart.
+    /// Number of rounds since the last restart.
     pub samples: u32,
-    /// Rounds before the statistic may restart, and before a model can be stable.
+    /// Minimum number of rounds before the statistic may restart and before a model can be stable.
     pub minimum: u32,
-    /// The standard deviation of a round in the long run, in points; absent with too few rounds.
+    /// The long-run standard deviation of a round, in points; `None` if there are too few rounds.
     pub noise: Option<f64>,
     /// The newest signal, while it is in force.
     pub signal: Option<DriftSignal>,
@@ -33,30 +33,30 @@ pub(crate) struct DriftResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DriftState {
-    /// Too few rounds.
+    /// There are too few rounds.
     Warming,
-    /// No signal.
+    /// There is no signal.
     Quiet,
     /// A signal is in force.
     Signalled,
 }
 
-/// A signal in force.
+/// A signal that is in force.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DriftSignal {
     /// Direction of the change.
     pub direction: ShiftDirection,
-    /// The hour of the round with which it was found.
+    /// The hour of the round in which the change was detected.
     pub hour: Hour,
-    /// The Page-Hinkley statistic at that round.
+    /// The Page-Hinkley statistic in that round.
     pub statistic: f64,
-    /// The p-value of the difference between the rounds since the change and those before it, not corrected for the
-    /// number of models.
+    /// The p-value of the difference between the rounds before and after the change, not corrected for the number of
+    /// models.
     pub chance: f64,
 }
 
-/// Reads the levels: the newest change, while it is in force, and the Page-Hinkley statistic of the rounds of this
-/// length, oldest first.
+/// The newest change of level, while it is in force, and the Page-Hinkley statistic of the rounds of this length,
+/// oldest first.
 pub(crate) fn watch(
     levels: &ScoreLevels,
     rounds: &[ScoreRound],
@@ -103,7 +103,8 @@ fn is_in_force(change: &LevelChange, rounds: &[ScoreRound], length: RoundLength)
     !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
 }
 
-/// The test of all rounds in this unit, and its statistic at an hour. A round counts as at most `reach` from their mean.
+/// The test after all rounds in this unit, and its statistic at `hour`. The deviation of a round from the mean is
+/// limited to `reach`.
 fn tested(
     mut test: PageHinkley,
     rounds: &[ScoreRound],

@@ -1,6 +1,6 @@
-//! `/alerts`: models that score below their own baseline, with evidence: their level fell within a week.
+//! `/alerts`: models whose score is below their baseline, with evidence. Their level fell within the last week.
 //!
-//! Past events are in `incidents`.
+//! `incidents` has past events.
 
 use super::Item;
 use crate::figures::{Severity, points};
@@ -8,7 +8,7 @@ use crate::losses::{self, SureLoss};
 use crate::method;
 use crate::snapshot::Snapshot;
 
-/// The losses that justify an alert, largest first.
+/// The losses that justify an alert, ordered from the largest.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     losses::find(
         &snapshot.model_states,
@@ -53,7 +53,7 @@ fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
         model_state.model.name(),
         loss.points
     );
-    // At most one alert per model, with the same id as long as it lasts.
+    // There is at most one alert per model. It keeps its id as long as it lasts.
     Item::default()
         .with("id", format!("alert-{}", model_state.id()))
         .model(model_state)

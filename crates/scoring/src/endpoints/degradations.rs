@@ -1,4 +1,4 @@
-//! `/analytics/degradations`: models whose level fell within the period or the one before.
+//! `/analytics/degradations`: models whose level fell within the period or the previous one.
 
 use scoregate_base::routes::Period;
 
@@ -11,7 +11,7 @@ use crate::method;
 use crate::model_state::ModelState;
 use crate::snapshot::Snapshot;
 
-/// The degradations of a period, largest first.
+/// The degradations of a period, ordered from the largest.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let losses = losses::find(
         &snapshot.model_states,
@@ -35,7 +35,7 @@ fn item(loss: &SureLoss<'_>, period: Period) -> Item {
         .maybe("worstAxisLoss", worst.map(|(_, lost)| lost))
 }
 
-/// That of the newest change of level, while it is in force.
+/// The direction of the newest change of level, while it is in force.
 fn direction(model_state: &ModelState) -> Trend {
     let signal = model_state
         .drift

@@ -1,4 +1,4 @@
-//! `/drift/:id`: the drift signature of one model. The tests are in `scoring/drift` and `changes`.
+//! `/drift/:id`: the drift signature of one model. `drift` and `changes` do the tests.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ enum Regime {
     Unavailable,
 }
 
-/// The signature of a model, given the alerts of all.
+/// The signature of a model, given the alerts for all models.
 pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Item {
     let baseline = model_state.lately.map(|levels| levels.before.mean);
     let trends = Axis::ALL
@@ -92,14 +92,14 @@ fn regime(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Regi
     } else if falls().any(|fall| fall.resolved.is_none()) {
         Regime::Degraded
     } else if falls().any(|fall| fall.resolved.is_some_and(|end| lately.holds(end))) {
-        // The last 24 hours may still be below the baseline: that alert is about a degradation that has just ended.
+        // The last 24 hours may still be below the baseline. Then the alert is about a degradation that has just ended.
         Regime::Recovering
     } else if alerted {
         Regime::Degraded
     } else if model_state.change.has_drifted() {
         Regime::Drifting
     } else if model_state.drift.state == DriftState::Warming {
-        // Too few rounds to call it stable.
+        // There are too few rounds to call the model stable.
         Regime::Unavailable
     } else {
         Regime::Stable

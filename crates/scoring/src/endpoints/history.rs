@@ -7,7 +7,8 @@ use crate::figures::Score;
 use crate::hour::of_period;
 use crate::model_state::{ModelState, ScorePoint};
 
-/// The points of a period, oldest first. A range without a score is a point without one, so that gaps are visible.
+/// The points of a period, oldest first. A range without a score becomes a point without a score, so that gaps are
+/// visible.
 pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<Item> {
     of_period(period, &model_state.history)
         .iter()

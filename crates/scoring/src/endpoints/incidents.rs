@@ -1,5 +1,4 @@
-//! `/incidents`: incidents of a period, newest first; for `latest`, the ongoing ones. They are found in
-//! `scoring/incidents`.
+//! `/incidents`: incidents of a period, newest first. For `latest`, only ongoing incidents. `incident_scan` finds them.
 
 use std::cmp::Reverse;
 

@@ -1,6 +1,6 @@
 //! `/index`: the mean of all models with a score over the last 24 hours, and its trend.
 //!
-//! A model without a score is counted and not averaged.
+//! A model without a score is counted, but is not part of the mean.
 
 use scoregate_base::routes::Period;
 
@@ -16,7 +16,7 @@ use crate::score_noise::{EdgeReach, UncertainScore};
 use crate::snapshot::Snapshot;
 use crate::statistics::{Estimate, SampleSums, Spread, chance_of_change};
 
-/// The index, with the best model.
+/// The index and the best model.
 pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
     let days = || {
         snapshot
@@ -47,7 +47,7 @@ pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
         .maybe("lastUpdated", last_updated)
 }
 
-/// The bounds of this index, if the uncertainty of every score is known.
+/// The bounds of the index, if the uncertainty of every score is known.
 fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
     let days = snapshot
         .model_states
@@ -85,7 +85,8 @@ fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
     Score::with(index, reach, EdgeReach::default()).bounds
 }
 
-/// From models with a score on both days, so that a new or removed model is not mistaken for a movement.
+/// Uses only models with a score on both days, so that adding or removing a model is not mistaken for a change of the
+/// index.
 fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.model_states.iter().filter_map(|model_state| {
         let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
@@ -96,12 +97,12 @@ fn trend(snapshot: &Snapshot) -> Trend {
     let (before, now): (Vec<_>, Vec<_>) = both.unzip();
     match mean(&now).zip(mean(&before)) {
         None => Trend::Unavailable,
-        // One comparison: no correction.
+        // This is a single comparison, so there is no correction.
         Some((now, before)) => Trend::between(before, now, chance_of_change(before, now)),
     }
 }
 
-/// The mean of the scores of models. Noise that models with rounds of the same length share does not cancel in it.
+/// The mean score of several models. Noise that is shared by models with rounds of the same length does not cancel out.
 fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
     let share = 1.0
         / f64::from(
@@ -120,7 +121,7 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
             of_length().map(|(model_state, _)| model_state.residuals(Measure::Combined));
         let shared = ScoreResiduals::shared(&residuals.collect::<Vec<_>>());
         parts.extend(of_length().map(|(_, estimate)| {
-            // Shared noise adds no degrees of freedom.
+            // Shared noise does not add degrees of freedom.
             let spread = estimate.spread.map(|spread| Spread {
                 variance: shared * spread.variance,
                 df: (spread.df / shared).max(method::NOISE_FREEDOM_LEAST),

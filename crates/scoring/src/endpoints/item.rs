@@ -1,4 +1,4 @@
-//! Items as JSON text, with the fields of `routes::shapes`.
+//! Items as JSON, with the fields of `routes::shapes`.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::figures::Score;
 use crate::model_state::ModelState;
 
-/// An item. Its fields are written in the order in which they are added.
+/// An item. Fields are written in the order in which they are added.
 #[derive(Debug, Default)]
 pub(super) struct Item(Vec<u8>);
 
@@ -20,7 +20,7 @@ impl Item {
         self
     }
 
-    /// Adds a field if it has a value: a client reads `null` as zero.
+    /// Adds a field if it has a value, because a client may read `null` as zero.
     pub(super) fn maybe(self, name: &str, value: Option<impl Serialize>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -65,7 +65,7 @@ impl Item {
         self
     }
 
-    /// The text of a list.
+    /// The JSON text of a list.
     pub(super) fn list(items: &[Self]) -> Vec<u8> {
         let mut text =
             Vec::with_capacity(items.iter().map(|item| item.0.len() + 2).sum::<usize>() + 2);

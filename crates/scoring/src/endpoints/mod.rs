@@ -1,6 +1,8 @@
-//! The endpoints' data, one file each: a snapshot becomes items with exactly the fields of `routes::shapes`.
+//! The data of the endpoints, one file each. A snapshot is converted to items with exactly the fields of
+//! `routes::shapes`.
 //!
-//! Rendered when a snapshot is made, never per query; only the list of incidents is cut to its limit per query.
+//! The data is rendered once for each snapshot, not for each query. Only the list of incidents is cut to the limit of a
+//! query.
 
 mod alerts;
 mod degradations;

@@ -1,6 +1,7 @@
-//! `/models/:id`: one model over the last 24 hours, by axis and by suite.
+//! `/models/:id`: one model over the last 24 hours, with its axes and suites.
 //!
-//! `latestScore` is the only field for paid keys only: it is always included here, and removed by the gateway.
+//! `latestScore` is the only field that is restricted to paid keys. It is always included here, and the gateway removes
+//! it.
 
 use scoregate_base::routes::Period;
 
@@ -14,7 +15,7 @@ use crate::run::SuiteEntry;
 use crate::student::TailQuantiles;
 use crate::suite::Axis;
 
-/// The detail, with the models of the ranking over 24 hours.
+/// The detail of a model. `ranked` is the ranking over 24 hours.
 pub(super) fn item(
     model_state: &ModelState,
     ranked: &[&ModelState],
@@ -51,7 +52,7 @@ pub(super) fn item(
         .with("lastUpdated", model_state.last_updated(Period::Day))
 }
 
-/// The differences from the next better model and the next worse one.
+/// The differences from the next better and the next worse model.
 fn comparisons(
     model_state: &ModelState,
     ranked: &[&ModelState],

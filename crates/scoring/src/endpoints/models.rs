@@ -12,7 +12,7 @@ use crate::model_state::{ModelState, PeriodSummary, RankBounds};
 use crate::ranks::differences::is_above;
 use crate::snapshot::Snapshot;
 
-/// All models, ranked: those without a score last, ties by id.
+/// All models, ranked. Models without a score are last. Ties are ordered by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
     let nexts = ranked.iter().copied().skip(1).map(Some).chain([None]);
@@ -35,14 +35,14 @@ pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
     ranked
 }
 
-/// The model with the best score that its data supports, over the last 24 hours.
+/// The model with the best supported score over the last 24 hours.
 pub(super) fn best(snapshot: &Snapshot) -> Option<&str> {
     let best = ranked(snapshot, Period::Day, |day| Some(day.score()?.supported()));
     let best = best.first()?;
     best.over(Period::Day).score().map(|_| best.id())
 }
 
-/// All models, best first; then those without a rank; ties by id.
+/// All models, best first, then the models without a rank. Ties are ordered by id.
 pub(super) fn ranked(
     snapshot: &Snapshot,
     period: Period,
@@ -60,7 +60,7 @@ pub(super) fn ranked(
         .collect()
 }
 
-/// The larger merit first, then those without one.
+/// Orders the larger merit first, and missing ones last.
 pub(super) fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
@@ -68,18 +68,19 @@ pub(super) fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// The score that a ranking is by; none by price and speed.
+/// The score that a ranking is based on; `None` for price and speed.
 fn ranked_by(sort_by: SortBy) -> Option<Measure> {
     let mut measures = Measure::ALL.into_iter();
     measures.find(|measure| measure.sort_by() == sort_by)
 }
 
-/// The score that an item shows: for price and speed, the combined one.
+/// The score that an item shows. For price and speed, it is the combined score.
 fn shown(sort_by: SortBy) -> Measure {
     ranked_by(sort_by).unwrap_or(Measure::Combined)
 }
 
-/// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
+/// The value that a sort key ranks a model by, computed from published numbers. Higher is better. `None` if the
+/// displayed score is missing.
 fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     let score = summary.published(shown(sort_by))?;
     match sort_by {
@@ -93,12 +94,12 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-/// The bounds of the rank of a model, in rankings by a score.
+/// The bounds of a model's rank, in rankings by score.
 fn rank_bounds(model_state: &ModelState, period: Period, sort_by: SortBy) -> Option<RankBounds> {
     *of_period(period, ranked_by(sort_by)?.of(&model_state.ranks))
 }
 
-/// Whether a model and the next one may have the same rank.
+/// Whether a model and the next one in the list may have the same rank.
 fn tied(
     snapshot: &Snapshot,
     model_state: &ModelState,

@@ -1,4 +1,5 @@
-//! `/providers`: availability of each provider, from the trials of the last 24 hours. Its history is in `reliability`.
+//! `/providers`: availability of each provider, computed from the trials of the last 24 hours. `reliability` has its
+//! history.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::model_state::ModelState;
 use crate::snapshot::Snapshot;
 use crate::statistics::{SampleSums, median};
 
-/// All providers, by name.
+/// All providers, ordered by name.
 pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
     by_provider(snapshot)
         .into_iter()
@@ -32,7 +33,8 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState
     providers
 }
 
-/// Runs of a provider's models in a period, failed ones, and the share of trials that did not fail.
+/// For a provider's models in a period: number of runs, number of failed runs, and the share of trials that did not
+/// fail.
 pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
     let mut runs = 0;
     let mut failed = 0;

@@ -22,7 +22,7 @@ words! {
     }
 }
 
-/// One for each task that a model can be recommended for.
+/// One recommendation for each task, if there is a suitable model.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     Task::ALL
         .into_iter()
@@ -60,7 +60,7 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
 }
 
 impl Task {
-    /// The rank of a model: higher is better. `None` without a combined score, for any task.
+    /// The value that models are ranked by for this task. Higher is better. `None` if there is no combined score.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score()?.supported();
         match self {
@@ -79,7 +79,7 @@ impl Task {
         }
     }
 
-    /// The score that models are ranked by, if the task has one of its own.
+    /// The score that the task ranks models by, if it has a separate score.
     fn measure(self) -> Option<Measure> {
         match self {
             Self::Coding => Some(Measure::Coding),
@@ -96,7 +96,7 @@ impl Task {
         self.rank(summary).is_some() && (is_good || self.measure().is_some())
     }
 
-    /// The suite's score; for price and speed, the combined one.
+    /// The score for the task. For price and speed, it is the combined score.
     fn score(self, summary: &PeriodSummary) -> Option<Score> {
         summary.published(self.measure().unwrap_or(Measure::Combined))
     }
@@ -113,7 +113,7 @@ impl Task {
                     .cost()
                     .map_or(0.0, |cost| points(cost * 100.0));
                 format!(
-                    "Highest lower bound of the score per dollar among models with one of at least {from}: {cents} cents per trial."
+                    "Highest lower bound of the score per dollar among models whose lower bound is at least {from}: {cents} cents per trial."
                 )
             }
             Self::Fast => {

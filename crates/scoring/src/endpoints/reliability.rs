@@ -1,5 +1,5 @@
-//! `/analytics/provider-reliability`: the reliability of each provider in a period. Current availability is in
-//! `providers`.
+//! `/analytics/provider-reliability`: the reliability of each provider in a period. `providers` has the current
+//! availability.
 
 use scoregate_base::routes::Period;
 
@@ -13,13 +13,13 @@ use crate::model_state::ModelState;
 use crate::snapshot::Snapshot;
 use crate::statistics::SampleSums;
 
-/// All providers, most reliable first, those without runs last; ties by name.
+/// All providers, most reliable first. Providers without runs are last. Ties are ordered by name.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let providers = by_provider(snapshot).into_iter();
     let mut items: Vec<_> = providers
         .map(|(name, models)| item(snapshot, name, &models, period))
         .collect();
-    // Absent values sort last; the sort is stable, so ties stay sorted by name.
+    // Missing values sort last. The sort is stable, so ties remain ordered by name.
     items.sort_by(|(a, _), (b, _)| better(*a, *b));
     items.into_iter().map(|(_, item)| item).collect()
 }
@@ -56,7 +56,8 @@ fn item(
     (reliability, item)
 }
 
-/// From 0 to 100. An unknown part, such as the deviation within one hour, leaves its weight to the others.
+/// The reliability from 0 to 100. The weight of an unknown part, such as the deviation within one hour, is distributed
+/// among the other parts.
 fn weighed(availability: f64, deviation: Option<f64>, incidents_per_model: f64) -> f64 {
     let steadiness = deviation.map(|points| 1.0 - (points / method::UNSTEADY_POINTS).min(1.0));
     let parts = [

@@ -1,4 +1,4 @@
-//! All answers of one snapshot, rendered.
+//! All rendered answers of one snapshot.
 
 use std::collections::HashMap;
 
@@ -22,13 +22,13 @@ use crate::ranks::parallel;
 use crate::snapshot::Snapshot;
 use crate::student::TailQuantiles;
 
-/// Enough that a thread and its quantiles are worth their start.
+/// Minimum number of models per thread that makes it worth starting a thread and filling its quantile table.
 const MODELS_OF_A_THREAD: usize = 64;
 
 /// The rendered data of one snapshot.
 #[derive(Debug)]
 pub(crate) struct SnapshotAnswers {
-    /// The hour they were made in.
+    /// The hour in which the snapshot was made.
     pub made_in: Hour,
     at: Wall,
     /// The last import included.
@@ -70,7 +70,7 @@ impl SnapshotAnswers {
         answers
     }
 
-    /// Renders what all models have together over a period.
+    /// Renders the documents about all models over a period.
     fn put_period(&mut self, snapshot: &Snapshot, period: Period) {
         for sort_by in SortBy::ALL {
             let key = DocumentKey {
@@ -95,7 +95,7 @@ impl SnapshotAnswers {
         }
     }
 
-    /// Renders the documents of each model, on all processors.
+    /// Renders the documents of all models, using all processors.
     fn of_models(
         &self,
         snapshot: &Snapshot,

@@ -13,7 +13,7 @@ use crate::run::SuiteEntry;
 use crate::snapshot::Snapshot;
 use crate::suite::Axis;
 
-/// All models, by id.
+/// All models, ordered by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     snapshot
         .model_states

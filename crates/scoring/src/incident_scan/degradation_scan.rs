@@ -1,8 +1,8 @@
-//! Scans the complete rounds of one model for degradations, oldest first, by a rule with two thresholds: one to open,
-//! one to resolve.
+//! Scans the complete rounds of one model for degradations, oldest first. There are two thresholds: one opens a
+//! degradation, and the other resolves it.
 //!
-//! A degradation opens with a deep fall of the level, as found by `levels`. What was recorded stays: a scan continues
-//! with the open degradations of the records.
+//! A degradation opens with a deep fall of the level, as detected by `levels`. Recorded degradations are not changed
+//! afterwards. A scan continues with those that are still open.
 
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
 use crate::figures::Severity;
@@ -17,22 +17,22 @@ use crate::statistics::SampleSums;
 pub(crate) struct DegradationScan<'l> {
     length: RoundLength,
     levels: &'l ScoreLevels,
-    /// Degradations that are not retracted, and retracted ones.
+    /// Degradations that are not retracted.
     known: Vec<ScannedDegradation>,
     retracted: Vec<KnownIncident>,
     rounds: &'l [ScoreRound],
-    /// The number of rounds that were scanned.
+    /// The number of rounds scanned so far.
     scanned: usize,
 }
 
 struct ScannedDegradation {
-    /// As recorded, or as it opened.
+    /// The incident as recorded, or as it opened.
     incident: Incident,
     is_final: bool,
 }
 
 impl<'l> DegradationScan<'l> {
-    /// A scan that continues after the records. So many of the rounds were scanned before: their states come from the
+    /// A scan that continues from the records. The first `scanned` rounds were scanned before. Their states are in the
     /// records.
     pub(crate) fn after(
         history: &IncidentHistory,
@@ -60,7 +60,7 @@ impl<'l> DegradationScan<'l> {
         }
     }
 
-    /// Scans the rounds that begin up to an hour. A degradation opens and ends with the round that shows it.
+    /// Scans the rounds that begin at or before `hour`. The scan of a round opens and resolves degradations.
     pub(crate) fn observe_until(&mut self, hour: Hour) {
         while let Some(round) = self
             .rounds
@@ -84,7 +84,8 @@ impl<'l> DegradationScan<'l> {
             .any(|known| known.incident.resolved.is_none())
     }
 
-    /// The baseline at an hour: that of the degradation which it is in, else the level as known then.
+    /// The baseline at an hour: the baseline of the degradation that covers the hour or, if there is none, the level as
+    /// known at that time.
     pub(crate) fn baseline_at(&self, hour: Hour) -> Option<f64> {
         let known = self.known.iter().find(|known| known.incident.covers(hour));
         known
@@ -92,7 +93,7 @@ impl<'l> DegradationScan<'l> {
             .or_else(|| self.levels.level_at(hour))
     }
 
-    /// The degradations that were open or were found, in their newest state.
+    /// The newest states of the degradations that were open or were found.
     pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.known
             .iter()
@@ -100,8 +101,9 @@ impl<'l> DegradationScan<'l> {
             .map(|known| known.incident(self.rounds, self.levels.rounds()))
     }
 
-    /// The degradation that the newest scanned round opens: a fall was deep enough with it or with one of the rounds just
-    /// before. That round may have been scanned already, since the cycle, and with it the levels, are estimated anew.
+    /// The degradation that the newest scanned round opens, because in this round or one of the rounds just before it,
+    /// a fall became deep enough. That round may have been scanned before, since the cycle and therefore the levels are
+    /// estimated again in each scan.
     fn opening(&self) -> Option<ScannedDegradation> {
         let reach = self.length.rounds(method::INCIDENT_REACH);
         let lately = self
@@ -122,7 +124,7 @@ impl<'l> DegradationScan<'l> {
         })
     }
 
-    /// Whether no degradation contains this beginning of a fall, or opened after it.
+    /// Whether the fall that began at `began` is new: no degradation covers this time or opened later.
     fn is_new(&self, began: Hour) -> bool {
         let is_later = |incident: &Incident| incident.opened >= began.start();
         let is_known =
@@ -132,7 +134,7 @@ impl<'l> DegradationScan<'l> {
         !self.known.iter().any(is_known) && !self.retracted.iter().any(is_retracted)
     }
 
-    /// Resolves the open degradations that have ended with the round that begins at `newest`.
+    /// Resolves open degradations that end with the round that begins at `newest`.
     fn resolve(&mut self, newest: Hour) {
         let before = self
             .scanned
@@ -168,12 +170,12 @@ impl<'l> DegradationScan<'l> {
 }
 
 impl ScannedDegradation {
-    /// Records of degradations have one; without one it would be resolved with the next round.
+    /// Records of degradations have a baseline. If there were none, the next round would resolve the degradation.
     fn baseline(&self) -> f64 {
         self.incident.baseline.unwrap_or_default()
     }
 
-    /// Its newest state. A recorded lowest score does not rise.
+    /// The newest state of the incident. The recorded lowest score never rises.
     fn incident(&self, rounds: &[ScoreRound], without_cycle: &[ScoreRound]) -> Incident {
         let known = &self.incident;
         let scores = |rounds: &[ScoreRound]| -> Vec<f64> {
@@ -201,9 +203,9 @@ impl ScannedDegradation {
     }
 }
 
-/// The hour of the first round after the last low one; if the newest is low, its hour.
+/// The hour of the first round after the last low one. If the newest round is low, the hour of that round.
 fn recovered(recent: &[ScoreRound], baseline: f64, newest: Hour) -> Hour {
-    // Low is half of the way to opening an incident.
+    // A round is low if its loss exceeds the resolution limit, which is half of the opening limit.
     let high = recent
         .iter()
         .rev()
@@ -219,7 +221,7 @@ mod tests {
 
     const MONTH: usize = 30 * 24;
 
-    /// A month of hourly rounds at 70 points, and three days that are lower, with a cycle of a day.
+    /// A month of hourly rounds at 70 points, followed by three days of lower scores, with a daily cycle.
     fn fallen(seed: u64) -> Vec<ScoreRound> {
         let mut noise = NoiseGenerator::new(NoiseKind::DailyCycle(3.0), 1.5, seed);
         let first = Hour::of(Wall::from_seconds(1_000_000_800));
@@ -231,8 +233,8 @@ mod tests {
         (0..MONTH + 72).map(round).collect()
     }
 
-    /// Scans each new round as a refresh does. Whether any found a deep fall, and the degradation that opened, with the
-    /// number of rounds then.
+    /// Scans each new round as a refresh does. Returns whether a scan found a deep fall, and the degradation that
+    /// opened with the number of rounds at that time.
     fn scanned(
         rounds: &[ScoreRound],
         history: &IncidentHistory,

@@ -1,6 +1,6 @@
-//! An incident, its records, and what is known about the incidents of one model.
+//! Incidents, their records, and the known incidents of one model.
 //!
-//! A record is one revision of an incident. Records are never changed: a later state is a new revision.
+//! A record is one revision of an incident. Records are never changed. A later state is recorded as a new revision.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,22 +27,22 @@ words! {
 pub(crate) struct Incident {
     pub kind: IncidentKind,
     pub severity: Severity,
-    /// When it began.
+    /// When the incident began.
     #[serde(rename = "openedAt")]
     pub opened: Wall,
-    /// When it ended; `None` while it lasts.
+    /// When the incident ended; `None` while it is ongoing.
     #[serde(rename = "resolvedAt", skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Wall>,
-    /// The lowest round during it, in points; `None` for an outage.
+    /// The lowest score of a round during the incident, in points; `None` for an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest: Option<f64>,
-    /// The mean of its rounds, in points; `None` for an outage.
+    /// The mean score of the rounds during the incident, in points; `None` for an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// The level before it, in points, if known.
+    /// The level before the incident, in points, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<f64>,
-    /// The version of the method that found it.
+    /// The version of the method that found the incident.
     pub method: String,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Incident {
 #[serde(rename_all = "camelCase")]
 pub struct IncidentRecord {
     pub(crate) model: ModelId,
-    /// From 1.
+    /// The number of the revision, starting at 1.
     pub(crate) revision: u32,
     #[serde(flatten)]
     pub(crate) incident: Incident,
@@ -60,14 +60,14 @@ pub struct IncidentRecord {
     pub(crate) recorded: Wall,
     /// The newest run of the model in the snapshot.
     pub(crate) last_run: RunId,
-    /// Its time.
+    /// The time of the newest run.
     pub(crate) last_run_at: Wall,
-    /// The operator who deleted the incident, in the last revision.
+    /// In the last revision of a deleted incident: the operator who deleted it.
     #[serde(flatten)]
     pub(crate) retraction: Option<ChangeAuthor>,
 }
 
-/// The newest round and hour of a model that were scanned.
+/// The newest scanned round and hour of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanPosition {
     /// The newest complete round.
@@ -76,7 +76,7 @@ pub(crate) struct ScanPosition {
     pub(crate) hour: Option<Hour>,
 }
 
-/// The recorded incidents of one model, and the position of the previous scan. Empty before the first.
+/// The recorded incidents of one model, and the position of the previous scan. It is empty before the first scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IncidentHistory {
     pub incidents: Vec<KnownIncident>,
@@ -88,14 +88,14 @@ pub(crate) struct IncidentHistory {
 pub(crate) struct KnownIncident {
     pub incident: Incident,
     pub revision: u32,
-    /// When it was retracted.
+    /// When the incident was retracted, if it was.
     pub retracted: Option<Wall>,
 }
 
 /// The result of a scan of one model.
 #[derive(Clone, Debug)]
 pub(crate) struct ScannedIncidents {
-    /// The incidents of the window, retracted ones excepted, oldest first.
+    /// The incidents of the window except retracted ones, oldest first.
     pub published: Vec<Incident>,
     /// The revisions to record.
     pub revised: Vec<RevisedIncident>,
@@ -111,7 +111,7 @@ pub(crate) struct RevisedIncident {
 }
 
 impl Incident {
-    /// An incident that begins, as found by this version of the method.
+    /// An incident that begins now, found by this version of the method.
     pub(crate) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
         let severity = Severity::Warning;
         let method = METHOD_VERSION.into();
@@ -127,30 +127,30 @@ impl Incident {
         }
     }
 
-    /// Its id, which never changes.
+    /// The id of the incident, which never changes.
     pub(crate) fn id(&self, model: &str) -> String {
         format!("{}-{model}-{}", self.kind.word(), self.opened.seconds())
     }
 
-    /// Whether it was opened within a range.
+    /// Whether the incident was opened within a range.
     pub(crate) fn opened_in(&self, range: HourRange) -> bool {
         range.holds(self.opened)
     }
 
-    /// Whether it overlaps a range.
+    /// Whether the incident overlaps a range.
     pub(crate) fn overlaps(&self, range: HourRange) -> bool {
         self.resolved
             .is_none_or(|resolved| resolved > range.from.start())
             && self.opened < range.to.start()
     }
 
-    /// Whether an hour is between its opening and its resolution.
+    /// Whether an hour is between the start and the end of the incident.
     pub(crate) fn covers(&self, hour: Hour) -> bool {
         let at = hour.start();
         self.opened <= at && self.resolved.is_none_or(|resolved| at < resolved)
     }
 
-    /// Whether a later state has to be recorded.
+    /// Whether `later` differs enough to be recorded.
     fn differs(&self, later: &Self) -> bool {
         let state = |incident: &Self| {
             (
@@ -164,12 +164,12 @@ impl Incident {
 }
 
 impl KnownIncident {
-    /// Whether it lasts and is published.
+    /// Whether the incident is ongoing and published.
     pub(crate) fn is_open(&self) -> bool {
         self.incident.resolved.is_none() && self.retracted.is_none()
     }
 
-    /// Whether an hour is in a retracted incident, which ends with its retraction.
+    /// Whether an hour is within a retracted incident, which ends when it is retracted.
     pub(crate) fn is_retracted_at(&self, hour: Hour) -> bool {
         self.retracted.is_some_and(|retracted| {
             let is_resolved = self.incident.resolved.is_some();
@@ -186,7 +186,7 @@ impl IncidentHistory {
             .filter(move |known| known.incident.kind == kind)
     }
 
-    /// The result of a scan that found these incidents, open ones of the history included.
+    /// The result of a scan that found these incidents, including open ones from the history.
     pub(crate) fn after(
         &self,
         mut found: Vec<Incident>,
@@ -197,7 +197,7 @@ impl IncidentHistory {
             self.of(one.kind)
                 .find(|known| known.incident.opened == one.opened)
         };
-        // The id of an ended or retracted incident is not used again.
+        // The id of a resolved or retracted incident is not used again.
         found.retain(|one| known(one).is_none_or(KnownIncident::is_open));
         let revise = |one: &Incident| {
             let revision = known(one).map_or(0, |known| known.revision);
@@ -232,7 +232,7 @@ impl IncidentRecord {
         self.incident.id(self.model.as_str())
     }
 
-    /// All its fields, with the id.
+    /// All fields of the record, including the id.
     pub fn to_json(&self) -> Value {
         let mut json = json!(self);
         if let Some(fields) = json.as_object_mut() {
@@ -241,7 +241,7 @@ impl IncidentRecord {
         json
     }
 
-    /// The revision, from 1.
+    /// The number of the revision, starting at 1.
     pub fn revision(&self) -> u32 {
         self.revision
     }
@@ -256,24 +256,24 @@ impl IncidentRecord {
         self.incident.opened
     }
 
-    /// When it ended; `None` while it lasts.
+    /// When the incident ended; `None` while it is ongoing.
     pub fn resolved(&self) -> Option<Wall> {
         self.incident.resolved
     }
 
-    /// The lowest score and the baseline, in points, as published.
+    /// The published lowest score and baseline, in points.
     pub fn published_scores(&self) -> [Option<f64>; 2] {
         [self.incident.lowest, self.incident.baseline].map(|score| score.map(points))
     }
 
-    /// The retraction, if this revision is one.
+    /// The retraction, if this revision retracts the incident.
     pub fn retraction(&self) -> Option<&ChangeAuthor> {
         self.retraction.as_ref()
     }
 }
 
 impl ScanPosition {
-    /// The newer of both.
+    /// The newer of both positions.
     pub(crate) fn newest(self, other: Self) -> Self {
         Self {
             round: self.round.max(other.round),

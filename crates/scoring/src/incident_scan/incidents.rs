@@ -1,6 +1,6 @@
-//! The incidents of one model: its series is scanned from the position of the previous scan, in the order of time.
+//! The incidents of one model. Its series is scanned in order of time, starting at the position of the previous scan.
 //!
-//! Recorded incidents stay as they are. Alerts, which test the last day, are separate.
+//! Recorded incidents are not changed. Alerts are separate: they test the last day.
 
 use super::degradation_scan::DegradationScan;
 use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
@@ -10,7 +10,7 @@ use crate::levels::ScoreLevels;
 use crate::period_scores::runs;
 use crate::series::ScoreSeries;
 
-/// Scans what is new in a window. Without a history this is the whole window.
+/// Scans the part of a window that has not been scanned yet. If there is no history, this is the whole window.
 pub(crate) fn scan(
     series: &ScoreSeries,
     window: HourRange,
@@ -21,7 +21,7 @@ pub(crate) fn scan(
     let rounds = series.rounds(window);
     let mut outages = OutageScan::after(history);
     let start = history.position;
-    // More runs may have been imported in the newest round and hour, so these are scanned again.
+    // More runs of the newest round and hour may have been imported, so both are scanned again.
     let first_round = start
         .round
         .map_or(window.from, |hour| length.round_of(hour).from);
@@ -38,7 +38,7 @@ pub(crate) fn scan(
             outages.recall_hour(hour, runs, failed);
             continue;
         }
-        // A record is made from what was known then.
+        // A record contains only what was known at that time.
         degradations.observe_until(hour);
         let level = |since: Hour| degradations.baseline_at(since);
         outages.observe_hour(hour, runs, failed, level);

@@ -1,4 +1,4 @@
-//! Incidents: their records, and the scans of a series that open and resolve them.
+//! Incidents: their records, and the scans that open and resolve them.
 
 pub(super) mod degradation_scan;
 pub(super) mod incident;

@@ -6,21 +6,21 @@ use crate::figures::Severity;
 use crate::hour::Hour;
 use crate::method;
 
-/// A scan of one model, hour by hour.
+/// An hourly scan of one model.
 pub(crate) struct OutageScan {
-    /// With their hours.
+    /// Open outages and their numbers of hours.
     open: Vec<(Incident, u64)>,
     /// Outages that this scan resolved.
     resolved: Vec<Incident>,
     retracted: Vec<KnownIncident>,
-    /// The end of the last recorded outage: earlier hours belong to it.
+    /// The end of the last recorded outage. Earlier hours belong to it.
     ended: Hour,
     /// The first hour of the current sequence, and its number of hours.
     sequence: Option<(Hour, u64)>,
 }
 
 impl OutageScan {
-    /// A scan that continues after the records.
+    /// A scan that continues from the records.
     pub(crate) fn after(history: &IncidentHistory) -> Self {
         let known = || history.of(IncidentKind::Outage);
         let open = known().filter(|known| known.is_open());
@@ -39,7 +39,7 @@ impl OutageScan {
         }
     }
 
-    /// Adds the next hour, which was scanned before: nothing opens or ends.
+    /// Adds the next hour, which was scanned before, so nothing opens or ends.
     pub(crate) fn recall_hour(&mut self, hour: Hour, runs: u32, failed: u32) {
         if runs > failed {
             self.sequence = None;
@@ -48,7 +48,7 @@ impl OutageScan {
         }
     }
 
-    /// Scans the next hour. The level before an outage is computed if one opens.
+    /// Scans the next hour. The level before an outage is computed only if an outage opens.
     pub(crate) fn observe_hour(
         &mut self,
         hour: Hour,
@@ -81,7 +81,7 @@ impl OutageScan {
         }
     }
 
-    /// The outages that were open or were found, in their newest state.
+    /// The newest states of the outages that were open or were found.
     pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.resolved
             .iter()

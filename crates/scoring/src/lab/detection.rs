@@ -1,10 +1,10 @@
-//! Detection rates and false alarms of the detectors, measured on seeded series of rounds, hour by hour as in
+//! Detection rates and false alarms of the detectors, measured with seeded series of rounds, hour by hour as in
 //! production.
 //!
-//! A series consists of a quiet month, so that every baseline is known, and a watched month; planted changes begin
-//! with the watched month. The noise about the level is the caller's choice. If the product corrects for the number of
-//! models, [`MODELS`] are assumed for planted changes, and [`FEW_MODELS`], whose limits are easier to reach, for false
-//! alarms.
+//! A series consists of a quiet month, so that every baseline is known, and an observed month. Planted changes begin
+//! with the observed month. The caller chooses the noise around the level. Where the product corrects for the number of
+//! models, the correction for planted changes assumes [`MODELS`] models. For false alarms, it assumes [`FEW_MODELS`],
+//! because fewer models make false alarms more likely.
 
 use scoregate_base::routes::Period;
 
@@ -19,15 +19,16 @@ use crate::statistics::chance_of_fall;
 
 pub use super::simulated_noise::NoiseKind;
 
-/// Number of models that p-values are corrected for, if there are changes.
+/// Number of models for the correction of p-values in series with changes.
 pub const MODELS: u32 = 150;
-/// Number of models that p-values are corrected for, in quiet series.
+/// Number of models for the correction of p-values in quiet series.
 pub const FEW_MODELS: u32 = 20;
-/// Watched hours: a month.
+/// Observed hours: a month.
 pub const WATCHED_HOURS: u32 = 30 * 24;
 const QUIET_HOURS: u32 = 30 * 24;
 const LEVEL: f64 = 70.0;
-/// Seed of these series. The constants of the method were chosen on other seeds, so these results are not fitted.
+/// Seed of the evaluated series. The constants of the method were chosen with other seeds, so the results are not
+/// fitted to these series.
 const SERIES: u64 = 0xC0DE_2027_0318;
 
 /// The series to evaluate.
@@ -35,11 +36,11 @@ const SERIES: u64 = 0xC0DE_2027_0318;
 pub struct SeriesPlan {
     /// The planted change.
     pub scenario: Scenario,
-    /// The noise about the level.
+    /// The noise around the level.
     pub noise: NoiseKind,
-    /// Its standard deviation, in points.
+    /// The standard deviation of the noise, in points.
     pub deviation: f64,
-    /// Hours of a round.
+    /// The length of a round in hours.
     pub hours: u32,
     /// The share of rounds that are missing.
     pub missing: f64,
@@ -54,18 +55,18 @@ pub enum Detector {
     Drift,
     /// A deep fall, which opens an incident.
     Incident,
-    /// The newest level against that a week ago.
+    /// The newest level compared with the level a week ago.
     Alert,
 }
 
 /// A change planted in a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scenario {
-    /// None.
+    /// There is no change.
     Quiet,
     /// An immediate fall by this many points.
     Step(f64),
-    /// A fall by this many points, evenly over this many rounds.
+    /// A gradual fall by this many points, evenly over this many rounds.
     Ramp(f64, u32),
     /// A rise by this many points for this many hours.
     Rise(f64, u32),
@@ -74,9 +75,9 @@ pub enum Scenario {
 /// The results of a detector over many series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// Number of times it started to signal.
+    /// Number of times that the detector started to signal.
     pub alarms: u32,
-    /// For each series with a signal: the rounds since the watched month began, sorted.
+    /// For each series with a signal: the rounds between the start of the observed month and the first signal, sorted.
     pub delays: Vec<u32>,
 }
 
@@ -86,7 +87,7 @@ impl Detector {
 }
 
 impl Findings {
-    /// The delay within which this share of the detections lies; `None` without any.
+    /// The delay within which this share of the changes was detected; `None` if none was.
     pub fn delay(&self, share: f64) -> Option<u32> {
         let mut within = 0.0;
         self.delays.iter().copied().find(|_| {
@@ -102,7 +103,8 @@ impl Findings {
 }
 
 impl Scenario {
-    /// Whether no detector for falls should signal: the series is watched to its end, and not until all have signalled.
+    /// Whether no detector should signal a fall. Such a series is observed to its end, not only until all detectors
+    /// have signalled.
     fn is_without_fall(self) -> bool {
         match self {
             Self::Quiet | Self::Rise(..) => true,
@@ -111,8 +113,8 @@ impl Scenario {
     }
 }
 
-/// Runs all detectors over series. One with a planted fall is watched until all detectors have found it, others to
-/// their end.
+/// Runs all detectors on all series. A series with a planted fall is observed until all detectors have found it, the
+/// others to their end.
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|_| Findings {
         alarms: 0,
@@ -157,7 +159,7 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
         .collect()
 }
 
-/// For each detector, the watched rounds at which it started to signal, by time.
+/// For each detector, the observed rounds in which it started to signal, in order of time.
 fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
@@ -192,14 +194,14 @@ fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     alarms
 }
 
-/// Number of watched rounds among the first ones; `None` before the first.
+/// Number of observed rounds among the first `known` ones; `None` before the observed month.
 fn known_since(known: u32, hours: u32) -> Option<u32> {
     known
         .checked_sub(QUIET_HOURS / hours)
         .filter(|since| *since > 0)
 }
 
-/// Whether these levels are a signal, with the p-value corrected for so many models.
+/// Whether a detector signals for these levels, with the p-value corrected for this number of models.
 fn signals(
     detector: Detector,
     levels: &ScoreLevels,
@@ -235,16 +237,16 @@ fn signals(
 mod tests {
     use super::*;
 
-    /// The delays that `method` states, for this noise in points: rounds within which each detector finds a change.
-    /// Nothing is stated if the change is not above the rule's own limit, or is not what the rule is for.
+    /// Maximum delays in rounds until each detector finds a change, with [`STATED_NOISE`]. `None` if the change does
+    /// not exceed the limit of the detector, or the detector is not meant for it.
     const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
         (Scenario::Step(5.0), [Some(8), None, Some(24)]),
         (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
         (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
     ];
-    /// The noise for which delays are stated: standard deviation of rounds in points.
+    /// The standard deviation of rounds, in points, for the stated delays.
     const STATED_NOISE: f64 = 1.5;
-    /// The kinds of noise under which quiet models have few signals.
+    /// The kinds of noise with which quiet models have few signals.
     const QUIET: [NoiseKind; 6] = [
         NoiseKind::White,
         NoiseKind::HeavyTailed,
@@ -253,7 +255,7 @@ mod tests {
         NoiseKind::Autoregressive(0.8),
         NoiseKind::WeeklyCycle(2.0),
     ];
-    /// The median delays of drift after a fall by 5 points, by the correlation of neighbouring rounds.
+    /// The median delays of drift after a fall by 5 points, for each correlation of neighbouring rounds.
     const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
 
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {
@@ -283,7 +285,7 @@ mod tests {
                 ..plan(Scenario::Quiet, 12)
             };
             for findings in evaluate(plan) {
-                // A rate of 0.1 a month would be one signal.
+                // A single signal would be a rate of 0.1 per month.
                 assert!(findings.alarms <= 1, "{noise:?} {findings:?}");
             }
         }

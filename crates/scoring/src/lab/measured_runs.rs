@@ -1,4 +1,4 @@
-//! Measured runs in memory, for tests and simulations. Servers read theirs from an archive.
+//! Measured runs in memory, for tests and simulations. Servers read runs from an archive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl MeasuredRuns {
             for run in &runs {
                 series.add(run);
             }
-            // Names and prices change; the newest run is authoritative.
+            // Names and prices may change, and the newest run determines them.
             let model = runs.last().filter(|run| window.holds(run.at()))?.model();
             Some((Arc::clone(model), series))
         };

@@ -1,4 +1,4 @@
-//! Simulations for benches and tests: how well the detectors keep what `method` promises.
+//! Simulations for benchmarks and tests: how well the detectors perform compared with the statements in `method`.
 
 pub mod detection;
 pub(super) mod measured_runs;

@@ -1,4 +1,4 @@
-//! Input for load tests: simulated runs with their ids.
+//! Input for load tests: simulated runs with ids.
 
 use scoregate_base::clock::Wall;
 
@@ -6,8 +6,8 @@ use crate::hour::Hour;
 use crate::run::{IdentifiedRun, Run};
 use crate::simulate::{Simulated, identified, models_named};
 
-/// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
-/// catalogue its models repeat, with other names and other noise.
+/// Runs of `models` models over the `hours` hours before the hour of `until`, ordered by hour. If there are more models
+/// than in the catalogue, its models are repeated with other names and other noise.
 pub fn simulated_records(
     seed: u64,
     models: usize,
@@ -50,7 +50,7 @@ mod tests {
             .iter()
             .map(|record| record.run.model().id())
             .collect();
-        // Some of the previews are absent.
+        // Some preview models are absent.
         assert!((34..=40).contains(&models.len()), "{}", models.len());
         assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));
     }

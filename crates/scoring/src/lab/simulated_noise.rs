@@ -1,32 +1,33 @@
-//! Seeded noise for the simulations of the method: independent, heavy-tailed, autocorrelated, with cycles and outliers,
-//! changing, and that of shares of passed trials.
+//! Seeded noise for simulations of the method: independent, heavy-tailed, autocorrelated or changing noise, noise with
+//! cycles or outliers, and the noise of pass rates.
 
 use std::f64::consts::TAU;
 
 use crate::simulate::SplitMix64;
 
-/// The kind of noise of a series of rounds. The standard deviation is the caller's.
+/// A kind of noise in a series of rounds. The caller chooses the standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoiseKind {
     /// Independent normal values.
     White,
-    /// Independent values of Student's t distribution with 3 degrees of freedom: its outliers are frequent and large.
+    /// Independent values from Student's t distribution with 3 degrees of freedom, which has frequent and large
+    /// outliers.
     HeavyTailed,
     /// A first-order autoregression with this coefficient.
     Autoregressive(f64),
-    /// Independent normal values about a weekly cycle with this amplitude, in the unit of the standard deviation's.
+    /// Independent normal values around a weekly cycle with this amplitude, in the unit of the standard deviation.
     WeeklyCycle(f64),
-    /// The same about a cycle of a day.
+    /// Independent normal values around a daily cycle with this amplitude.
     DailyCycle(f64),
-    /// The same about a level that is lower by this amount on two days of a week.
+    /// Independent normal values around a level that is lower by this amount on two days of the week.
     Weekend(f64),
-    /// Independent normal values, of which 2 % are outliers: lower by this amount.
+    /// Independent normal values, of which 2 % are outliers that are lower by this amount.
     Outliers(f64),
-    /// Independent normal values whose standard deviation is halved, usual or doubled, by day.
+    /// Independent normal values whose standard deviation is halved, unchanged or doubled each day.
     ChangingByDay,
-    /// Independent normal values whose standard deviation is this many times larger from this hour on.
+    /// Independent normal values whose standard deviation is multiplied by this factor from this hour on.
     Changed(f64, u32),
-    /// The combined score of three suites with so many trials each, which pass with this probability.
+    /// The combined score of three suites with this many trials each, which pass with this probability.
     PassRate(f64, u32),
 }
 
@@ -35,23 +36,23 @@ const OUTLIERS: f64 = 0.02;
 /// The weights of the default suites.
 const WEIGHTS: [f64; 3] = [0.40, 0.35, 0.25];
 
-/// A series of rounds.
+/// A generator of the noise of a series of rounds.
 #[derive(Clone, Debug)]
 pub struct NoiseGenerator {
     kind: NoiseKind,
     deviation: f64,
     random: SeededNormal,
     state: Option<f64>,
-    /// The hour of the next value, and that of a cycle.
+    /// The hour of the next value, and its hour in the cycle.
     hour: f64,
     cycle: f64,
-    /// Hours from one value to the next.
+    /// Number of hours between values.
     step: f64,
-    /// The factor of the standard deviation, and its day.
+    /// The factor of the standard deviation, and the day for which it applies.
     today: (f64, f64),
 }
 
-/// Normal values from the generator of the simulator.
+/// Normal values from the simulator's random number generator.
 #[derive(Clone, Debug)]
 pub struct SeededNormal(SplitMix64);
 
@@ -73,7 +74,7 @@ impl NoiseGenerator {
         }
     }
 
-    /// The same with values at this distance.
+    /// Sets the number of hours between values.
     pub fn every(self, hours: u32) -> Self {
         Self {
             step: f64::from(hours),
@@ -81,7 +82,7 @@ impl NoiseGenerator {
         }
     }
 
-    /// The next hour's value.
+    /// The next value.
     pub fn draw(&mut self) -> f64 {
         let normal = self.random.normal();
         let hour = self.hour;
@@ -122,7 +123,7 @@ impl NoiseGenerator {
 
     fn heavy_tailed(&mut self, normal: f64) -> f64 {
         let squares: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
-        // Its variance is 3.
+        // The variance of the t distribution is 3.
         self.deviation * normal / (squares / 3.0).sqrt() / 3.0_f64.sqrt()
     }
 
@@ -147,7 +148,7 @@ impl NoiseGenerator {
     }
 }
 
-/// Minus the amount for this share of the values, with a mean of zero.
+/// A value that is lower by `amount` for this share of the values, shifted so that the mean is zero.
 fn lowered(amount: f64, share: f64, is_lower: bool) -> f64 {
     amount * (share - f64::from(u8::from(is_lower)))
 }
@@ -158,12 +159,13 @@ impl SeededNormal {
         Self(SplitMix64(seed))
     }
 
-    /// Uniform from 0 to 1, 1 excluded.
+    /// A uniform value from 0 to 1, excluding 1.
     pub fn uniform(&mut self) -> f64 {
         f64::from(u32::try_from(self.0.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
     }
 
-    /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
+    /// A value with mean 0 and standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are
+    /// close enough to normal.
     pub fn normal(&mut self) -> f64 {
         let evenly = |bits: u64| {
             [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32)

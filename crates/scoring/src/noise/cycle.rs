@@ -1,7 +1,8 @@
-//! The cycle of a series of rounds: a regression on hour of day and day of week, so far as the history shows them.
+//! The cycle of a series of rounds: a regression on hour of day and day of week, as far as the history shows such
+//! effects.
 //!
-//! Effects are measured on the deviations from the week around each round, so a change of level is not mistaken for an
-//! effect.
+//! Effects are measured as deviations from the mean of the week around each round, so a change of level is not mistaken
+//! for an effect.
 
 use super::round_noise::ratio;
 use crate::hour::{Hour, HourRange};
@@ -20,23 +21,25 @@ pub(crate) struct CycleShape {
     weekdays: bool,
 }
 
-/// The effects of a series, about its level. They repeat every week.
+/// The effects in a series, relative to its level. They repeat every week.
 #[derive(Clone, Debug)]
 pub(crate) struct Cycle {
-    /// Hours of a round.
+    /// Length of a round in hours.
     length: usize,
-    /// Sums of the effects of a week's first rounds, beginning with none. A week begins on a Thursday, as the epoch does.
+    /// Prefix sums of the effects over the rounds of a week, starting with zero. A week begins on a Thursday, like the
+    /// epoch.
     sums: Vec<f64>,
     /// Number of fitted effects.
     pub fitted: usize,
 }
 
-/// The effect of each class, and the number of its values.
+/// The effect of each class, and the number of values in it.
 #[derive(Default)]
 struct ClassEffects([(f64, f64); DAY]);
 
 impl CycleShape {
-    /// The effects that these rounds show: their variance exceeds by far that of the remaining deviations.
+    /// Determines which effects these rounds show: the variance of such an effect far exceeds the variance of the
+    /// remaining deviations.
     pub(crate) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let length = hours(length);
         if rounds.len() * length < method::CYCLE_LEAST_HOURS {
@@ -51,7 +54,7 @@ impl CycleShape {
 }
 
 impl Cycle {
-    /// The effects of this shape in a series.
+    /// Fits the effects of this shape to a series.
     pub(crate) fn fit(rounds: &[ScoreRound], length: RoundLength, shape: CycleShape) -> Self {
         let mut cycle = Self {
             length: hours(length),
@@ -80,7 +83,7 @@ impl Cycle {
         cycle
     }
 
-    /// The effect on the round that begins with an hour.
+    /// The effect on the round that begins at an hour.
     pub(crate) fn at(&self, hour: Hour) -> f64 {
         self.mean(HourRange::one(hour))
     }
@@ -133,7 +136,7 @@ impl ClassEffects {
     }
 }
 
-/// Whether the variance between classes is many times that within them.
+/// Whether the variance between classes is many times the variance within classes.
 fn is_shown(values: &[(usize, f64)], class: impl Fn(usize) -> usize + Copy) -> bool {
     let effects = ClassEffects::of(values, class);
     let between: f64 = effects
@@ -149,7 +152,7 @@ fn is_shown(values: &[(usize, f64)], class: impl Fn(usize) -> usize + Copy) -> b
     between * (ratio(values.len(), 1) - classes) > method::CYCLE_RATIO * within * (classes - 1.0)
 }
 
-/// The rounds less the mean of the week around each.
+/// The deviation of each round from the mean of the week around it.
 fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
     let week = (WEEK / length).min(rounds.len());
     let mut sums = vec![0.0];
@@ -169,7 +172,7 @@ fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
     rounds.iter().enumerate().map(deviation).collect()
 }
 
-/// The mean of each day.
+/// The mean value of each day.
 fn of_days(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let days = values.chunk_by(|(one, _), (other, _)| one / DAY == other / DAY);
     let mean = |day: &[(usize, f64)]| {

@@ -1,4 +1,4 @@
-//! The noise of scores and rounds, which every test of a change is measured against.
+//! The noise of scores and rounds, with which every test of a change is compared.
 
 pub(super) mod cycle;
 pub(super) mod peer_noise;

@@ -1,43 +1,43 @@
-//! The usual noise of the models of a snapshot, for models with little history of their own.
+//! The usual noise of the models in a snapshot, for models with little history.
 //!
-//! Models are peers if their rounds have the same length. Their medians, so that a few unusual ones do not matter, are
-//! averaged with the noise of a model, which counts from its second round on. A model with enough of its own is not
-//! affected.
+//! Models are peers if their rounds have the same length. The medians of the peers, which a few unusual models do not
+//! affect, are averaged with the model's noise, which counts from its second round on. A model with enough rounds is
+//! not affected.
 
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
 use crate::method;
 use crate::round_length::RoundLength;
 use crate::statistics::{Spread, median};
 
-/// The scores with a noise of their own: the measures, then the axes.
+/// Number of scores that have separate noise: the measures, then the axes.
 pub(crate) const PARTS: usize = 12;
 
-/// The noise of a score in two numbers.
+/// The noise of a score, in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TypicalNoise {
     /// The variance of a round.
     pub single: f64,
-    /// That of a round in the long run: of the mean of a day, as if its rounds were independent.
+    /// The long-run variance of a round: the variance of the mean of a day, scaled as if its rounds were independent.
     pub long_run: f64,
 }
 
 /// The noise of one model's scores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelNoise {
-    /// The length of its rounds.
+    /// The length of the model's rounds.
     pub length: RoundLength,
-    /// By score; `None` with too few rounds.
+    /// The noise of each score; `None` if there are too few rounds.
     pub parts: [Option<TypicalNoise>; PARTS],
 }
 
-/// The usual noise of the peers, by the length of a round.
+/// The usual noise of the peers, for each round length.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerNoise {
     usual: [ModelNoise; 8],
 }
 
 impl TypicalNoise {
-    /// The noise of these rounds, with at least this variance of a round.
+    /// The noise of these rounds. The variance of a round is at least `least`.
     pub(crate) fn of(noise: &RoundNoise, least: f64) -> Self {
         let long_run = noise.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1);
         Self {
@@ -46,7 +46,7 @@ impl TypicalNoise {
         }
     }
 
-    /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
+    /// The variance of the mean of `rounds` consecutive rounds, as in an autoregression with these two variances.
     pub(crate) fn of_mean(self, rounds: usize) -> f64 {
         let share = self.long_run / self.single;
         let correlation =
@@ -54,7 +54,7 @@ impl TypicalNoise {
         self.single * share_of_mean(correlation, rounds)
     }
 
-    /// The noise of the mean of that many rounds of a model with these peers.
+    /// The noise of the mean of `rounds` rounds of a model with these peers.
     pub(crate) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
         let own_df = own.map_or(0.0, |own| own.df);
         let peers_df = method::PEERS_FREEDOM * (1.0 - own_df / method::PEERS_FREEDOM_ENDS);
@@ -78,7 +78,7 @@ impl TypicalNoise {
 }
 
 impl PeerNoise {
-    /// The peers among these models.
+    /// Determines the peers' noise from these models.
     pub(crate) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
         let models: Vec<ModelNoise> = models.collect();
         let usual = method::ROUND_HOURS.map(RoundLength::of).map(|length| {
@@ -97,7 +97,7 @@ impl PeerNoise {
         Self { usual }
     }
 
-    /// The usual noise of a score with rounds of this length; `None` with too few peers.
+    /// The usual noise of a score with rounds of this length; `None` if there are too few peers.
     pub(crate) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
         *self
             .usual

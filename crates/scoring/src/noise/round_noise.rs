@@ -1,9 +1,9 @@
-//! The noise of a series of rounds: the variance of the mean of consecutive rounds about the level of the series.
+//! The noise of a series of rounds: the variance of the mean of consecutive rounds around the level of the series.
 //!
-//! It is measured on the deviations from the cycle and from the levels, so neither a cycle nor a change of level counts
-//! as noise. Means of consecutive rounds include the effect of a run on all its trials and the correlation of
-//! neighbouring rounds. A history has few independent blocks of a day, so the variance is at least that of an
-//! autoregression fitted to shorter blocks.
+//! It is measured on the deviations from the cycle and from the levels, so that neither a cycle nor a change of level
+//! counts as noise. Means of consecutive rounds include the common effect of a run on all its trials, and the
+//! correlation of neighbouring rounds. A history has few independent blocks of a day, so the variance is at least that
+//! of an autoregression that is fitted to shorter blocks.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -11,51 +11,52 @@ use std::ops::Range;
 use crate::method;
 use crate::statistics::Spread;
 
-/// The variance of values that are equal but for rounding errors.
+/// Variances below this limit are due to rounding errors of equal values.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;
 
-/// They suffice for the full precision, and one below the last size ends with it.
+/// The maximum number of Newton steps, which is enough for full precision, and the step size below which the iteration
+/// stops.
 const NEWTON_STEPS: usize = 10;
 const NEWTON_LAST: f64 = 1e-9;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundNoise {
-    /// Sums of the first deviations, and of their squares, beginning with none.
+    /// Prefix sums of the deviations and of their squares, starting with zero.
     sums: Vec<f64>,
     squares: Vec<f64>,
-    /// Number of levels, and of fitted effects.
+    /// Number of levels, and number of fitted effects.
     levels: usize,
     fitted: usize,
     means: MeanNoise,
 }
 
-/// The noise of the means of rounds.
+/// The noise of means of rounds.
 #[derive(Clone, Debug)]
 pub(super) struct MeanNoise {
-    /// Number of rounds that show it.
+    /// Number of rounds from which the noise is determined.
     rounds: usize,
-    /// The variances of the means of blocks of 1, 2, … rounds, computed on first use; `None` without a block.
+    /// The variances of the means of blocks of 1, 2, … rounds, computed on first use; `None` if there is no such block.
     blocks: [OnceCell<Option<f64>>; method::NOISE_BLOCK],
     /// The variance of a round.
     single: f64,
-    /// The correlation of neighbours.
+    /// The correlation of neighbouring rounds.
     correlation: f64,
     /// Degrees of freedom.
     df: f64,
 }
 
-/// Sums of the first rounds of a series, beginning with none.
+/// Prefix sums of the rounds of a series, starting with zero.
 #[derive(Clone, Debug)]
 pub(crate) struct LevelSums {
-    /// The first round. Sums are of differences from it, so that equal rounds add no rounding error.
+    /// The value of the first round. Sums are of differences from it, so that equal rounds cause no rounding errors.
     pub origin: f64,
     sums: Vec<f64>,
     squares: Vec<f64>,
 }
 
 impl LevelSums {
-    /// The sums of these rounds.
+    /// Computes the sums of these rounds.
     pub(crate) fn of(rounds: impl Iterator<Item = f64> + Clone) -> Self {
         let origin = rounds.clone().next().unwrap_or_default();
         let [sums, squares] = sums_and_squares(rounds.map(|round| round - origin));
@@ -66,13 +67,13 @@ impl LevelSums {
         }
     }
 
-    /// The mean of some rounds about the origin; `None` without any.
+    /// The mean of some rounds relative to the origin; `None` if there are none.
     pub(crate) fn mean(&self, rounds: Range<usize>) -> Option<f64> {
         let sum = self.sums.get(rounds.end)? - self.sums.get(rounds.start)?;
         (rounds.start < rounds.end).then(|| sum * ratio(1, rounds.len()))
     }
 
-    /// The sample variance of some rounds; `None` below two.
+    /// The sample variance of some rounds; `None` if there are fewer than two.
     pub(crate) fn variance(&self, rounds: Range<usize>) -> Option<f64> {
         let mean = self.mean(rounds.clone()).filter(|_| rounds.len() > 1)?;
         let squares = self.squares.get(rounds.end)? - self.squares.get(rounds.start)?;
@@ -80,7 +81,8 @@ impl LevelSums {
         Some(rest.max(0.0) * ratio(rounds.len(), rounds.len() - 1))
     }
 
-    /// The deviations of the first rounds from the means of their levels. The first level begins with the first round.
+    /// The deviations of the first `known` rounds from the means of their levels. The first level starts with the first
+    /// round.
     pub(crate) fn residuals(&self, known: usize, starts: impl Iterator<Item = usize>) -> Vec<f64> {
         let mut residuals = Vec::with_capacity(known);
         let mut start = 0;
@@ -99,7 +101,7 @@ impl LevelSums {
 }
 
 impl RoundNoise {
-    /// The noise of these deviations from so many levels and fitted effects; `None` if they are too few.
+    /// The noise of these deviations from `levels` levels and `fitted` effects; `None` if there are too few.
     pub(crate) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
         let known = deviations.len();
         let free = known
@@ -118,8 +120,8 @@ impl RoundNoise {
         })
     }
 
-    /// The variance of the mean of that many consecutive rounds, with its degrees of freedom: as measured, and at
-    /// least that of an autoregression.
+    /// The variance of the mean of `rounds` consecutive rounds, with its degrees of freedom: the measured variance, but
+    /// at least that of an autoregression.
     pub(crate) fn of_mean(&self, rounds: usize) -> Spread {
         let measure = |block| {
             Some(block_variance(
@@ -131,8 +133,8 @@ impl RoundNoise {
         self.means.of_mean(rounds, measure)
     }
 
-    /// The same before a place. If the rounds before it, or those of the day before it, vary more than all, they count
-    /// more than all: the noise has changed.
+    /// Like [`Self::of_mean`], for the rounds before a place. If these rounds, or those of the day before the place,
+    /// vary more than all rounds do, they get more weight, because the noise has changed.
     pub(crate) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
         let usual = self.of_mean(rounds);
         let count = rounds.max(method::NOISE_LATELY).min(end);
@@ -144,8 +146,8 @@ impl RoundNoise {
 }
 
 impl MeanNoise {
-    /// The noise of this number of rounds, with this number of degrees of freedom. `measure` returns the variance of the mean of a
-    /// block of rounds.
+    /// The noise of `rounds` rounds with `free` free values. `measure` returns the variance of the mean of a block of
+    /// rounds.
     pub(super) fn of(
         rounds: usize,
         free: usize,
@@ -162,7 +164,7 @@ impl MeanNoise {
         let short = noise.block_length(method::NOISE_SHORT_BLOCK);
         let of_blocks = noise.of_block(short, &measure)?;
         noise.single = noise.of_block(1, measure)?;
-        // Deviations by rounding errors have no correlation.
+        // Deviations that are only rounding errors have no correlation.
         let share = if noise.single > NEGLIGIBLE {
             of_blocks / noise.single
         } else {
@@ -173,7 +175,8 @@ impl MeanNoise {
         Some(noise)
     }
 
-    /// The variance of the mean of that many consecutive rounds: as measured, and at least that of an autoregression.
+    /// The variance of the mean of `rounds` consecutive rounds: the measured variance, but at least that of an
+    /// autoregression.
     pub(super) fn of_mean(&self, rounds: usize, measure: impl Fn(usize) -> Option<f64>) -> Spread {
         let rounds = rounds.max(1);
         let block = self.block_length(rounds.min(method::NOISE_BLOCK));
@@ -194,7 +197,7 @@ impl MeanNoise {
     }
 }
 
-/// The variance of the mean of a block, given the sums of the first deviations; so many values are lost to fits.
+/// The variance of the mean of a block, given prefix sums of the deviations. Fits have used up `lost` values.
 fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
     let known = sums.len() - 1;
     let ends = sums.iter().skip(block);
@@ -207,22 +210,23 @@ fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
     mean * fit_correction(known, lost)
 }
 
-/// The length of the blocks of so many rounds: at most `longest`, so that there are several.
+/// The block length for `rounds` rounds: at most `longest`, and short enough that there are several blocks.
 pub(super) fn block_length(longest: usize, rounds: usize) -> usize {
     longest.min(rounds / method::NOISE_BLOCKS).max(1)
 }
 
-/// Deviations from fitted levels and effects are smaller than those from the true ones, the more so in long blocks.
+/// The factor by which variances of deviations from fitted levels and effects are too small. The effect is stronger in
+/// long blocks.
 pub(super) fn fit_correction(known: usize, lost: usize) -> f64 {
     ratio(known, known - lost.min(known - known.div_ceil(4)))
 }
 
-/// The spread of a mean whose newest rounds, so many, have this many times the usual variance.
+/// The spread of a mean if the variance of the newest `count` rounds is `quotient` times the usual one.
 pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
     if quotient.is_nan() || quotient <= 1.0 {
         return usual;
     }
-    // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
+    // The variance of the logarithm of a variance is about 2 / count, or more if there are outliers.
     let excess = quotient.ln().powi(2) * ratio(count, 4);
     let weight = excess / (1.0 + excess);
     let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
@@ -232,13 +236,13 @@ pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
     }
 }
 
-/// Degrees of freedom of the noise of so many free values with this correlation of neighbours.
+/// Degrees of freedom of the noise of `free` free values whose neighbours have this correlation.
 fn freedom(free: usize, correlation: f64) -> f64 {
     let independent = ratio(free, 1) * (1.0 - correlation) / (1.0 + correlation);
     independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST)
 }
 
-/// Sums of the first values, and of their squares, beginning with none.
+/// Prefix sums of the values and of their squares, starting with zero.
 fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
     let mut sum = 0.0;
     let mut square = 0.0;
@@ -255,7 +259,8 @@ fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
     all
 }
 
-/// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
+/// The variance of the mean of `rounds` neighbours as a share of the variance of one value, in a first-order
+/// autoregression.
 pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let rest = 1.0 - correlation;
     let count = ratio(rounds, 1);
@@ -263,8 +268,9 @@ pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     ((1.0 + correlation) / rest - ends) / count
 }
 
-/// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one: by Newton's
-/// method, which approaches the root of a convex function from above, beginning with that of its first three terms.
+/// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one round.
+/// Newton's method approaches the root of a convex function from above, starting with the root of its first three
+/// terms.
 fn correlation(block: usize, share: f64) -> f64 {
     let count = ratio(block, 1);
     let excess = share * count * count - count;

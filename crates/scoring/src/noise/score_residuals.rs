@@ -1,5 +1,5 @@
-//! The deviations of the rounds of a score from its levels and cycle, by time. Those of two models show the noise of the
-//! difference of their scores, in which noise that both share cancels.
+//! The deviations of the rounds of a score from its levels and cycle, in order of time. The deviations of two models
+//! show the noise of the difference between their scores, in which shared noise cancels out.
 
 use std::sync::OnceLock;
 
@@ -9,38 +9,38 @@ use crate::method;
 use crate::round_length::RoundLength;
 use crate::statistics::Spread;
 
-/// Sums of squares that are computed at the same time.
+/// Number of sums of squares that are computed in parallel.
 const LANES: usize = 4;
 
-/// The deviations of a month.
+/// The deviations over a month.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoreResiduals {
     length: RoundLength,
-    /// The first round.
+    /// The first hour of the first round.
     first: Hour,
-    /// By time; not a number for a missing round.
+    /// The deviations in order of time; NaN for a missing round.
     rounds: Vec<f64>,
-    /// The sums of blocks of 1, 2, … rounds, computed on first use; not a number if a round is missing.
+    /// The sums of blocks of 1, 2, … rounds, computed on first use; NaN if a round is missing.
     blocks: [OnceLock<Vec<f64>>; method::NOISE_BLOCK],
-    /// Number of levels and of fitted effects.
+    /// Number of levels, and number of fitted effects.
     levels: usize,
     fitted: usize,
 }
 
-/// The noise of the difference of two scores.
+/// The noise of the difference between two scores.
 #[derive(Clone, Debug)]
 pub(crate) struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
-    /// The number of rounds of both, and the sum of the squares of their differences.
+    /// The number of rounds that both scores have, and the sum of the squared differences.
     common: (usize, f64),
-    /// Number of levels and of fitted effects.
+    /// Number of levels, and number of fitted effects.
     levels: usize,
     fitted: usize,
     means: MeanNoise,
 }
 
 impl ScoreResiduals {
-    /// The deviations of the rounds that begin at these hours, from so many levels and fitted effects.
+    /// The deviations of the rounds that begin at these hours, relative to `levels` levels and `fitted` effects.
     pub(crate) fn of(
         month: HourRange,
         length: RoundLength,
@@ -71,7 +71,8 @@ impl ScoreResiduals {
         residuals
     }
 
-    /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
+    /// The ratio between the variance of the mean of these scores and the variance for independent scores. It is more
+    /// than one if they share noise.
     pub(crate) fn shared(all: &[&Self]) -> f64 {
         let quotient = |longest: usize| {
             let mut sums = Vec::new();
@@ -98,24 +99,24 @@ impl ScoreResiduals {
             .max(1.0)
     }
 
-    /// The sum of the squares of the differences from another.
+    /// The sum of the squared differences from `other`.
     pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
         sum_of_squares(&self.rounds, &other.rounds)
     }
 
-    /// At most the variance of a difference, given their squares.
+    /// A lower bound for the variance of a difference, given the sum of squares.
     pub(crate) fn least_variance(&self, squares: f64) -> f64 {
         squares * ratio(1, self.rounds.len().max(1))
     }
 
-    /// The deviations of the rounds of these hours, whole or in part; not a number for a missing round.
+    /// The deviations of the rounds that overlap this range of hours; NaN for a missing round.
     pub(crate) fn within(&self, range: HourRange) -> &[f64] {
         let from = self.place(self.length.round_of(range.from).from);
         let to = self.place(range.to).min(self.rounds.len());
         self.rounds.get(from..to).unwrap_or_default()
     }
 
-    /// Whether they are too few to show a noise.
+    /// Whether there are too few rounds to determine the noise.
     pub(crate) fn are_few(&self) -> bool {
         let known = self.rounds.iter().filter(|round| !round.is_nan());
         known.count() < method::NOISE_LEAST
@@ -143,7 +144,7 @@ impl ScoreResiduals {
 }
 
 impl<'r> PairedNoise<'r> {
-    /// The noise, given the squares of all differences; `None` with too few rounds in common.
+    /// The noise, given the sum of all squared differences; `None` if there are too few common rounds.
     pub(crate) fn of(
         one: &'r ScoreResiduals,
         other: &'r ScoreResiduals,
@@ -171,7 +172,8 @@ impl<'r> PairedNoise<'r> {
         })
     }
 
-    /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
+    /// The variance of the mean of `rounds` consecutive differences before an hour, computed as for the rounds of one
+    /// model.
     pub(crate) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
         let measure = |block| {
             block_variance(
@@ -193,7 +195,7 @@ impl<'r> PairedNoise<'r> {
     }
 }
 
-/// The variance of the mean of as many differences as a block has; `None` without any. So many values are lost to fits.
+/// The variance of the mean of a block of differences; `None` if there is no block. Fits have used up `lost` values.
 fn block_variance(
     pair: [&ScoreResiduals; 2],
     common: (usize, f64),
@@ -213,7 +215,7 @@ fn block_variance(
     (count > 0).then_some(mean * fit_correction(common.0, lost))
 }
 
-/// The number of differences in blocks, and the sum of the squares of the sums of blocks, of which rounds may be missing.
+/// The number of differences in blocks, and the sum of the squared block sums. Rounds may be missing in a block.
 fn squared_sums(pair: [&ScoreResiduals; 2], block: usize) -> (usize, f64) {
     let [ones, others] = pair.map(|residuals| residuals.rounds.chunks_exact(block));
     let mut count = 0;
@@ -244,8 +246,8 @@ fn common_rounds(one: &[f64], other: &[f64]) -> usize {
         .count()
 }
 
-/// The sum of the squares of differences. Several sums at a time do not wait for each other, and there is no branch: a refresh
-/// comes here for most pairs of models.
+/// The sum of the squared differences. Several independent sums and the absence of branches make this fast. A refresh
+/// calls it for most pairs of models.
 fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     let padded = |rest: &[f64]| {
@@ -258,7 +260,7 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
     ones.iter().zip(others).chain([rest]).for_each(
         |(one, other): (&[f64; LANES], &[f64; LANES])| {
             for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
-                // The maximum of zero and not a number is zero.
+                // The maximum of zero and NaN is zero.
                 *sum += ((one - other) * (one - other)).max(0.0);
             }
         },

@@ -1,7 +1,8 @@
 //! Differences between the scores of two models over a period.
 //!
-//! Noise that both models share, such as that of a grader, cancels in the difference of their rounds, so the difference is known
-//! better than each score. Rounds that only one of them has would bring it back.
+//! Noise that both models share, such as a grader's, cancels out in the difference of their rounds, so the difference
+//! is known more precisely than each score. Only rounds that both models have are compared. Other rounds would
+//! reintroduce the shared noise.
 
 use std::cell::OnceCell;
 
@@ -16,30 +17,31 @@ use crate::score_noise::{EdgeReach, UncertainScore};
 use crate::statistics::{SampleSums, Spread};
 use crate::student::{self, TailQuantiles};
 
-/// A score that can be compared with those of other models.
+/// A score that can be compared with scores of other models.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ComparedScore<'a> {
     score: &'a UncertainScore,
     spread: Spread,
-    /// More than any part of its bounds, in quantiles: cheaper than a difference if scores are far apart.
+    /// An upper limit for the bounds, in units of a quantile. If scores are far apart, it is cheaper than computing the
+    /// difference.
     most: f64,
     residuals: &'a ScoreResiduals,
-    /// The deviations of the rounds of its hours; not a number for a missing round.
+    /// The deviations of the rounds in the range of the score; NaN for a missing round.
     rounds: &'a [f64],
-    /// The number of those that it has, and their mean.
+    /// The number of existing rounds, and the mean of their deviations.
     known: usize,
     mean: f64,
 }
 
-/// The noise of the difference of two models, computed on first use. It is the same over every period.
+/// The noise of the difference between two models, computed on first use. It is the same for every period.
 #[derive(Debug, Default)]
 pub(crate) struct NoiseOfPair<'a> {
-    /// The sum of the squares of the differences.
+    /// The sum of the squared differences.
     squares: OnceCell<f64>,
     noise: OnceCell<Option<PairedNoise<'a>>>,
 }
 
-/// The score of one model less that of another.
+/// The score of one model minus the score of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScoreDifference {
     mean: f64,
@@ -47,18 +49,19 @@ pub(crate) struct ScoreDifference {
     edge: EdgeReach,
 }
 
-/// The variance of a round of the usual difference of a ranking; its degrees of freedom are the more, the more alike they are.
+/// The variance of a round of the usual difference in a ranking. The more alike the differences are, the more degrees
+/// of freedom it has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsualNoise(Spread);
 
-/// How sure it is that one score is above another.
+/// How certain it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Separation {
-    /// Beyond the bound of all comparisons.
+    /// Beyond the bound for all comparisons.
     Sure,
-    /// Within it, by so many standard errors, with so many whole degrees of freedom.
+    /// Within that bound, at this many standard errors, with a whole number of degrees of freedom.
     Open { errors: f64, df: f64 },
-    /// Not even beyond that of a single comparison.
+    /// Not even beyond the bound for a single comparison.
     Unsure,
 }
 
@@ -66,7 +69,7 @@ pub(super) enum Separation {
 #[derive(Clone, Copy, Debug)]
 struct SharedRounds {
     count: usize,
-    /// The difference in these rounds less that of the scores.
+    /// The difference in these rounds minus the difference between the scores.
     gain: f64,
 }
 
@@ -93,20 +96,20 @@ impl<'a> ComparedScore<'a> {
         })
     }
 
-    /// Whether the model has too few rounds for a noise of its own.
+    /// Whether the model has too few rounds to determine its noise.
     pub(super) fn has_few_rounds(&self) -> bool {
         self.residuals.are_few()
     }
 
-    /// This score less another.
+    /// This score minus another score.
     pub(crate) fn less(&self, other: &Self) -> ScoreDifference {
         let noise = NoiseOfPair::default();
         self.less_with(other, self.shared(other), &noise, None)
     }
 
-    /// How sure it is that this score is above another, by the quantiles of all comparisons and of a single one. Most scores are so
-    /// far apart that it is sure whatever the correlation of their noise is, or so close that it is not even with the least noise:
-    /// then the noise of the pair is not computed.
+    /// How certain it is that this score is above another, given the quantiles for all comparisons and for a single
+    /// one. Most scores are so far apart that the order is certain for any correlation of their noise, or so close that
+    /// it is uncertain even with the lowest noise. Then the noise of the pair is not computed.
     pub(super) fn separation(
         &self,
         other: &Self,
@@ -134,7 +137,7 @@ impl<'a> ComparedScore<'a> {
             .separation([all, single])
     }
 
-    /// Whether it is above the other beyond the bound with the least noise that the pair may have in these rounds.
+    /// Whether this score exceeds the other beyond the bound if the pair has the lowest possible noise in these rounds.
     fn may_exceed(
         &self,
         other: &Self,
@@ -151,12 +154,12 @@ impl<'a> ComparedScore<'a> {
             variance: least.min(alone).min(usual),
             df: 2.0 * method::NOISE_FREEDOM_MOST,
         };
-        // Without a noise of the pair, the gain does not count.
+        // If the noise of the pair is unknown, the gain does not count.
         self.difference(other, gain.max(0.0), least)
             .is_beyond(single)
     }
 
-    /// The rounds that both have; `None` without any, or if the scores are of different hours.
+    /// The rounds that both scores have; `None` if there are none or the scores cover different hours.
     fn shared(&self, other: &Self) -> Option<SharedRounds> {
         let one = &self.score.basis;
         let than = &other.score.basis;
@@ -176,12 +179,12 @@ impl<'a> ComparedScore<'a> {
         (count > 0).then_some(SharedRounds { count, ..shared })
     }
 
-    /// The same if rounds are missing.
+    /// The common rounds if rounds are missing.
     fn in_common(&self, other: &Self) -> SharedRounds {
         let both = self.rounds.iter().zip(other.rounds);
         let both = both.filter(|(one, other)| !(*one - *other).is_nan());
         let count = both.clone().count();
-        // A score that has no further rounds is that of these.
+        // A score that has no other rounds is the score of these rounds.
         let moved = |score: &Self, sum: f64| {
             if score.score.basis.rounds > count {
                 sum * ratio(1, count.max(1)) - score.mean
@@ -203,7 +206,8 @@ impl<'a> ComparedScore<'a> {
             .get_or_init(|| self.residuals.squares_of_differences(other.residuals))
     }
 
-    /// The difference in the rounds of both, with its noise; of the scores, if the noise of the pair is unknown.
+    /// The difference in the common rounds, with its noise. If the noise of the pair is unknown, the difference between
+    /// the scores.
     fn less_with(
         &self,
         other: &Self,
@@ -225,7 +229,7 @@ impl<'a> ComparedScore<'a> {
         })
     }
 
-    /// The noise of the mean difference in so many rounds that both have; `None` if they show none.
+    /// The noise of the mean difference in this many common rounds; `None` if it cannot be determined.
     fn noise_of_pair(
         &self,
         other: &Self,
@@ -243,12 +247,12 @@ impl<'a> ComparedScore<'a> {
         })
     }
 
-    /// The difference of the scores and this gain, with this noise.
+    /// The difference between the scores plus this gain, with this noise.
     fn difference(&self, other: &Self, gain: f64, noise: Spread) -> ScoreDifference {
         let one = self.score;
         let other = other.score;
         let least = one.basis.least.max(other.basis.least);
-        // Effects of hours and weekdays that are the same for both cancel.
+        // Effects of hours and weekdays that are equal for both models cancel out.
         let cycle = one.basis.cycle - other.basis.cycle;
         ScoreDifference {
             mean: one.estimate.mean - other.estimate.mean + gain,
@@ -265,12 +269,12 @@ impl<'a> ComparedScore<'a> {
 }
 
 impl UsualNoise {
-    /// That of these pairs of scores; `None` with too few.
+    /// The usual noise of these pairs of scores; `None` if there are too few.
     pub(super) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
         let noises = pairs.filter_map(|[one, other]| {
             let count = one.shared(other)?.count;
             let noise = one.noise_of_pair(other, count, &NoiseOfPair::default())?;
-            // A variance with these degrees of freedom is that much too small at its mean logarithm.
+            // The mean logarithm of a variance with these degrees of freedom is too small by this amount.
             Some([
                 (noise.variance * ratio(count, 1)).ln() + 1.0 / noise.df,
                 2.0 / noise.df,
@@ -287,7 +291,7 @@ impl UsualNoise {
         .filter(|_| noises.len() >= method::PEERS_LEAST)
     }
 
-    /// The noise of a pair in so many rounds, with that of the others.
+    /// The noise of a pair in this many rounds, combined with the usual noise.
     fn combined(self, own: Spread, rounds: usize) -> Spread {
         let df = self.0.df + own.df;
         let usual = self.0.variance * ratio(1, rounds);
@@ -299,7 +303,7 @@ impl UsualNoise {
 }
 
 impl ScoreDifference {
-    /// Its bounds; it is beyond each of them with the probability of the quantiles.
+    /// The bounds of the difference. Each bound is exceeded with the tail probability of the quantiles.
     pub(crate) fn bounds(&self, quantiles: &TailQuantiles) -> (f64, f64) {
         let reach = quantiles.with(self.spread.df) * self.spread.variance.sqrt();
         self.edge.interval(self.mean, reach)
@@ -323,19 +327,20 @@ impl ScoreDifference {
         }
     }
 
-    /// Whether its lower bound is above zero. Whole degrees of freedom are few, so that their quantiles are known.
+    /// Whether the lower bound is above zero. The degrees of freedom are rounded down, because quantiles for a few
+    /// whole numbers can be cached.
     fn is_beyond(&self, quantiles: &TailQuantiles) -> bool {
         self.errors() > quantiles.with(self.spread.df.floor())
     }
 
-    /// The standard errors that it is above zero, without the part of constant marks.
+    /// The number of standard errors by which the difference is above zero, without the contribution of constant marks.
     fn errors(&self) -> f64 {
         let square = self.mean * self.mean.max(0.0) - self.edge.below;
         (square.max(0.0) / self.spread.variance).sqrt()
     }
 }
 
-/// Whether the score of one model is above that of another, beyond the bound with these quantiles.
+/// Whether the score of one model is above the score of another, beyond the bound for these quantiles.
 pub(crate) fn is_above(
     one: &ModelState,
     other: &ModelState,

@@ -1,20 +1,22 @@
-//! The level of one comparison for which all comparisons of a ranking hold together: by the range of normal variables, as in
-//! Tukey's test, and stepwise, since models that are surely apart need no further comparison.
+//! The significance level of one comparison for which all comparisons of a ranking hold jointly. It is based on the
+//! range of normal variables, as in Tukey's test, and is applied stepwise, since models that are certainly apart need
+//! no further comparison.
 
 use std::f64::consts::{PI, SQRT_2};
 
 use crate::method;
 
-/// Nodes of the integral over the largest of the variables, which is in this range.
+/// Number of nodes of the integral over the largest variable, and the range of that variable.
 const NODES: u32 = 160;
 const LARGEST: [f64; 2] = [-8.0, 8.0];
 
-/// Limits of the quantile of the range, for any number of models, and the steps to it: it is known to six digits.
+/// Limits for the quantile of the range with any number of models, and the number of bisection steps, which give six
+/// digits.
 const RANGE: [f64; 2] = [1.0, 11.0];
 const STEPS: u32 = 22;
 
-/// The probability beyond each bound of a comparison, so that all bounds hold with 95 %. `earlier` has for each model the number
-/// of models before it that it is compared with.
+/// The probability outside each bound of a comparison, chosen so that all bounds hold with a probability of 95 %. For
+/// each model, `earlier` contains the number of models before it that it is compared with.
 pub(super) fn joint_tail(earlier: &[usize]) -> f64 {
     let most = earlier.iter().copied().max().unwrap_or_default();
     let mut models = vec![0.0; most + 1];
@@ -34,8 +36,9 @@ pub(super) fn joint_tail(earlier: &[usize]) -> f64 {
     1.0 - normal_below(high / SQRT_2)
 }
 
-/// The logarithm of the probability that no two compared variables are further apart than `range`. Each model adds the probability
-/// that its variable is within this range of those before it, given that they are.
+/// The logarithm of the probability that no two compared variables are further apart than `range`. Each model
+/// contributes the probability that its variable is within this range of the variables before it, given that these are
+/// within it.
 fn held(range: f64, models: &[f64]) -> f64 {
     let [from, to] = LARGEST;
     let width = (to - from) / f64::from(NODES);
@@ -64,7 +67,7 @@ fn held(range: f64, models: &[f64]) -> f64 {
     held
 }
 
-/// The normal distribution, correct to 1e-7 (Abramowitz and Stegun 7.1.26).
+/// The normal distribution function, correct to 1e-7 (Abramowitz and Stegun 7.1.26).
 fn normal_below(z: f64) -> f64 {
     let x = z.abs() / SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

@@ -1,4 +1,4 @@
-//! Comparisons between models: how sure their order is.
+//! Comparisons between models: how certain their order is.
 
 pub(super) mod differences;
 mod joint_tail;

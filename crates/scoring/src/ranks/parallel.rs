@@ -1,11 +1,11 @@
-//! Work on several threads, for refreshes of many models.
+//! Parallel work for refreshes of many models.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The results for all items, in their order, computed on as many threads as can work at the same time. If the system has no
-/// thread left, the others do its work.
+/// The results for all items in order, computed on as many threads as can run in parallel. If the system cannot start a
+/// thread, the others do its work.
 pub(crate) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {

@@ -1,4 +1,4 @@
-//! How sure the ranks of models are, determined once for a whole snapshot from the differences between their scores.
+//! How certain the ranks of models are, determined once for a whole snapshot from the differences between their scores.
 
 use std::cmp::Reverse;
 
@@ -12,24 +12,24 @@ use crate::method;
 use crate::model_state::{ModelState, RankBounds};
 use crate::student::TailQuantiles;
 
-/// Models whose deviations stay in the cache while those of all others pass.
+/// Number of models whose deviations stay in the CPU cache while they are compared with all others.
 const TILE: usize = 16;
 
-/// The models that can be compared by a measure over a period.
+/// The models that a measure can compare over a period.
 struct Ranking<'a> {
-    /// By model; none if its ranks are unknown.
+    /// The score of each model; `None` if its rank is unknown.
     scores: Vec<Option<RankedScore<'a>>>,
-    /// The indexes of those that are known, best first.
+    /// The indexes of the known scores, best first.
     order: Vec<usize>,
     /// The number of models with a score.
     listed: usize,
-    /// For all comparisons together, and for a single one.
+    /// The quantiles for all comparisons together and for a single one.
     quantiles: [TailQuantiles; 2],
     usual: Option<UsualNoise>,
     open: Vec<OpenPair>,
 }
 
-/// A score in a ranking, and the numbers of scores that are surely above and below it.
+/// A score in a ranking, and the numbers of scores that are certainly above and below it.
 struct RankedScore<'a> {
     published: f64,
     score: ComparedScore<'a>,
@@ -37,7 +37,7 @@ struct RankedScore<'a> {
     below: usize,
 }
 
-/// Two scores whose order is not sure yet.
+/// Two scores whose order is not certain yet.
 struct OpenPair {
     better: usize,
     worse: usize,
@@ -45,7 +45,7 @@ struct OpenPair {
     df: f64,
 }
 
-/// Determines the ranks that every model may have.
+/// Determines the possible ranks of every model.
 pub(crate) fn determine(model_states: &mut [ModelState]) {
     let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
     for (of_measure, ranks) in (0..).zip(ranks) {
@@ -61,7 +61,7 @@ pub(crate) fn determine(model_states: &mut [ModelState]) {
     }
 }
 
-/// The bounds of each model over each period.
+/// The rank bounds of each model over each period.
 fn rank_bounds(models: &[ModelState], measure: Measure) -> [Vec<Option<RankBounds>>; 4] {
     let mut rankings = Period::ALL.map(|period| Ranking::of(models, period, measure));
     let indexes: Vec<usize> = (0..models.len()).collect();
@@ -106,7 +106,7 @@ impl<'a> Ranking<'a> {
             .zip(&scores)
             .filter_map(|(index, score)| Some((index, score.as_ref()?)))
             .collect();
-        // Published scores are no negative zeros.
+        // Published scores are never negative zero, so their bits have the same order.
         known.sort_by_key(|(_, score)| Reverse(score.published.to_bits()));
         let neighbours = known.iter().zip(known.iter().skip(1));
         let usual = UsualNoise::of(neighbours.map(|(one, next)| [&one.1.score, &next.1.score]));
@@ -122,7 +122,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Compares two models. The id of the second sorts after the id of the first.
+    /// Compares two models. The id of the second model sorts after the id of the first.
     fn compare(&mut self, one: usize, other: usize, noise: &NoiseOfPair<'a>) {
         let [Some(Some(first)), Some(Some(second))] =
             [one, other].map(|index| self.scores.get(index))
@@ -161,7 +161,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Repeats the comparisons without the pairs that are sure, until no further one is.
+    /// Repeats the comparisons without the pairs whose order is certain, until no further pair becomes certain.
     fn step_down(&mut self) {
         loop {
             let above = self
@@ -186,8 +186,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// The ranks by model. A model whose noise is larger than that of its neighbours may have more ranks than they; so that the
-    /// bounds do not go backwards down the list, its neighbours have them too.
+    /// The rank bounds of each model. A model with more noise than its neighbours may have a wider range of ranks. The
+    /// ranges of its neighbours are extended accordingly, so that the bounds are monotonic down the list.
     fn bounds(mut self) -> Vec<Option<RankBounds>> {
         self.step_down();
         let listed = self.listed;

@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use scoregate_base::json;
 
-/// Why a run, another line of an export or a suite table was rejected: the field, and what is expected.
+/// Why a run, another line of an export, or a suite table was rejected: the field and the expected value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct BadRun {
-    /// The field's path, such as `trials[2].scores.spec`.
+    /// The path of the field, such as `trials[2].scores.spec`.
     pub field: String,
     /// The problem, and the expected value.
     pub problem: String,
@@ -22,7 +22,7 @@ impl BadRun {
         }
     }
 
-    /// Parses a line of JSON; the error names its field.
+    /// Parses a line of JSON. The error names the field.
     pub(crate) fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, Self> {
         json::read(line.as_bytes())
             .map_err(|bad| Self::new(bad.field.as_deref().unwrap_or("line"), bad.problem))

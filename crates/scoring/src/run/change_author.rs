@@ -1,4 +1,4 @@
-//! The user who deletes something, and why.
+//! The user who deletes a run or an incident, and the reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use super::BadRun;
 /// Maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// Why something was deleted: one line of text.
+/// The reason for a deletion: one line of text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct ChangeReason(String);
 
-/// The user who deletes something, and why.
+/// The user who deletes a run or an incident, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ChangeAuthor {
     /// The user.
@@ -37,7 +37,7 @@ impl ChangeReason {
         Err(BadRun::new("reason", problem))
     }
 
-    /// Its text.
+    /// The reason as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! The benchmark run: the only input of scores.
+//! The benchmark run, which is the only input of scores.
 //!
-//! Valid by construction, so that no statistic has to check whether a score is a number. What a failure means for the
-//! score is defined by [`RunFailure`].
+//! Runs are valid by construction, so that no statistic has to check whether a score is a number. [`RunFailure`]
+//! defines what a failure means for the score.
 
 mod bad_run;
 mod change_author;

@@ -8,13 +8,13 @@ use scoregate_base::routes::ModelId;
 use super::BadRun;
 use super::bad_run::check_amount;
 
-/// Maximum length of the name of a model or a provider, in characters: it has to fit on a page.
+/// Maximum length of the name of a model or a provider, in characters, so that it fits on a page.
 const LONGEST_NAME: usize = 200;
 
-/// Characters without a glyph of their own, first and last of each range: every `Default_Ignorable_Code_Point` of
-/// Unicode, which includes zero-width characters, bidirectional controls, variation selectors and tags; line and
-/// paragraph separators; and interlinear annotations. With them, different names look equal, and a name can reverse the
-/// text around it. Combining characters and white space are allowed.
+/// Characters that have no glyph, as the first and last of each range: every `Default_Ignorable_Code_Point` of Unicode,
+/// which includes zero-width characters, bidirectional controls, variation selectors and tags; line and paragraph
+/// separators; and interlinear annotations. They can make different names look equal, or reverse the text around a
+/// name. Combining characters and whitespace are allowed.
 const INVISIBLE: [(char, char); 17] = [
     ('\u{AD}', '\u{AD}'),
     ('\u{34F}', '\u{34F}'),
@@ -59,7 +59,7 @@ pub struct TestedModel {
 }
 
 impl TestedModel {
-    /// A model with its prices, if known, in US dollars per million tokens.
+    /// A model with its prices in US dollars per million tokens, if known.
     pub fn new(
         id: ModelId,
         name: &str,
@@ -83,27 +83,27 @@ impl TestedModel {
         })
     }
 
-    /// Its id.
+    /// The id of the model.
     pub fn id(&self) -> &ModelId {
         &self.id
     }
 
-    /// Its name.
+    /// The name of the model.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The id of its provider.
+    /// The id of the provider.
     pub fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// US dollars per million input tokens.
+    /// Price in US dollars per million input tokens.
     pub fn price_input(&self) -> Option<f64> {
         self.price_input
     }
 
-    /// US dollars per million output tokens.
+    /// Price in US dollars per million output tokens.
     pub fn price_output(&self) -> Option<f64> {
         self.price_output
     }

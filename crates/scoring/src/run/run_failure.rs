@@ -1,26 +1,27 @@
-//! Why a run failed, and what that means for its score.
+//! Why a run failed, and what this means for its score.
 
 use scoregate_base::words;
 
 words! {
-    /// Why a run, or one of its trials, failed. In the order in which one of several counts.
+    /// Why a run, or one of its trials, failed. If there are several, the first in this order counts.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum RunFailure: word {
         /// The model did not respond in time. Counts as zero on every axis.
         Timeout = "timeout",
-        /// The provider limited the rate. Has no score.
+        /// The provider's rate limit was exceeded. The trial has no score.
         Throttled = "throttled",
-        /// The provider failed or was unreachable. Has no score.
+        /// The provider failed or was unreachable. The trial has no score.
         Unreachable = "unreachable",
         /// The response of the model was unusable. Counts as zero on every axis.
         Unusable = "unusable",
-        /// The benchmark harness itself failed. Not counted at all: it proves nothing about the model or its provider.
+        /// The benchmark harness itself failed. This is not counted at all, because it says nothing about the model or
+        /// its provider.
         Harness = "harness",
     }
 }
 
 impl RunFailure {
-    /// Whether the model failed, so that its trial counts as zero on every axis.
+    /// Whether the model failed, so that the trial counts as zero on every axis.
     pub const fn counts_as_zero(self) -> bool {
         match self {
             Self::Timeout | Self::Unusable => true,
@@ -28,7 +29,7 @@ impl RunFailure {
         }
     }
 
-    /// Whether it is a failed trial at all.
+    /// Whether this counts as a failed trial at all.
     pub const fn is_counted(self) -> bool {
         match self {
             Self::Timeout | Self::Throttled | Self::Unreachable | Self::Unusable => true,

@@ -17,7 +17,7 @@ impl RunId {
         is_well_formed.then(|| Self(text.to_owned()))
     }
 
-    /// Its text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

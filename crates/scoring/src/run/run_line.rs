@@ -1,6 +1,6 @@
 //! A run as a line of JSON: parsing, with the path of every error, and writing.
 //!
-//! Strict, because silently dropping a field would lose data: unknown fields are rejected.
+//! The parser is strict and rejects unknown fields, because dropping a field silently would lose data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::{
     Trial,
 };
 
-/// Maximum length of a run in bytes: [`super::MAX_TRIALS`] trials with all digits need half of it.
+/// Maximum length of a run in bytes. [`super::MAX_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
 
-/// How far a run may be in the future: allowed difference of clocks.
+/// How far in the future a run may be, to allow for clock differences.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
-/// A run before it is compared with the time and the suite table.
+/// A run before it is checked against the time and the suite table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunLine {
@@ -66,7 +66,7 @@ impl RunLine {
         Ok(parsed)
     }
 
-    /// The run, if it is not after `now`, and its suite and axes are in the table.
+    /// The run, if it is not later than `now` and matches the suite table.
     pub fn check(self, now: Wall, suites: &SuiteTable) -> Result<IdentifiedRun, BadRun> {
         let suite = find_word("suite", &self.suite, suites.suites(), SuiteEntry::name_text)?;
         check_time(self.time, now)?;
@@ -97,14 +97,14 @@ impl RunLine {
         })
     }
 
-    /// Writes it in the format that [`Self::parse`] reads.
+    /// Writes the run in the format that [`Self::parse`] reads.
     pub fn write(&self) -> String {
         serde_json::to_string(self).expect("it is text and finite numbers")
     }
 }
 
 impl IdentifiedRun {
-    /// Writes it in the format that [`RunLine::parse`] reads.
+    /// Writes the run in the format that [`RunLine::parse`] reads.
     pub fn write(&self) -> String {
         RunLine::from(self).write()
     }
@@ -140,7 +140,7 @@ impl From<&IdentifiedRun> for RunLine {
     }
 }
 
-/// The trials with scores; the failures of the others are added to `failed`.
+/// The trials that have scores. The failures of the other trials are added to `failed`.
 fn scored(
     trials: Vec<TrialLine>,
     suite: &SuiteEntry,
@@ -180,7 +180,8 @@ fn check_time(at: Wall, now: Wall) -> Result<(), BadRun> {
     ))
 }
 
-/// Counts the arrays of a valid JSON text. Only the trials are one, but serde accepts one for each object.
+/// Counts the arrays of a valid JSON text. Only the trials are an array, but serde also accepts an array in place of
+/// each object.
 fn arrays(line: &str) -> usize {
     let mut count = 0;
     let mut in_string = false;
@@ -248,7 +249,7 @@ mod tests {
         assert!(matches!(record.run.outcome(), RunOutcome::Scored(trials) if trials.len() == 1));
     }
 
-    /// A part of a line, its replacement, the wrong field, and the problem.
+    /// A part of a line, its replacement, the invalid field, and the problem.
     const MISTAKES: [(&str, &str, &str, &str); 23] = [
         (
             "\"spec\":0.8",

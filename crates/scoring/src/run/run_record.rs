@@ -7,15 +7,16 @@ use scoregate_base::clock::Wall;
 use super::{BadRun, RunFailure, RunId, TestedModel, Trial};
 use crate::suite::Suite;
 
-/// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
+/// Maximum number of trials per run. It is far above realistic numbers, and keeps a broken file from exhausting the
+/// memory.
 pub const MAX_TRIALS: usize = 1_000;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
-    /// Its trials with scores. Failed trials are listed apart; if all failed, there is none here.
+    /// The trials that have scores. Failed trials are listed separately. If all trials failed, the list is empty.
     Scored(Vec<Trial>),
-    /// Failed as a whole, without trials.
+    /// The run failed as a whole, without trials.
     Failed(RunFailure),
 }
 
@@ -36,7 +37,7 @@ pub struct IdentifiedRun {
     pub id: RunId,
     /// The run.
     pub run: Run,
-    /// The explanation of its failure, if it failed.
+    /// An explanation of the failure, if the run failed.
     pub detail: Option<String>,
 }
 
@@ -51,7 +52,7 @@ impl Run {
         Self::with_failed_trials(model, suite, at, outcome, Vec::new())
     }
 
-    /// A run with some failed trials, or only such.
+    /// A run in which some or all trials failed.
     pub fn with_failed_trials(
         model: Arc<TestedModel>,
         suite: Suite,
@@ -96,22 +97,22 @@ impl Run {
         self.suite
     }
 
-    /// When it was made.
+    /// The time of the run.
     pub fn at(&self) -> Wall {
         self.at
     }
 
-    /// Its outcome.
+    /// The outcome of the run.
     pub fn outcome(&self) -> &RunOutcome {
         &self.outcome
     }
 
-    /// The reasons of the failed trials that it lists.
+    /// The reasons for the failed trials that the run lists.
     pub fn failed_trials(&self) -> &[RunFailure] {
         &self.failed_trials
     }
 
-    /// Its trials with scores.
+    /// The trials that have scores.
     pub fn trials(&self) -> &[Trial] {
         match &self.outcome {
             RunOutcome::Scored(trials) => trials,
@@ -119,7 +120,7 @@ impl Run {
         }
     }
 
-    /// Its failed trials. A run that failed as a whole counts as one.
+    /// The failed trials. A run that failed as a whole counts as one.
     pub fn failures(&self) -> &[RunFailure] {
         match &self.outcome {
             RunOutcome::Scored(_) => &self.failed_trials,

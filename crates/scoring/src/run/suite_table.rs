@@ -1,7 +1,7 @@
-//! The suite table: which suites count, with which weight, on which axes, and which `sortBy` values they feed.
+//! The suite table: which suites count, with which weights, on which axes, and which `sortBy` values they feed.
 //!
-//! The table of an archive is stored in it. Weights are renormalised here, once, never per run, so that two scores of
-//! one table are comparable. Its text is in `suite_text`.
+//! An archive contains its suite table. Weights are normalised here once, never per run, so that two scores of the same
+//! table are comparable. `suite_text` has the text form.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::suite::{Axis, Suite};
 /// Maximum number of suites in a table.
 pub const MAX_SUITES: usize = 8;
 
-/// How far the sum of weights may be from 1 to be kept as written.
+/// How far the sum of weights may be from 1 for the weights to be kept as written.
 const SUM_TOLERANCE: f64 = 1e-9;
 
 /// A set of axes.
@@ -33,12 +33,12 @@ pub struct SuiteEntry {
     axes: AxisSet,
     #[serde(deserialize_with = "read_feeds")]
     feeds: Vec<SortBy>,
-    /// Known once it is in a table.
+    /// Set when the suite is part of a table.
     #[serde(skip)]
     axis_weights: [f64; 7],
 }
 
-/// A valid table of 1 to 8 suites, whose weights add up to 1.
+/// A valid table of 1 to 8 suites. Their weights add up to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SuiteTable {
     suites: Vec<SuiteEntry>,
@@ -60,7 +60,7 @@ impl AxisSet {
             .filter_map(|(axis, is_in)| is_in.then_some(axis))
     }
 
-    /// Whether each axis is in it, in the order of [`Axis::ALL`].
+    /// Whether the set contains each axis, in the order of [`Axis::ALL`].
     pub const fn flags(self) -> [bool; 7] {
         self.0
     }
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for AxisSet {
 }
 
 impl SuiteEntry {
-    /// A suite. Weights are relative until it is in a table.
+    /// A suite. The weight is relative until the suite is part of a table.
     pub fn new(name: Suite, weight: f64, axes: AxisSet, feeds: &[SortBy]) -> Self {
         let mut feeds = feeds.to_vec();
         feeds.sort();
@@ -99,32 +99,33 @@ impl SuiteEntry {
         }
     }
 
-    /// Its name.
+    /// The name of the suite.
     pub fn name(&self) -> Suite {
         self.name
     }
 
-    /// Its name, as text.
+    /// The name of the suite as text.
     pub fn name_text(&self) -> &str {
         self.name.name()
     }
 
-    /// Its weight. The weights of all suites in the table add up to 1.
+    /// The weight of the suite. The weights of all suites in the table add up to 1.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// The axes that every trial has.
+    /// The axes that every trial of the suite has.
     pub fn axes(&self) -> AxisSet {
         self.axes
     }
 
-    /// The weights of the axes in a trial, in the order of [`Axis::ALL`]. They add up to 1; the others are 0.
+    /// The weights of the axes in a trial, in the order of [`Axis::ALL`]. The weights of the declared axes add up to 1,
+    /// and the others are 0.
     pub fn axis_weights(&self) -> &[f64; 7] {
         &self.axis_weights
     }
 
-    /// The `sortBy` values that it is part of.
+    /// The `sortBy` values that the suite feeds.
     pub fn feeds(&self) -> &[SortBy] {
         &self.feeds
     }
@@ -173,7 +174,7 @@ impl SuiteEntry {
 }
 
 impl SuiteTable {
-    /// Validates a table, and normalises its weights. Weights that add up to 1 already are kept as they are.
+    /// Validates a table and normalises its weights. Weights that already add up to 1 are not changed.
     pub fn new(mut suites: Vec<SuiteEntry>) -> Result<Self, BadRun> {
         if !(1..=MAX_SUITES).contains(&suites.len()) {
             let problem = format!("{} suites; write 1 to {MAX_SUITES}", suites.len());
@@ -233,8 +234,8 @@ impl SuiteTable {
         self.suites.iter().find(|suite| suite.name == name)
     }
 
-    /// The weights of the suites that feed a `sortBy` value, in the order of the table. They add up to 1, and are 0 for
-    /// the other suites.
+    /// The weights of the suites that feed a `sortBy` value, in the order of the table. The weights of these suites add
+    /// up to 1, and the others are 0.
     pub fn weights(&self, of: SortBy) -> &[f64] {
         let all = SortBy::ALL.into_iter().zip(&self.by_feed);
         all.into_iter()
@@ -242,14 +243,15 @@ impl SuiteTable {
             .map_or(&[], |(_, weights)| weights)
     }
 
-    /// The weights of the suites that declare each axis, likewise, in the order of [`Axis::ALL`].
+    /// For each axis, in the order of [`Axis::ALL`], the weights of the suites that declare it, normalised in the same
+    /// way.
     pub fn axis_weights(&self) -> &[Vec<f64>; 7] {
         &self.by_axis
     }
 }
 
 impl Default for SuiteTable {
-    /// The table of an archive in which none was set.
+    /// The default table of an archive.
     fn default() -> Self {
         let feeds = |own| {
             [
@@ -288,7 +290,7 @@ where
     Ok(list)
 }
 
-/// The weights of some suites, normalised among them, and 0 for the others.
+/// The weights of some suites, normalised among these suites, and 0 for the others.
 fn shares(suites: &[SuiteEntry], is_part: impl Fn(&SuiteEntry) -> bool) -> Vec<f64> {
     let weights = suites
         .iter()
@@ -360,7 +362,7 @@ mod tests {
             (axes[1] - 0.6).abs() < 1e-12 && (axes[5] - 0.4).abs() < 1e-12 && axes[0] <= 0.0,
             "{axes:?}"
         );
-        // Once normalised, they stay as they are.
+        // Normalised weights are not changed again.
         assert_eq!(SuiteTable::new(table.suites().to_vec()).unwrap(), table);
     }
 

@@ -1,4 +1,4 @@
-//! The suite table as TOML and as a line of an export, and the version of the method with it.
+//! The suite table as TOML and as a line of an export, and the method version that includes it.
 
 use data_encoding::HEXLOWER;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use super::suite_table::{SuiteEntry, SuiteTable};
 use crate::method;
 use crate::suite::Axis;
 
-/// Bytes of the table's digest in the version.
+/// Number of bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;
 
 /// A table before it is validated. An export calls the list `suites`.
@@ -36,19 +36,19 @@ impl SuiteTable {
         Self::new(listed.suite)
     }
 
-    /// Writes it as a line of an export.
+    /// Writes the table as a line of an export.
     pub fn write_line(&self) -> String {
         serde_json::to_string(self).expect("it is text and finite numbers")
     }
 
-    /// Writes it in the format that [`Self::parse`] reads. Equal tables have the same text.
+    /// Writes the table in the format that [`Self::parse`] reads. Equal tables have the same text.
     pub fn write(&self) -> String {
         let suites: Vec<String> = self.suites().iter().map(text).collect();
         suites.join("\n")
     }
 
-    /// The version of the method with this table: that of the method for the default table; otherwise with the digest
-    /// of its text.
+    /// The version of the method with this table: `METHOD_VERSION` for the default table, otherwise with the
+    /// digest of the table appended.
     pub fn method_version(&self) -> String {
         if *self == Self::default() {
             return method::METHOD_VERSION.to_owned();

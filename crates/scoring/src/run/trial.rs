@@ -5,7 +5,7 @@ use crate::suite::Axis;
 use super::BadRun;
 use super::bad_run::check_amount;
 
-/// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
+/// One attempt at a task: scores on the axes of its suite, and latency and cost if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     scores: [Option<f64>; 7],
@@ -47,17 +47,17 @@ impl Trial {
         })
     }
 
-    /// Its scores, in the order of [`Axis::ALL`].
+    /// The scores, in the order of [`Axis::ALL`].
     pub fn scores(&self) -> &[Option<f64>; 7] {
         &self.scores
     }
 
-    /// Its latency, in milliseconds.
+    /// The latency in milliseconds.
     pub fn latency_ms(&self) -> Option<f64> {
         self.latency_ms
     }
 
-    /// Its cost, in US dollars.
+    /// The cost in US dollars.
     pub fn cost(&self) -> Option<f64> {
         self.cost
     }

@@ -1,4 +1,4 @@
-//! A trial in the line of a run, before it is compared with the suite.
+//! A trial in the line of a run, before it is checked against the suite.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::suite::Axis;
 /// Maximum length of the explanation of a failure, in characters.
 const LONGEST_DETAIL: usize = 500;
 
-/// A trial: its scores and measurements, or why it failed.
+/// A trial: its scores and measurements, or the reason for its failure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct TrialLine {
@@ -63,7 +63,7 @@ impl TrialLine {
         }
     }
 
-    /// The trial, or why it failed.
+    /// The trial, or the reason for its failure.
     pub(super) fn check(self, suite: &SuiteEntry) -> Result<Result<Trial, RunFailure>, BadRun> {
         match (self.scores, self.failure) {
             (Some(scores), None) => {
@@ -91,14 +91,15 @@ impl From<&Trial> for TrialLine {
 }
 
 impl TrialScores {
-    /// Sets the score of an axis, and returns the one before.
+    /// Sets the score of an axis, and returns the previous one.
     pub(crate) fn set(&mut self, axis: Axis, score: f64) -> Option<f64> {
         let mut places = Axis::ALL.into_iter().zip(&mut self.0);
         let place = places.find(|(known, _)| *known == axis);
         place.and_then(|(_, place)| place.replace(score))
     }
 
-    /// Scores without an axis could not be compared with the others of the suite.
+    /// Checks that the scores are on the axes of the suite. Otherwise they could not be compared with other scores of
+    /// the suite.
     fn check_axes(&self, suite: &SuiteEntry) -> Result<(), BadRun> {
         let declared = suite.axes().flags();
         for ((axis, score), is_declared) in Axis::ALL.into_iter().zip(self.0).zip(declared) {
@@ -169,7 +170,7 @@ fn read_detail<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::
     Ok(detail)
 }
 
-/// The value with this word.
+/// The value that has this word.
 pub(super) fn find_word<'k, T>(
     field: &str,
     found: &str,

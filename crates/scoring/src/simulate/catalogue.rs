@@ -1,50 +1,51 @@
-//! The models of the simulator: invented names, invented providers, and a behaviour each.
+//! The models of the simulator: invented names and providers, and a behaviour for each.
 
-/// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety
-/// whenever it is started: at any hour one model has broken, which is an alert and an incident, and the level of another
-/// has fallen within two days, which is a degradation. Times are hours. A cycle of 115 hours has no factor in common
-/// with a week, so that its falls are no effects of hours or weekdays.
+/// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety at any
+/// time: there is always a model that has broken, which causes an alert and an incident, and another whose level has
+/// fallen within two days, which is a degradation. Times are in hours. A cycle of 115 hours has no common factor with a
+/// week, so that its falls do not look like effects of hours or weekdays.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SimulatedHabit {
-    /// Constant.
+    /// The model does not change.
     Steady,
-    /// Loses points evenly over the cycle, and regains them at its end.
+    /// The model loses points evenly over the cycle, and regains them at its end.
     Drifts { cycle: u64, phase: u64, loss: f64 },
-    /// Loses points abruptly, for a while.
+    /// The model loses points abruptly for some hours.
     Breaks {
         cycle: u64,
         phase: u64,
         hours: u64,
         loss: f64,
     },
-    /// All its runs fail for a while.
+    /// All runs of the model fail for some hours.
     Fails { cycle: u64, phase: u64, hours: u64 },
-    /// Absent, without runs, except for a while.
+    /// The model has runs only for some hours of the cycle.
     Visits { cycle: u64, phase: u64, hours: u64 },
 }
 
 /// A model of the simulator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CatalogueModel {
-    /// Its id.
+    /// The id of the model.
     pub id: &'static str,
-    /// Its name.
+    /// The name of the model.
     pub name: &'static str,
-    /// Its provider.
+    /// The provider of the model.
     pub provider: &'static str,
-    /// Dollars per million tokens of input and output.
+    /// Price in dollars per million tokens of input and output.
     pub prices: (f64, f64),
-    /// Its typical latency in milliseconds.
+    /// The typical latency in milliseconds.
     pub latency_ms: f64,
     /// Tokens per response.
     pub tokens: f64,
-    /// Its typical score in each suite, from 0 to 1.
+    /// The typical score in each suite, from 0 to 1.
     pub level: [f64; 3],
-    /// Its behaviour.
+    /// The behaviour of the model.
     pub habit: SimulatedHabit,
 }
 
-/// All models. At most one of the two previews is present at any time, so that a model without data is always shown.
+/// All models. At most one of the two preview models is present at any time, so that there is always a model without
+/// data.
 #[rustfmt::skip]
 pub(super) const CATALOGUE: [CatalogueModel; 14] = [
     CatalogueModel { id: "atlas-4-large", name: "Atlas 4 Large", provider: "meridian", prices: (5.0, 20.0), latency_ms: 4_200.0, tokens: 1_900.0,

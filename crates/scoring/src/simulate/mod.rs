@@ -1,4 +1,4 @@
-//! The simulator: benchmark runs generated from a seed, for the models of a catalogue.
+//! The simulator: benchmark runs that are generated from a seed, for the models of a catalogue.
 
 mod catalogue;
 mod sample_runs;

@@ -1,8 +1,8 @@
-//! The simulator: benchmark runs generated from a seed.
+//! The simulator: benchmark runs that are generated from a seed.
 //!
-//! Each hour of each model has its own seed, so any hour can be generated without the ones before, and the past never
-//! changes. Only additions, products and square roots are used, so that the same seed gives the same bytes on every
-//! machine. Simulated data is marked as synthetic in the responses.
+//! Each hour of each model has a separate seed, so any hour can be generated without the previous hours, and the past
+//! never changes. Only additions, multiplications and square roots are used, so that the same seed gives the same bytes
+//! on every machine. Simulated data is marked as synthetic in the responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::suite::Suite;
 
 /// Trials per run.
 const TRIALS: usize = 5;
-/// One in this many runs fails, independently of the behaviour.
+/// One in this many runs fails, regardless of the behaviour.
 const FAILS_ONE_IN: u64 = 70;
-/// Standard deviation of the run effect, and of a trial on one axis.
+/// Standard deviations of the effect of a run, and of a trial on one axis.
 const LUCK: (f64, f64) = (0.006, 0.05);
-/// Tokens of a task.
+/// Number of tokens of a task.
 const PROMPT_TOKENS: f64 = 3_000.0;
 
 /// A simulated model.
@@ -33,13 +33,13 @@ pub(crate) struct Simulated {
     shift: u64,
 }
 
-/// All simulated models of a seed.
+/// All simulated models for a seed.
 pub(crate) fn models(seed: u64) -> Vec<Simulated> {
     models_named(seed, "")
 }
 
 pub(crate) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
-    // One shift for all preserves the hand-picked order of behaviours.
+    // All models have the same shift, which preserves the hand-picked order of behaviours.
     let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
         .into_iter()
@@ -65,7 +65,7 @@ pub(crate) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
         .collect()
 }
 
-/// Runs of one model in the last day, as an example of a file to import.
+/// Runs of one model over the last day, as an example of a file to import.
 pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
     let range = Hour::of(now).last(24);
     let first = models(0).into_iter().take(1);
@@ -74,7 +74,7 @@ pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
         .map(identified)
 }
 
-/// A run with an id of its model, suite and time.
+/// A run with an id that consists of its model, suite and time.
 pub(crate) fn identified(run: Run) -> IdentifiedRun {
     let id = format!(
         "{}-{}-{}",
@@ -95,12 +95,12 @@ impl Simulated {
         &self.model
     }
 
-    /// Its runs of a range, oldest first.
+    /// The runs of the model in a range, oldest first.
     pub(crate) fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
         range.hours().flat_map(|hour| self.round(hour))
     }
 
-    /// Its runs of one hour, oldest first.
+    /// The runs of the model in one hour, oldest first.
     pub(crate) fn round(&self, hour: Hour) -> Vec<Run> {
         let state = self.state(hour);
         if state == SimulatedState::Gone {
@@ -133,7 +133,7 @@ impl Simulated {
 
     fn trials(&self, level: f64, hour: Hour, loss: f64, random: &mut SplitMix64) -> Vec<Trial> {
         let level = level - loss + LUCK.0 * random.normal();
-        // Axes differ between models, and are affected differently by a loss: code most, style least.
+        // Axes differ between models, and a loss affects them differently: code most, style least.
         let mut lasting = SplitMix64::new(&[self.seed]);
         let tilt: [f64; 7] = std::array::from_fn(|_| 0.03 * lasting.normal());
         let hit = [1.2, 1.0, 1.3, 0.9, 0.9, 0.4, 0.7];
@@ -191,7 +191,7 @@ enum SimulatedState {
     Gone,
 }
 
-/// From 0 at midnight to 1 at noon UTC.
+/// The load of the hour, from 0 at midnight to 1 at noon UTC.
 fn busyness(hour: Hour) -> f64 {
     let of_day = hour.number() % 24;
     share(of_day.min(24 - of_day), 12)
@@ -202,7 +202,7 @@ fn share(part: u64, whole: u64) -> f64 {
     number(part) / number(whole)
 }
 
-/// Splitmix64: small, fast, and the same on every machine for ever, which no library promises.
+/// Splitmix64: small, fast, and permanently the same on every machine, which no library guarantees.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix64(pub u64);
 
@@ -228,7 +228,8 @@ impl SplitMix64 {
         self.next() % limit
     }
 
-    /// Mean 0, standard deviation 1, never beyond 3.5: the sum of four uniform numbers, close enough to a normal one.
+    /// A value with mean 0 and standard deviation 1, never beyond 3.5: the sum of four uniform numbers, which is close
+    /// enough to a normal one.
     fn normal(&mut self) -> f64 {
         let bits = self.next();
         let sum: u32 = [bits, bits >> 16, bits >> 32, bits >> 48]
@@ -238,7 +239,8 @@ impl SplitMix64 {
         (f64::from(sum) / 65_536.0 - 2.0) * 3.0_f64.sqrt()
     }
 
-    /// Failures of the provider: a timeout would count as zero, and the behaviours alone decide the scores.
+    /// A failure of the provider. There are no timeouts, because they would count as zero, and only the behaviours
+    /// determine the scores.
     fn failure(&mut self) -> RunFailure {
         if self.below(4) == 1 {
             RunFailure::Throttled

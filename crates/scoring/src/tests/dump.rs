@@ -1,5 +1,5 @@
-//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
-//! compares them with an independent implementation.
+//! Scores the scenarios of `tests/reference`: every document, and numbers before rounding. `.ci/reference.sh` compares
+//! them with an independent implementation.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -21,12 +21,12 @@ use crate::model_state::{ModelState, PeriodSummary};
 use crate::statistics::{Estimate, FittedLine};
 use crate::*;
 
-/// The scenarios.
+/// The directory of the scenarios.
 const SCENARIOS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../tests/reference/scenarios"
 );
-/// The `sortBy` values with a score of their own, in the order of `Measure::ALL`.
+/// The `sortBy` values that have separate scores, in the order of `Measure::ALL`.
 const MEASURES: [SortBy; 5] = [
     SortBy::Combined,
     SortBy::Coding,
@@ -57,7 +57,7 @@ fn scores_of_the_scenarios_are_written_for_the_reference() {
         fill(&path, runs, now, &[now]);
         write(".json", &scored(&path, now).to_string());
 
-        // With records of earlier snapshots: the reference continues their scans.
+        // Also with records of earlier snapshots, whose scans the reference continues.
         let place = TempDir::new().unwrap();
         let path = place.path().join("runs.db");
         let steps = [700, 400, 220, 150, 100].map(|hours| now.minus(HOUR * hours));
@@ -67,7 +67,7 @@ fn scores_of_the_scenarios_are_written_for_the_reference() {
     }
 }
 
-/// Imports the runs in steps, with a snapshot before each step but the first.
+/// Imports the runs in steps, with a snapshot before each step except the first.
 fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[Wall]) {
     let archive = Archive::open(path).unwrap();
     let mut table = SuiteTable::default();
@@ -107,7 +107,7 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
     assert_eq!(records, [], "every run is imported");
 }
 
-/// The runs, and what the reference needs to continue the scans: the records of incidents, and the positions.
+/// The runs, and the data that the reference needs to continue the scans: records of incidents and scan positions.
 fn export(path: &Path) -> String {
     let archive = Archive::open(path).unwrap();
     let mut lines = Vec::new();

@@ -1,5 +1,5 @@
-//! The effect of failures: those of the model lower its score, those of the provider its availability, and those of
-//! the harness nothing.
+//! The effect of failures: those of the model lower its score, those of the provider lower its availability, and those
+//! of the harness have no effect.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn trials(scores: &[f64]) -> Vec<Trial> {
         .collect()
 }
 
-/// A run of these trials, this many hours ago.
+/// A run with these trials, `ago` hours ago.
 fn listed(suite: Suite, ago: u32, scores: &[f64], failed: &[RunFailure]) -> Run {
     let at = now().minus(HOUR * ago);
     let outcome = RunOutcome::Scored(trials(scores));
@@ -79,7 +79,7 @@ proptest! {
             let failures = vec![RunFailure::Throttled; (*failed).max(usize::from(scores.is_empty()))];
             listed(suite, u32::try_from(index).unwrap() + 1, scores, &failures)
         }).collect();
-        // Every suite has a score before: a first one is no rise.
+        // Every suite already has a score, because a first score is not a rise.
         runs.extend(Suite::DEFAULT.map(|suite| listed(suite, 20, &[0.5], &[])));
         let before = opened(&runs);
         match into {

@@ -1,4 +1,4 @@
-//! Recommendations and ranks of models with few rounds.
+//! Recommendations and ranks for models with few rounds.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::*;
 
 const NEWCOMER: &str = "newcomer";
 
-/// Eight models with a month of rounds, of 70 points and less, and one with a single run of each suite, which solved
-/// everything.
+/// Eight models with a month of rounds at 70 points or less, and one model with a single run of each suite, in which it
+/// solved everything.
 fn with_newcomer() -> Scoring {
     let mut noise = NoiseGenerator::new(NoiseKind::White, 1.5, 0x5EED);
     let drawn: Vec<f64> = (0..8 * 35 * 24).map(|_| noise.draw()).collect();
@@ -55,7 +55,7 @@ fn the_standard_error_of_constant_marks_agrees_with_their_bounds() {
     let explained = newcomer(asked(&scoring, &transparency), "modelId");
     let error = number(&explained, "standardError");
     let below = number(&shown, "currentScore") - number(&shown, "confidenceLower");
-    // The interval has a quantile of Student's t as many standard errors.
+    // The width of the interval in standard errors is a quantile of Student's t.
     assert!(
         below > 10.0 && (1.9..5.0).contains(&(below / error)),
         "{below} {error}"

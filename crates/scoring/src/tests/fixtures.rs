@@ -41,7 +41,7 @@ pub(super) fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Ve
     )
 }
 
-/// Every query, with the fields of its items.
+/// Every query, with the expected fields of its items.
 pub(super) fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [ItemField])> {
     let mut all: Vec<(DocumentKey, &'static [ItemField])> = vec![
         (DocumentKey::plain(Route::Index), shapes::INDEX),
@@ -150,12 +150,12 @@ fn check_field(value: &Value, field: &ItemField, of: &str) {
     assert!(good, "{of}: {value}");
 }
 
-/// Times of a month, so that every behaviour of the simulator occurs.
+/// Times within a month at which every behaviour of the simulator occurs.
 pub(super) fn instants() -> impl Iterator<Item = Wall> {
     (0..10_u32).map(|step| now().plus(HOUR * 67 * step))
 }
 
-/// The last 10 days of the simulator, as measured runs.
+/// The runs of the simulator in the last 10 days, as measured runs.
 pub(super) fn measured() -> Vec<Run> {
     let range = Hour::of(now()).last(240);
     simulate::models(7)
@@ -164,10 +164,11 @@ pub(super) fn measured() -> Vec<Run> {
         .collect()
 }
 
-/// Hours of runs of [`leveled_runs`].
+/// Number of hours of runs in [`leveled_runs`].
 pub(super) const HOURS: u32 = 35 * 24;
 
-/// The runs of models that are `distance` points apart, whose rounds have this noise: of a model in an hour; and their end.
+/// The runs of models that are `distance` points apart, and the end of the runs. `noise` is the noise of a model in an
+/// hour.
 pub(super) fn leveled_runs(
     models: u32,
     distance: f64,

@@ -1,5 +1,5 @@
-//! A fall is judged against the level that a model has held for long as well as against the newest one: a return to a
-//! held level opens nothing, and ends what was open.
+//! A fall is compared both with the level that a model has held for long and with the newest level. A return to a held
+//! level opens no incident, and resolves an open one.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::levels::{ScoreLevels, ShiftDirection};
 use crate::series::ScoreSeries;
 use crate::suite::Suite;
 
-/// Hours at the usual level before anything happens.
+/// Hours at the usual level before the first change.
 const BEFORE: usize = 20 * 24;
 
-/// Hourly rounds at 70 points for weeks, then at these levels for so many hours each.
+/// Hourly rounds at 70 points for weeks, then at these levels for this many hours each.
 fn after_weeks(parts: &[(usize, f64)], seed: u64) -> Vec<Option<f64>> {
     let weeks = [(BEFORE, 70.0)];
     noisy(&[&weeks, parts].concat(), seed)
@@ -35,7 +35,7 @@ fn noisy(parts: &[(usize, f64)], seed: u64) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// The incidents, the direction of the change in force, and the points lost in a week, at the end of these rounds.
+/// The incidents, the direction of the change in force, and the points lost in a week, after these rounds.
 fn at_end(scores: &[Option<f64>]) -> (Vec<Incident>, Option<ShiftDirection>, f64) {
     let (series, window) = series(scores, 1);
     at_end_of(&series, window)
@@ -55,7 +55,7 @@ fn at_end_of(
     (incidents, signal.map(|signal| signal.direction), lost)
 }
 
-/// Whether nothing is reported at the end of these rounds.
+/// Asserts that nothing is reported after these rounds.
 fn assert_quiet(scores: &[Option<f64>], of: &str) {
     let (series, window) = series(scores, 1);
     assert_quiet_series(&series, window, of);
@@ -169,7 +169,7 @@ fn a_suite_that_leaves_and_joins_again_opens_nothing() {
             for (place, (hour, score)) in window.hours().zip(&scores).enumerate() {
                 let is_gone = (BEFORE..BEFORE + gone).contains(&place);
                 for suite in Suite::DEFAULT {
-                    // It is harder than the others.
+                    // This suite is harder than the others.
                     let harder = if suite == Suite::TOOLING { 30.0 } else { 0.0 };
                     if !is_gone || suite != Suite::TOOLING {
                         mixed.add(&run(suite, hour, score.map(|score| score - harder)));

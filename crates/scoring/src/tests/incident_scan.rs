@@ -1,4 +1,4 @@
-//! The rules of incidents, on series of one model: each is a sentence of `docs/scoring.md`.
+//! The rules for incidents, tested with series of one model. Each is a sentence in `docs/scoring.md`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::run::{Run, RunFailure, RunOutcome, TestedModel, Trial};
 use crate::series::ScoreSeries;
 use crate::suite::Suite;
 
-/// The beginning of a day.
+/// The first hour of a day.
 pub(super) fn first() -> Hour {
     Hour::of(Wall::from_seconds(999_993_600))
 }
@@ -33,7 +33,7 @@ pub(super) fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
     Run::new(model, suite, hour.start(), outcome).unwrap()
 }
 
-/// A series with these scores, one every `length` hours; `None` is a round in which every run failed.
+/// A series with these scores, one every `length` hours. `None` is a round in which every run failed.
 pub(super) fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
     let window = HourRange {
         from: first(),
@@ -170,7 +170,7 @@ fn lasting_degradation_becomes_the_new_level_after_a_week() {
         incident.resolved,
         Some(at(100 + method::INCIDENT_LONGEST_HOURS))
     );
-    // The next fall is compared with the new level only.
+    // The next fall is compared only with the new level.
     for rounds in [10, 40] {
         let falls = found(&of(&[
             (100, Some(70.0)),
@@ -259,7 +259,7 @@ fn the_baseline_of_an_outage_is_that_of_the_open_degradation() {
             .iter()
             .find(|incident| incident.kind == IncidentKind::Outage)
             .unwrap();
-        // A smaller fall is the level before the outage.
+        // After a smaller fall, that level is the level before the outage.
         let expected = if level < 65.0 { 70.0 } else { level };
         assert!(
             (outage.baseline.unwrap() - expected).abs() < 1e-9,

@@ -1,4 +1,4 @@
-//! Consistency of responses: sorting, agreement of lists and details, models without data.
+//! Consistency of responses: sorting, agreement between lists and details, and models without data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,11 +57,11 @@ fn points_of_a_history_keep_their_instants_and_scores_when_the_hour_moves_on() {
     };
     for (earlier, later) in at(0).into_iter().zip(at(1)) {
         assert_eq!(earlier.len(), later.len());
-        // Bounds follow the noise of the last month.
+        // Bounds are not compared, because they depend on the noise of the last month.
         let shown =
             |point: &Value| ["timestamp", "score", "runs"].map(|field| point[field].clone());
         let later: Vec<_> = later.iter().map(shown).collect();
-        // The oldest point may have left, and the newest may have been incomplete.
+        // The oldest point may have dropped out, and the newest may have been incomplete.
         for point in earlier.iter().skip(1).take(earlier.len() - 2).map(shown) {
             assert!(later.contains(&point), "{point:?}");
         }

@@ -1,4 +1,4 @@
-//! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
+//! Checks real responses against the guarantees of the backend: fields, intervals, determinism, refreshes.
 
 mod dump;
 mod failures;

@@ -1,5 +1,5 @@
-//! Properties of whole responses for generated runs: intervals, the index, the order of models, and what must not
-//! cause an alert.
+//! Properties of whole responses for generated runs: intervals, the index, the order of models, and variations that
+//! must not cause an alert.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::fixtures::{HOUR, asked, every_question, now, rankings};
 
-/// Hours of the baseline and of the day compared with it.
+/// Hours of the baseline and of the day that is compared with it.
 const HOURS: u32 = 8 * 24;
 
 fn model(name: &str) -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
 }
 
-/// A run of two trials with this score, this many hours ago.
+/// A run of two trials with this score, `ago` hours ago.
 fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
     let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
     Run::new(
@@ -31,7 +31,7 @@ fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
     .unwrap()
 }
 
-/// A round for each score, newest last, the newest an hour old.
+/// A round for each score, newest last. The newest round is an hour old.
 fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
     let rounds = (1..).zip(scores.iter().rev());
     rounds
@@ -39,7 +39,7 @@ fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
         .collect()
 }
 
-/// A level with hourly noise, and a last day that is lower by `lost`.
+/// Hourly scores around a level, with a last day that is lower by `lost`.
 fn drawn(level: f64, noise: &[f64], lost: f64) -> Vec<f64> {
     let day = usize::try_from(HOURS).unwrap() - 24;
     let score = |(hour, noise): (usize, &f64)| level + noise - if hour < day { 0.0 } else { lost };
@@ -83,7 +83,7 @@ proptest! {
         }
         let index = number(&asked(&scoring, &DocumentKey::plain(Route::Index))[0], "value");
         let scores: Vec<f64> = items.iter().map(|item| number(item, "currentScore")).collect();
-        // The index is rounded once more.
+        // The index is rounded once more than the scores.
         prop_assert!(scores[scores.len() - 1] - 0.005 <= index && index <= scores[0] + 0.005, "{index} {scores:?}");
     }
 

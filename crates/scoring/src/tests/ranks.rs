@@ -1,4 +1,4 @@
-//! Ranks of models with known levels and shared noise.
+//! Ranks of models with known levels and partly shared noise.
 
 use scoregate_base::routes::{Period, SortBy};
 use serde_json::Value;
@@ -11,11 +11,11 @@ use crate::student;
 use crate::*;
 
 const MODELS: u32 = 12;
-/// Points between neighbours.
+/// Points between neighbouring models.
 const DISTANCE: f64 = 0.5;
 const SHARED: f64 = 3.0;
 
-/// Independent noise with a standard deviation of one: of each model, then that which they share.
+/// Independent noise with a standard deviation of one: first the noise of each model, then the shared noise.
 fn drawn(seed: u32) -> Vec<Vec<f64>> {
     let white = |series: u32| {
         let seed = u64::from(seed * 64 + series) << 32;
@@ -25,7 +25,7 @@ fn drawn(seed: u32) -> Vec<Vec<f64>> {
     (0..=MODELS).map(white).collect()
 }
 
-/// Whether this model has no run in this hour: in a fifth of them.
+/// Whether a model has no run in an hour, which is the case in a fifth of the hours.
 fn is_missing(model: u32, hour: u32) -> bool {
     let mixed = (model * 7_919 + hour + 1).wrapping_mul(2_654_435_761) >> 16;
     mixed.is_multiple_of(5)
@@ -35,7 +35,7 @@ fn number_of(id: &str) -> u32 {
     id.trim_start_matches('m').parse().unwrap()
 }
 
-/// The ranking over a day of models with these deviations, in points.
+/// The ranking over a day for models with these deviations, in points.
 fn ranked(noise: &[Vec<f64>], distance: f64, deviation: impl Fn(u32) -> f64) -> Vec<Value> {
     let (mut runs, end) = leveled_runs(MODELS, distance, |model, hour| {
         let [together, own] = [MODELS, model].map(|of| noise[of as usize][hour as usize]);
@@ -51,7 +51,7 @@ fn ranked(noise: &[Vec<f64>], distance: f64, deviation: impl Fn(u32) -> f64) -> 
     rankings(&scoring, Period::Day, SortBy::Combined)
 }
 
-/// Whether the paired t test of the rounds that two models share in the last day separates them.
+/// Whether a paired t test of the common rounds of two models in the last day separates them.
 fn differ(noise: &[Vec<f64>], distance: f64, [one, other]: [u32; 2]) -> bool {
     let shared = (HOURS - 24..HOURS)
         .filter(|hour| ![one, other].iter().any(|model| is_missing(*model, *hour)));
@@ -86,7 +86,7 @@ fn with_missing_rounds_as_many_neighbours_are_separated_as_by_a_paired_t_test() 
 fn bounds_of_all_models_hold_together_and_do_not_go_backwards() {
     for seed in 1..=4 {
         let noise = drawn(100 + seed);
-        // Equal models may have any rank.
+        // Equal models can have any rank.
         for model in ranked(&noise, 0.0, |_| 1.0) {
             assert_eq!(
                 (&model["rankLower"], &model["rankUpper"]),

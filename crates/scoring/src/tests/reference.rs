@@ -1,5 +1,6 @@
-//! Student's t against scipy, far beyond the tails of published numbers: `tests/reference/scoring.py` writes the values, and
-//! ours must agree to 1e-9. All other statistics are compared as published, by `tests/reference/compare.py`.
+//! Compares Student's t with scipy, far beyond the tails of published numbers. `tests/reference/scoring.py` writes the
+//! values, and ours must agree within 1e-9. `tests/reference/compare.py` compares the published values of all other
+//! statistics.
 
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ fn reference() -> Reference {
     serde_json::from_str(include_str!("../../../../tests/reference/scoring.json")).unwrap()
 }
 
-/// Relative tolerance of 1e-9, however small: p-values matter by their order of magnitude.
+/// The relative tolerance is 1e-9 even for tiny values, because the order of magnitude of p-values matters.
 fn agrees(found: f64, expected: f64, of: &str) {
     assert!(
         (found - expected).abs() <= 1e-9 * expected.abs(),

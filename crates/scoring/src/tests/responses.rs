@@ -23,7 +23,7 @@ fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {
             }
         }
     }
-    // Alerts, incidents and degradations occurred too.
+    // Alerts, incidents and degradations have occurred too.
     assert_eq!(met.len(), 12);
 }
 

@@ -1,4 +1,4 @@
-//! The simulated data of the demo: something happens at any hour.
+//! The simulated data of the demo always contains some events.
 
 use crate::*;
 use scoregate_base::routes::{DocumentKey, Period, Route};
@@ -7,8 +7,8 @@ use super::fixtures::{HOUR, asked, limit, now};
 
 /// The seed of the demo.
 const DEMO_SEED: u64 = 42;
-/// Hours between the tested instants, which are coprime with every cycle, and the number of instants. With `SCOREGATE_FULL=1`
-/// every hour of 60 days.
+/// Number of hours between the tested times, which is coprime with every cycle, and the number of times. With
+/// `SCOREGATE_FULL=1`, every hour of 60 days is tested.
 const STEPS: (u32, u32) = (37, 24);
 const ALL: (u32, u32) = (1, 60 * 24);
 

@@ -1,4 +1,5 @@
-//! Other suites than the default ones: what they feed, what is absent without them, and how a table is replaced.
+//! Suites other than the default ones: what they feed, which results are missing if they are missing, and how a table
+//! is replaced.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::fixtures::{HOUR, asked, now, rankings};
 
-/// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
+/// `swe` has two axes and the only latencies, and `mmlu` has one axis. Neither feeds `tooling` or `price`.
 const TABLE: &str = r#"
 [[suite]]
 name = "swe"
@@ -37,7 +38,7 @@ fn model() -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap())
 }
 
-/// A run of two equal trials with these first scores.
+/// A run of two equal trials whose first scores are these.
 fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
     let mut all = [None; 7];
     all.iter_mut()
@@ -114,7 +115,7 @@ fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
         })
         .unwrap();
     assert_eq!(stored, runs);
-    // A restart agrees, and the default table gives the same results as before.
+    // A restart gives the same scores, and the default table gives the same results as before.
     assert_eq!(scores(&opened(&place)), scores(&scoring));
     set(&place, &SuiteTable::default());
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
@@ -137,7 +138,7 @@ fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
     set(&place, &SuiteTable::parse(&more).unwrap());
     let item = detail(&opened(&place));
     assert_eq!((item.get("currentScore"), &item["runs"]), (None, &1.into()));
-    // Fewer axes than a run has are enough.
+    // It is enough if the suite has fewer axes than a run.
     set(
         &place,
         &SuiteTable::parse(&TABLE.replace(", \"spec\"", "")).unwrap(),

@@ -1,7 +1,8 @@
-//! Evaluations as runs: one trial for each sample, and parts of equal size if there are too many for one run.
+//! Converts evaluations to runs: one trial for each sample. If there are too many for one run, they are divided into
+//! parts of equal size.
 //!
-//! A run has only what the tool measured. An evaluation with one score that cannot be used is rejected as a whole: the
-//! others alone would be a biased selection.
+//! A run contains only data that the tool measured. If one score of an evaluation cannot be used, the whole evaluation
+//! is rejected, because the other scores would be a biased selection.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::evaluation::{Evaluation, LogProblem, SampleOutcome, TokenUsage};
 use super::mapping::{LogMapping, ScoreSource, TaskMapping};
 use super::score::LoggedScore;
 
-/// Unusable samples that a message names.
+/// Maximum number of unusable samples that a message names.
 const NAMED_SAMPLES: usize = 3;
 const TOKENS_OF_A_PRICE: f64 = 1e6;
 
@@ -33,23 +34,23 @@ pub struct MappedRuns {
     pub suite: String,
     /// The axes that have scores.
     pub axes: Vec<&'static str>,
-    /// When the evaluation was started, as in the runs.
+    /// When the evaluation started, as in the runs.
     pub time: String,
     /// The runs.
     pub runs: Vec<RunLine>,
-    /// Trials with scores.
+    /// Number of trials with scores.
     pub scored: u64,
-    /// Failed trials by reason.
+    /// Number of failed trials, by reason.
     pub failed: BTreeMap<RunFailure, u64>,
-    /// Samples that were declared invalid, and are left out.
+    /// Number of samples that were declared invalid and are left out.
     pub invalidated: u64,
-    /// Trials of samples that the tool stopped at a limit. They count by their scores.
+    /// Number of trials of samples that the tool stopped at a limit. These trials count by their scores.
     pub limited: u64,
-    /// Measurements that the tool or the mapping does not have, for all trials.
+    /// Measurements that are missing in the tool or the mapping, for all trials.
     pub absent: Vec<&'static str>,
 }
 
-/// Converts an evaluation.
+/// Converts an evaluation to runs.
 pub(super) fn convert(
     tool: EvaluationTool,
     evaluation: &Evaluation,
@@ -75,7 +76,7 @@ pub(super) fn convert(
     let parts = trials.len().div_ceil(MAX_TRIALS).max(1);
     let mut trials = trials.into_iter();
     for part in 0..parts {
-        // Parts differ by one trial at most, so that no trial weighs more than another.
+        // The parts differ by at most one trial, so that no trial has more weight than another.
         let length = all * (part + 1) / parts - all * part / parts;
         let trials = trials.by_ref().take(length).collect();
         let id = run_id(tool, evaluation, part + 1);
@@ -130,7 +131,7 @@ impl MappedRuns {
         Ok(trials)
     }
 
-    /// Whether the trials are a fair selection of the samples.
+    /// Checks that the trials are not a biased selection of the samples.
     fn check_completeness(&self, evaluation: &Evaluation, trials: usize) -> Result<(), LogProblem> {
         let task = &evaluation.task;
         if trials == 0 {
@@ -152,7 +153,7 @@ impl MappedRuns {
     }
 }
 
-/// The first problems of samples, and the number of the others.
+/// The first problems of samples, and the number of further problems.
 fn invalid_samples(evaluation: &Evaluation, problems: &[String]) -> LogProblem {
     let (named, others) = problems.split_at(NAMED_SAMPLES.min(problems.len()));
     let named = named.join("; ");
@@ -163,7 +164,8 @@ fn invalid_samples(evaluation: &Evaluation, problems: &[String]) -> LogProblem {
     LogProblem::invalid(format!("task {}", evaluation.task), problem)
 }
 
-/// The tool's own figure, or the tokens at the prices of the mapping. Cached tokens have other prices.
+/// The cost reported by the tool, or the cost of the tokens at the prices in the mapping. Cached tokens have different
+/// prices, so their cost is unknown.
 fn cost(usage: TokenUsage, model: &TestedModel) -> Option<f64> {
     if usage.cost.is_some() {
         return usage.cost;
@@ -175,7 +177,7 @@ fn cost(usage: TokenUsage, model: &TestedModel) -> Option<f64> {
     (usage.cached == 0).then_some(dollars)
 }
 
-/// The scores of the axes; an axis without a score makes the trial a failed one.
+/// The scores on the axes. If an axis has no score, the trial has failed.
 fn axes(
     task: &TaskMapping,
     scores: &BTreeMap<String, LoggedScore>,
@@ -195,7 +197,7 @@ fn axes(
             Ok(score) => {
                 axes.set(*axis, score);
             }
-            // One that counts against the model is not hidden by one that counts nowhere.
+            // A reason that counts against the model takes precedence over one that is not counted.
             Err(reason) => failure = Some(failure.map_or(reason, |other| other.min(reason))),
         }
     }
@@ -230,7 +232,7 @@ impl ScoreSource {
         self.scale.is_some_and(|[worst, best]| best < worst)
     }
 
-    /// The score from 0 to 1, or why the sample has none.
+    /// The score from 0 to 1, or the reason why the sample has none.
     fn normalized(
         &self,
         axis: Axis,
@@ -252,7 +254,7 @@ impl ScoreSource {
             }
         };
         let [worst, best] = self.scale.unwrap_or([0.0, 1.0]);
-        // Adding zero turns a negative zero into zero.
+        // Turns a negative zero into zero.
         let score = (number - worst) / (best - worst) + 0.0;
         if (0.0..=1.0).contains(&score) {
             return Ok(Ok(score));
@@ -263,7 +265,7 @@ impl ScoreSource {
     }
 }
 
-/// The words that Inspect AI's own metrics count.
+/// The words that Inspect AI's metrics convert to numbers.
 fn known_word(word: &str) -> Option<f64> {
     match word {
         "C" => Some(1.0),
@@ -277,7 +279,8 @@ fn known_word(word: &str) -> Option<f64> {
     }
 }
 
-/// The same in every import of the evaluation. Other tools than Inspect AI have no ids, so a hash of what identifies it is used.
+/// The id is the same in every import of the evaluation. Tools other than Inspect AI have no ids, so a hash of the
+/// identity is used.
 fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> RunId {
     let task = &evaluation.task;
     if let EvaluationTool::Inspect = tool
@@ -290,7 +293,7 @@ fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> RunId {
     }
     let mut hash = Sha256::new();
     for text in evaluation.identity.iter().chain([task]) {
-        // With its length, so that no two lists of texts are the same bytes.
+        // The length is included, so that no two lists of texts result in the same bytes.
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }

@@ -1,7 +1,7 @@
-//! The members of an `.eval` file, which is a zip file. Members are read one by one and never written to a disk.
+//! The members of an `.eval` file, which is a zip file. Members are read one by one and never written to disk.
 //!
-//! Sizes in headers are not trusted: decompressed bytes are counted. Names are only labels: the content of a sample has
-//! its id.
+//! Sizes in headers are not trusted. Instead, decompressed bytes are counted. Names are only labels. The id of a sample
+//! is in its content.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,9 +19,10 @@ use serde::de::DeserializeOwned;
 use super::evaluation::LogProblem;
 use super::python_json::read_json;
 
-/// A file may decompress to this size, whatever its own is.
+/// A file of any size may decompress to this size.
 const SMALL_LOG: u64 = 16 << 20;
-/// Maximum ratio of a larger file: the conversation that is repeated in each event of an agent is compressed well.
+/// Maximum compression ratio of a larger file. The conversation that is repeated in each event of an agent compresses
+/// well.
 const LARGEST_RATIO: u64 = 1_000;
 
 /// An open `.eval` file.
@@ -61,7 +62,7 @@ impl EvalArchive {
         self.members.keys().map(String::as_str)
     }
 
-    /// Parses a member; `None` if there is none of this name.
+    /// Parses a member; `None` if there is no member with this name.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, LogProblem> {
         let member = self.members.get(name);
         member
@@ -145,11 +146,11 @@ impl Read for DecompressedBytes<'_> {
     }
 }
 
-/// Decompresses Zstandard frames that follow each other: Inspect AI starts a new one every 200 MiB.
+/// Decompresses consecutive Zstandard frames. Inspect AI starts a new frame every 200 MiB.
 enum ZstdFrames<R: Read> {
     Between(BufReader<R>),
     Frame(Box<StreamingDecoder<BufReader<R>, FrameDecoder>>),
-    /// After an error.
+    /// An error has occurred.
     Failed,
 }
 

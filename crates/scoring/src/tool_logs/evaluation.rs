@@ -1,4 +1,4 @@
-//! An evaluation as a tool logged it, in one form for all tools.
+//! An evaluation as logged by a tool, in one form for all tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,26 +12,26 @@ use super::score::LoggedScore;
 /// The samples of one task, evaluated on one model.
 #[derive(Debug)]
 pub(super) struct Evaluation {
-    /// Unique to this evaluation; the ids of its runs are made from it.
+    /// Unique to this evaluation. The ids of its runs are derived from it.
     pub(super) identity: Vec<String>,
     pub(super) task: String,
     pub(super) model: String,
     pub(super) started: Wall,
-    /// In an order that every log of this evaluation has.
+    /// The order is the same in every log of this evaluation.
     pub(super) samples: Vec<EvaluatedSample>,
-    /// Scores that are better when they are lower.
+    /// Names of scores for which lower values are better.
     pub(super) lower_is_better: BTreeSet<String>,
 }
 
 /// A sample in one epoch.
 #[derive(Debug)]
 pub(super) struct EvaluatedSample {
-    /// For messages.
+    /// The name for messages.
     pub(super) name: String,
     pub(super) outcome: SampleOutcome,
     pub(super) latency_ms: Option<f64>,
     pub(super) usage: Option<TokenUsage>,
-    /// Whether the tool stopped it at a limit of time, tokens or messages. It counts by its outcome.
+    /// Whether the tool stopped the sample at a limit of time, tokens or messages. Such a sample counts by its outcome.
     pub(super) is_limited: bool,
 }
 
@@ -40,30 +40,30 @@ pub(super) struct EvaluatedSample {
 pub(super) enum SampleOutcome {
     Scored(BTreeMap<String, LoggedScore>),
     Failed(RunFailure),
-    /// Declared invalid after the evaluation.
+    /// The sample was declared invalid after the evaluation.
     Invalidated,
 }
 
-/// Tokens of the evaluated model.
+/// The token usage of the evaluated model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TokenUsage {
     /// Input tokens at the full price.
     pub(super) input: u64,
     pub(super) output: u64,
-    /// Input tokens at other prices, which the mapping does not have.
+    /// Input tokens at other prices, which the mapping does not contain.
     pub(super) cached: u64,
-    /// The tool's own figure, in US dollars.
+    /// The cost reported by the tool, in US dollars.
     pub(super) cost: Option<f64>,
 }
 
 words! {
     /// Why an evaluation is not imported.
     pub enum LogVerdict: word {
-        /// It is not meant to be imported.
+        /// The evaluation is not meant to be imported.
         Skipped = "skipped",
-        /// The mapping has no entry for it.
+        /// The mapping has no entry for the evaluation.
         Missing = "missing",
-        /// It cannot be read, or its scores cannot be used.
+        /// The evaluation cannot be read, or its scores cannot be used.
         Invalid = "invalid",
     }
 }
@@ -75,7 +75,7 @@ pub struct LogProblem {
     pub verdict: LogVerdict,
     /// The member, line or sample in the file; empty for the whole file.
     pub place: String,
-    /// The problem, and what to do.
+    /// The problem and what to do about it.
     pub problem: String,
 }
 
@@ -105,7 +105,7 @@ impl LogProblem {
     }
 }
 
-/// Both, or the problem; if the first is missing in the mapping, the problem of the second is named too.
+/// Both values, or the problem. If the first is missing in the mapping, the problem with the second is added.
 pub(super) fn both<A, B>(
     one: Result<A, LogProblem>,
     other: Result<B, LogProblem>,

@@ -9,7 +9,7 @@ words! {
         Inspect = "inspect",
         /// lm-evaluation-harness.
         LmEval = "lm-eval",
-        /// Any tool, as lines of JSON.
+        /// Any tool, as JSON lines.
         Jsonl = "jsonl",
         /// Any tool, as CSV.
         Csv = "csv",

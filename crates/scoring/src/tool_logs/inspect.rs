@@ -32,7 +32,7 @@ struct InspectLog {
     samples: Option<Vec<InspectSample>>,
 }
 
-/// The journal of an `.eval` file whose evaluation did not end.
+/// The journal of an `.eval` file whose evaluation has not ended.
 #[derive(Deserialize)]
 struct InspectStart {
     eval: InspectSpec,
@@ -92,7 +92,7 @@ struct InspectUsage {
     total_cost: Option<f64>,
 }
 
-/// Numbers are sorted before texts.
+/// Numbers sort before texts.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(
     untagged,
@@ -148,7 +148,7 @@ fn read_eval(archive: &EvalArchive, mapping: &LogMapping) -> Result<Evaluation, 
     evaluation(log)
 }
 
-/// Whether the evaluation is to be imported.
+/// Checks whether the evaluation should be imported.
 fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), LogProblem> {
     mapping.entries(&spec.task, &spec.model)?;
     let unfinished = match status {
@@ -215,13 +215,13 @@ fn started(stats: &InspectStats, spec: &InspectSpec) -> Result<Wall, LogProblem>
         &stats.started_at
     };
     Wall::parse_rfc3339(text).ok_or_else(|| {
-        let problem = format!("{:?} has no time zone or is no time", shortened(text));
+        let problem = format!("{:?} is not a time, or has no time zone", shortened(text));
         LogProblem::invalid("stats.started_at", problem)
     })
 }
 
 impl InspectSample {
-    /// Unique in an evaluation.
+    /// The key of the sample, which is unique in an evaluation.
     fn key(&self) -> (u64, &InspectSampleId) {
         (self.epoch, &self.id)
     }
@@ -239,7 +239,7 @@ impl InspectSample {
         let name = self.name();
         let outcome = match (self.invalidation, self.error) {
             (Some(_), _) => SampleOutcome::Invalidated,
-            // A sample that failed may have scores too, but those are of an incomplete response.
+            // A failed sample may have scores too, but they are for an incomplete response.
             (None, Some(exception)) => SampleOutcome::Failed(exception.failure()),
             (None, None) => {
                 let mut scores = BTreeMap::new();
@@ -254,7 +254,7 @@ impl InspectSample {
             .unwrap_or_default()
             .get(model)
             .map(InspectUsage::logged);
-        // Without the time that the sample waited for a rate limit or for others.
+        // Working time excludes the time that the sample waited for a rate limit or for other samples.
         let seconds = self.working_time.or(self.total_time);
         EvaluatedSample {
             name,

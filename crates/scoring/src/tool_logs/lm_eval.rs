@@ -1,4 +1,4 @@
-//! Logs of lm-evaluation-harness: a results file, and beside it a samples file for each task.
+//! Logs of lm-evaluation-harness: a results file, and next to it a samples file for each task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::mapping::{LogMapping, TaskMapping};
 use super::python_json::{json_values, read_json};
 use super::score::LoggedScore;
 
-/// The filter of samples that do not name one.
+/// The filter of samples that name no filter.
 const NO_FILTER: &str = "none";
 /// Fields of a sample that are not metrics, for releases that do not list the metrics.
 const NOT_METRICS: [&str; 8] = [
@@ -32,10 +32,10 @@ const NOT_METRICS: [&str; 8] = [
 
 #[derive(Deserialize)]
 struct LmResults {
-    /// As text: run ids must not depend on how a build parses numbers.
+    /// Kept as text, because run ids must not depend on how a build parses numbers.
     date: Option<Box<RawValue>>,
     model_name: Option<String>,
-    /// Tasks; groups of tasks are in `results` only and have no samples.
+    /// The tasks. Groups of tasks are only in `results` and have no samples.
     #[expect(
         clippy::zero_sized_map_values,
         reason = "only the names of an object are read"
@@ -52,22 +52,22 @@ struct LmSampleCount {
     effective: usize,
 }
 
-/// A line of a samples file: a sample as one filter saw it.
+/// A line of a samples file: a sample as processed by one filter.
 #[derive(Deserialize)]
 struct LmSample {
     doc_id: u64,
     filter: Option<String>,
-    /// The names of the metrics; older releases do not list them.
+    /// The names of the metrics. Older releases do not list them.
     #[serde(rename = "metrics")]
     listed: Option<Vec<String>>,
     #[serde(flatten)]
     metrics: BTreeMap<String, LoggedScore>,
 }
 
-/// The metrics of each document, as one filter saw it.
+/// The metrics of each document, as processed by one filter.
 type LmDocuments = BTreeMap<u64, BTreeMap<String, LoggedScore>>;
 
-/// A results file, read.
+/// A parsed results file.
 struct LmLog<'a> {
     path: &'a Path,
     model: String,
@@ -107,7 +107,7 @@ impl<'a> LmLog<'a> {
         let Some((date, seconds)) = date.zip(seconds) else {
             return Err(LogProblem::invalid(
                 "date",
-                "is missing or no time; it is not a results file",
+                "is missing or not a time; this is not a results file",
             ));
         };
         #[expect(
@@ -178,11 +178,11 @@ impl<'a> LmLog<'a> {
         })
     }
 
-    /// The file beside the results; its name has the date of theirs.
+    /// The samples file next to the results file. Both names contain the same date.
     fn samples_path(&self, task: &str) -> Result<PathBuf, LogProblem> {
         let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let date = stem.rsplit_once('_').map_or("", |(_, date)| date);
-        // A task's name is part of a path here.
+        // The name of the task becomes part of a path.
         let is_plain = !task.contains(['/', '\\', '\0']);
         let name = format!("samples_{task}_{date}.jsonl");
         let path = self.path.with_file_name(&name);
@@ -190,7 +190,7 @@ impl<'a> LmLog<'a> {
             return Ok(path);
         }
         Err(LogProblem::missing(format!(
-            "the task {task} has no {name:?} beside the results; evaluate with `--log_samples`"
+            "the task {task} has no {name:?} next to the results; evaluate with `--log_samples`"
         )))
     }
 
@@ -209,7 +209,7 @@ impl<'a> LmLog<'a> {
     }
 }
 
-/// The samples of each filter, by document.
+/// The samples of each filter, ordered by document.
 fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, LogProblem> {
     let bad = |problem: String| LogProblem::invalid(name, problem);
     let file = File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
@@ -232,7 +232,7 @@ fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, Log
     Ok(by_filter)
 }
 
-/// The filter of the mapping, or the only one, with its documents.
+/// The filter in the mapping, or the only filter, with its documents.
 fn filtered(
     mut by_filter: BTreeMap<String, LmDocuments>,
     task: &str,

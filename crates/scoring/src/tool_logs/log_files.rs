@@ -1,4 +1,4 @@
-//! The files of a tool in files and directories given by the operator.
+//! The log files of a tool in the files and directories that the operator names.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::EvaluationTool;
 
-/// Maximum depth of directories: links to a parent are not followed, so only a mistake is deeper.
+/// Maximum depth of directories. Links to a parent are not followed, so a greater depth can only be a mistake.
 const DEEPEST: usize = 64;
 
-/// The logs among these files and below these directories, sorted. A file is taken whatever its name is, except that a
-/// samples file of lm-evaluation-harness is replaced by the results file beside it.
+/// The logs among these files and in these directories, sorted. A file may have any name, except that a samples file of
+/// lm-evaluation-harness is replaced with the results file next to it.
 pub fn log_files(tool: EvaluationTool, paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found = BTreeSet::new();
     for path in paths {
@@ -83,7 +83,7 @@ fn is_log(tool: EvaluationTool, name: &str) -> bool {
     }
 }
 
-/// The results file of a samples file; any other file itself.
+/// The results file for a samples file. Other files are returned unchanged.
 fn results_of(path: &Path) -> Result<PathBuf, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(stem) = name
@@ -98,7 +98,7 @@ fn results_of(path: &Path) -> Result<PathBuf, String> {
         return Ok(results);
     }
     Err(format!(
-        "{} has no {} beside it; give the results file",
+        "{} has no {} next to it; name the results file",
         path.display(),
         results.display()
     ))

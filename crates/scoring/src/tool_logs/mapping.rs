@@ -1,6 +1,6 @@
-//! The mapping file: suites and axes of tasks, and ids, names and prices of models.
+//! The mapping file: suites and axes of tasks; ids, names and prices of models.
 //!
-//! Suites are validated with the runs that are made of them.
+//! Suites are validated together with the runs that are created for them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct LogMapping {
     models: BTreeMap<String, TestedModel>,
     tasks: BTreeMap<String, TaskMapping>,
     ignored: Vec<String>,
-    /// The fields of records of any tool.
+    /// The fields of records that any tool may write.
     pub(super) records: Option<RecordMapping>,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct TaskMapping {
 #[derive(Debug, Deserialize)]
 #[serde(from = "WrittenSource")]
 pub(super) struct ScoreSource {
-    /// The scorer or metric; the only one if absent.
+    /// The scorer or metric; if absent, the only one.
     pub(super) score: Option<String>,
     /// The worst and the best value.
     pub(super) scale: Option<[f64; 2]>,
-    /// Scores from 0 to 1 of words.
+    /// Scores from 0 to 1 for words.
     pub(super) values: BTreeMap<String, f64>,
 }
 
@@ -97,7 +97,7 @@ impl From<WrittenSource> for ScoreSource {
 }
 
 impl LogMapping {
-    /// Parses the text of a mapping file. The error names the entry, and what to do.
+    /// Parses the text of a mapping file. The error names the entry and what to do.
     pub fn parse(text: &str) -> Result<Self, String> {
         let written: WrittenMapping = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut models = BTreeMap::new();
@@ -107,7 +107,8 @@ impl LogMapping {
                 .map_err(|problem| format!("models.{tool_name:?}.{problem}"))?;
             models.insert(tool_name.clone(), model);
         }
-        // Two names may be one model, but then they agree; otherwise its name and prices would change with each run.
+        // Two names may refer to the same model, but their entries must be equal. Otherwise the model's name and prices
+        // would change with each run.
         for (name, model) in &models {
             let other = models
                 .iter()
@@ -131,7 +132,7 @@ impl LogMapping {
         })
     }
 
-    /// The entries of a task and a model, or all that are missing.
+    /// The entries of a task and a model, or an error that names all missing ones.
     pub(super) fn entries(
         &self,
         task: &str,
@@ -140,7 +141,7 @@ impl LogMapping {
         both(self.task(task), self.model(model))
     }
 
-    /// The entry of a task, unless the task is ignored or has none.
+    /// The entry of a task; an error if the task is ignored or has none.
     pub(super) fn task(&self, name: &str) -> Result<&TaskMapping, LogProblem> {
         if self.ignored.iter().any(|ignored| ignored == name) {
             return Err(LogProblem::skipped(format!(
@@ -154,7 +155,7 @@ impl LogMapping {
         })
     }
 
-    /// The entry of a model.
+    /// The entry of a model; an error if it has none.
     pub(super) fn model(&self, name: &str) -> Result<&TestedModel, LogProblem> {
         self.models.get(name).ok_or_else(|| {
             LogProblem::missing(format!(
@@ -177,7 +178,7 @@ impl MappedModel {
             self.price_output,
         )
         .map_err(|bad| {
-            // The fields of a run, as the mapping writes them.
+            // Replaces the field names of a run with those of the mapping.
             let problem = bad.to_string().replacen("priceInput", "price_input", 1);
             problem.replacen("priceOutput", "price_output", 1)
         })
@@ -215,7 +216,7 @@ impl TaskMapping {
     }
 }
 
-/// The id for a name such as `org/model`.
+/// A valid id for a name such as `org/model`.
 fn safe_id(tool_name: &str) -> String {
     let name = tool_name.trim_start_matches(|first: char| !first.is_ascii_alphanumeric());
     name.replace('/', "--").replace(

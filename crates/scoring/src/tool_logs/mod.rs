@@ -1,9 +1,9 @@
-//! Logs of evaluation tools as benchmark runs: Inspect AI, lm-evaluation-harness, and records of any other.
+//! Logs of evaluation tools as benchmark runs: Inspect AI, lm-evaluation-harness, and records of any other tool.
 //!
-//! A log is read into an [`evaluation::Evaluation`], which [`convert`] turns into runs by the operator's mapping. They
-//! are validated as those of other imports are. Logs are untrusted: the size of the file limits memory and decompression.
-//! Nothing is guessed: an evaluation that the mapping
-//! does not describe completely is reported.
+//! A log is read into an [`evaluation::Evaluation`], which [`convert`] converts to runs according to the operator's
+//! mapping. The runs are validated like those of other imports. Logs are untrusted, so the size of the file limits
+//! memory and decompression. Nothing is guessed. An evaluation that the mapping does not describe completely is
+//! reported.
 
 mod convert;
 mod eval_archive;

@@ -1,7 +1,7 @@
-//! JSON as Python writes it: streamed, and with `NaN`, `Infinity` and `-Infinity`.
+//! JSON as written by Python: streamed, and with `NaN`, `Infinity` and `-Infinity`.
 //!
-//! These three words become strings, so that a strict parser accepts them. Whether a score may be one of them is decided
-//! in [`super::score`]. Fields that are not needed are skipped without being stored.
+//! These three words become strings, so that a strict parser accepts them. [`super::score`] decides whether a score may
+//! be one of them. Unneeded fields are skipped without being stored.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
@@ -15,24 +15,24 @@ const WORDS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 pub(super) fn read_json<T: DeserializeOwned>(from: impl Read) -> Result<T, String> {
     let mut parser = serde_json::Deserializer::from_reader(PythonJson::new(from));
     let value = T::deserialize(&mut parser).map_err(|error| error.to_string())?;
-    // Reads to the end, so that a checksum is compared.
+    // Reads to the end, so that the checksum is verified.
     parser.end().map_err(|error| error.to_string())?;
     Ok(value)
 }
 
-/// Iterates over values that follow each other, such as lines.
+/// Iterates over consecutive values, such as lines.
 pub(super) fn json_values<T: DeserializeOwned>(
     from: impl Read,
 ) -> impl Iterator<Item = serde_json::Result<T>> {
     serde_json::Deserializer::from_reader(PythonJson::new(from)).into_iter()
 }
 
-/// Copies JSON, and quotes the three words.
+/// Copies JSON and adds quotes around the three words.
 struct PythonJson<R> {
     from: R,
     is_string: bool,
     is_escaped: bool,
-    /// A number or a word whose end is not yet known.
+    /// A number or a word whose end has not been read yet.
     word: Vec<u8>,
     ready: VecDeque<u8>,
 }

@@ -1,4 +1,4 @@
-//! Reads a log and converts it into runs.
+//! Reads a log and converts it to runs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::evaluation_tool::EvaluationTool;
 use super::mapping::LogMapping;
 use super::{inspect, lm_eval, records};
 
-/// The runs of a log, one entry for each evaluation in it.
+/// The runs of a log, with one entry for each evaluation.
 pub fn read_log(
     tool: EvaluationTool,
     path: &Path,

@@ -6,24 +6,24 @@ use serde::Deserialize;
 
 use crate::RunFailure;
 
-/// The fields of a record. `a.b` is the member `b` of the member `a`, and `a.0` the first element of the list `a`.
+/// The fields of a record. `a.b` is the member `b` of the member `a`, and `a.0` is the first element of the list `a`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordMapping {
     pub(super) model: FieldSource,
     pub(super) task: FieldSource,
-    /// If absent, the time is read from the end of the file name.
+    /// The path of the time. If absent, the time is read from the end of the file name.
     pub(super) time: Option<String>,
     pub(super) sample: Option<String>,
     pub(super) latency_ms: Option<String>,
     pub(super) cost: Option<String>,
     pub(super) error: Option<String>,
-    /// Records with this member are headers: they describe the records that follow.
+    /// Records with this member are headers, which describe the records after them.
     pub(super) header: Option<String>,
     /// Only records with these values are samples.
     #[serde(default)]
     pub(super) only: BTreeMap<String, String>,
-    /// Failures by a part of the text of an error, in lower or upper case.
+    /// Failures for parts of an error text, ignoring case.
     #[serde(default)]
     pub(super) failures: BTreeMap<String, RunFailure>,
 }

@@ -1,4 +1,4 @@
-//! Records of any tool, as lines of JSON or as CSV: the mapping names the fields.
+//! Records of any tool, as JSON lines or as CSV. The mapping names the fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,19 +15,19 @@ use super::python_json::json_values;
 use super::record_mapping::{FieldSource, RecordMapping};
 use super::score::LoggedScore;
 
-/// Texts of an error field that mean that there was none.
+/// Texts of an error field that mean that there was no error.
 const NO_ERRORS: [&str; 5] = ["", "false", "0", "{}", "[]"];
-/// Characters of a text that are kept for messages, and in which a time is looked for.
+/// Number of characters of a text that are kept for messages and searched for a time.
 const SHOWN: usize = 64;
 
-/// The evaluations of a file.
+/// Collects the evaluations of a file.
 struct RecordReader<'m> {
     mapping: &'m LogMapping,
     fields: &'m RecordMapping,
     /// The name of the file, without its suffix.
     name: String,
     header: Value,
-    /// By number of headers, task and model.
+    /// The evaluations by number of headers, task and model.
     found: BTreeMap<(usize, String, String), Evaluation>,
     headers: usize,
 }
@@ -85,8 +85,8 @@ fn read_all(
         .collect())
 }
 
-/// With its samples in one order, regardless of that of the records. Its identity does not depend on the samples, so that a changed
-/// file is not imported beside the old one.
+/// Sorts the samples, so that the order of the records does not matter. The identity does not depend on the samples, so
+/// that a changed file is not imported in addition to the old one.
 fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation
         .samples
@@ -95,7 +95,7 @@ fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation
 }
 
-/// A row of CSV as a record.
+/// Converts a row of CSV to a record.
 fn object(row: BTreeMap<String, String>) -> Value {
     let fields = row.into_iter().map(|(name, text)| (name, text.into()));
     Value::Object(fields.collect())
@@ -154,7 +154,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// The time of a record, or of its file.
+    /// The time of a record, or of its file if records have no time.
     fn started(&self, record: &Value) -> Result<Wall, String> {
         let path = self.fields.time.as_ref();
         let time = path
@@ -223,7 +223,7 @@ impl RecordReader<'_> {
         known.map_or(RunFailure::Harness, |(_, failure)| *failure)
     }
 
-    /// A text of the record, or of the header before it.
+    /// A required text of the record, or of the header before it.
     fn required(&self, record: &Value, path: &str, field: &str) -> Result<String, String> {
         let found = at(record, path)
             .or_else(|| at(&self.header, path))
@@ -234,7 +234,7 @@ impl RecordReader<'_> {
     }
 }
 
-/// The value at a path; `None` for an absent one and for null. The name of a column may contain dots.
+/// The value at a path; `None` if it is absent or null. The name of a column may contain dots.
 fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
     let nested = || {
         path.split('.').try_fold(record, |value, part| {
@@ -249,7 +249,7 @@ fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
         .filter(|value| !value.is_null())
 }
 
-/// The text at a path that the mapping may leave out.
+/// The text at a path that is optional in the mapping.
 fn optional(record: &Value, path: Option<&str>) -> Option<String> {
     at(record, path?).and_then(text)
 }
@@ -261,7 +261,7 @@ fn measured(record: &Value, path: Option<&str>) -> Result<Option<f64>, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.map(Some).ok_or_else(|| {
         let path = path.unwrap_or_default();
-        format!("{path} is {:?}, which is no number", last(&text))
+        format!("{path} is {:?}, which is not a number", last(&text))
     })
 }
 
@@ -280,7 +280,7 @@ fn last(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// The instant at the end of a text, such as the id of an evaluation; in UTC without a zone.
+/// The time at the end of a text, such as the id of an evaluation. Without a time zone, it is in UTC.
 fn instant(text: &str) -> Option<Wall> {
     text.char_indices()
         .filter_map(|(at, _)| text.get(at..))

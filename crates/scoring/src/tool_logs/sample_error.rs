@@ -1,8 +1,8 @@
-//! Why a sample failed, by the exception that Inspect AI logged.
+//! Why a sample failed, derived from the exception that Inspect AI logged.
 //!
 //! A timeout or an unusable response counts against the model, so only an exception in a request to a model during the
-//! solution can be one. Everything else, also an exception in a scorer or in a grading model, is a failure of the harness,
-//! which counts nowhere.
+//! solution can be one of them. All other exceptions, including those in a scorer or a grading model, are failures of
+//! the harness, which are not counted.
 
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ pub(super) struct LoggedException {
     traceback: String,
 }
 
-/// Parts of the names of exceptions and of their messages, in lower case; the first that is found decides.
+/// Parts of exception names and messages, in lower case. The first match decides.
 const KINDS: [(RunFailure, &[&str]); 4] = [
     (
         RunFailure::Throttled,
@@ -74,16 +74,16 @@ const KINDS: [(RunFailure, &[&str]); 4] = [
     ),
 ];
 
-/// Parts of the frames of downloads that a provider's client makes for itself, such as that of a tokenizer.
+/// Parts of the frames of downloads that a provider's client makes for its own use, such as those of a tokenizer.
 const DOWNLOADS: [&str; 3] = ["tokeniz", "tiktoken", "file_download"];
 
 impl LoggedException {
-    /// The reason of the failure.
+    /// The reason for the failure.
     pub(super) fn failure(&self) -> RunFailure {
         if !self.is_of_a_request() {
             return RunFailure::Harness;
         }
-        // The last line names the exception; the message of some providers' exceptions does not.
+        // The last line names the exception. The message of some providers' exceptions does not.
         let last = self
             .traceback
             .lines()
@@ -97,7 +97,7 @@ impl LoggedException {
         kind.map_or(RunFailure::Harness, |(failure, _)| *failure)
     }
 
-    /// Whether it was raised by a request to a model, made by a solver.
+    /// Whether a request to a model, made by a solver, raised the exception.
     fn is_of_a_request(&self) -> bool {
         let has_frame = |of: &str| {
             let separators = [of.to_owned(), of.replace('/', "\\")];
@@ -110,7 +110,7 @@ impl LoggedException {
             .lines()
             .filter(|line| line.trim_start().starts_with("File "))
             .any(|line| {
-                // Not the directories of a project or of an environment.
+                // Directories of a project or an environment are ignored.
                 let line = line.to_lowercase().replace('\\', "/");
                 let two = line
                     .rmatch_indices('/')
@@ -191,10 +191,10 @@ mod tests {
                 RunFailure::Harness,
                 "{message}"
             );
-            // The directory of the environment is not a package.
+            // The directory of the environment is not the name of a package.
             let project = request.replace("/v/", "/tokenizers/.venv/site-packages/");
             assert_eq!(failure(message, last, &project), expected, "{message}");
-            // In a tool, a scorer or a grading model.
+            // The exception is raised in a tool, a scorer or a grading model.
             for frames in [
                 "",
                 "File \"/v/inspect_ai/solver/_plan.py\"",

@@ -1,4 +1,4 @@
-//! A value that a scorer or a metric gave a sample.
+//! A value that a scorer or a metric assigned to a sample.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use crate::RunFailure;
 
-/// Characters of a word that are kept: enough to show it in a message.
+/// Number of characters of a word that are kept, which is enough for a message.
 const LONGEST_WORD: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Value")]
 pub(super) enum LoggedScore {
     Number(f64),
-    /// Text, such as `C` for correct.
+    /// A word, such as `C` for correct.
     Word(String),
-    /// The sample has no score, for this reason: Python's `NaN`.
+    /// Python's `NaN`: the sample has no score, for this reason.
     Unscored(RunFailure),
     /// A list or an empty value.
     NotANumber,
-    /// Several values by name.
+    /// Several values with names.
     Several(BTreeMap<String, LoggedScore>),
 }
 
 impl LoggedScore {
-    /// Adds it to the scores of a sample; several values as `name/key`.
+    /// Adds the value to the scores of a sample. Several values are added as `name/key`.
     pub(super) fn add_as(self, name: &str, to: &mut BTreeMap<String, Self>) {
         match self {
             Self::Several(values) => {

@@ -1,4 +1,4 @@
-//! Conformance checks of owners of applications that an operator made.
+//! Conformance checks of owners of applications that an operator created.
 
 use futures_util::future::join_all;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const WEEK: std::time::Duration = std::time::Duration::from_hours(7 * 24);
 
-/// Gives an application to a mailbox. The token of the link and the ids of the emails begin with `name`.
+/// Assigns an application to a mailbox. The token of the link and the ids of the emails start with `name`.
 fn attaching(id: ApplicationId, email: &str, name: &str, moves: bool) -> StoreChange {
     let mail = |what: &str| a_mail(&format!("{name} {what}"), "");
     let attachment = Attachment {
@@ -54,7 +54,7 @@ async fn mails(store: &Store) -> Vec<String> {
 
 pub(crate) async fn a_mailbox_without_an_account_is_invited_once_and_accepts_once(store: &Store) {
     let [one, two] = [created(store).await, created(store).await];
-    // Anybody can request links.
+    // Anyone can request links.
     assert!(send(store, "ordinary", "ann@example.org").await);
     mails(store).await;
     let invited = attach(store, one, "Ann@example.org", "1").await;
@@ -97,7 +97,7 @@ pub(crate) async fn a_mailbox_without_an_account_is_invited_once_and_accepts_onc
     both.sort();
     assert_eq!((owner.id, &owner.applications), (invited.id, &both));
     assert_eq!(owner.terms_accepted_at, Some(NOON));
-    // An owner is attached without a link.
+    // An owner who has an account is attached without a link.
     attach(store, created(store).await, "ann@example.org", "4").await;
     assert_eq!(mails(store).await, ["Ann@example.org: 4 attached"]);
     let trail = &trail_of(store, one).await[0];
@@ -158,7 +158,7 @@ pub(crate) async fn a_detached_application_works_without_an_owner(store: &Store)
     let refused = detach(store, one).await;
     assert_eq!(owner_refusal(refused), OwnerRefusal::NotOwned(one));
     assert!(store.owner(invited.id).await.unwrap().is_some());
-    // Nothing is left of an address that was only invited.
+    // No data remains of an address that was only invited.
     detach(store, two).await.unwrap();
     assert_eq!(store.owners(all()).await.unwrap(), []);
     assert_eq!(mails(store).await, ["ann@example.org: detached"]);

@@ -4,7 +4,7 @@ use super::*;
 
 const NEXT_NOON: Wall = Wall::from_seconds(1_763_726_400 + 86_400);
 
-/// A new application of an owner, created at a time.
+/// A new application of an owner, created at this time.
 async fn created_at(
     store: &Store,
     at: Wall,
@@ -37,7 +37,7 @@ async fn delete(store: &Store, owner: OwnerId) {
     changed(store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
 }
 
-/// A new application is refused today.
+/// Asserts that a new application is refused today.
 async fn assert_used_today(store: &Store, owner: OwnerId, at_most: u32) {
     let refused = created_at(store, NOON, owner, at_most).await;
     assert_eq!(owner_refusal(refused), OwnerRefusal::QuotaUsedToday(owner));
@@ -72,7 +72,7 @@ pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &Store)
     let owner = signed_up(store, "ann@example.org").await.id;
     close(store, created_at(store, NOON, owner, 1).await.unwrap()).await;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
-    // Units that were returned were not used.
+    // Returned units do not count as used.
     let leased = asking(id, NOON.day(), 4, 10);
     assert_eq!(units(store, leased).await, 4);
     close(store, id).await;
@@ -85,7 +85,7 @@ pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
     close(store, id).await;
-    // Another gateway has not read yet that the keys are revoked.
+    // Another gateway has not yet read that the keys were revoked.
     assert_eq!(units(store, asking(id, NOON.day(), 3, 10)).await, 3);
     assert_used_today(store, owner, 1).await;
 }
@@ -94,7 +94,7 @@ pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &Stor
     let first = signed_up(store, "Ann@example.org").await.id;
     closed_after_use(store, first, 1).await;
     delete(store, first).await;
-    // Another spelling of the same mailbox.
+    // The address is another spelling of the same mailbox.
     let second = signed_up(store, "ann@example.org").await.id;
     assert_ne!(first, second);
     assert_used_today(store, second, 1).await;
@@ -110,7 +110,7 @@ pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &Stor
     open_day(store, NOON.day()).await;
     assert_eq!(delete_outdated(store).await, 0);
     assert_used_today(store, owner, 1).await;
-    // The application, and the link and the session of the owner.
+    // The deleted records are the application, and the link and the session of the owner.
     open_day(store, NEXT_NOON.day()).await;
     assert_eq!(delete_outdated(store).await, 3);
     created_at(store, NOON, owner, 1)

@@ -1,4 +1,4 @@
-//! A store with rows in every exported table that calls write.
+//! A store with rows in every exported table that store calls write.
 
 use super::*;
 

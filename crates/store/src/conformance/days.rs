@@ -20,7 +20,7 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &Store) {
         (4, 10, given(4, 4)),
         (u32::MAX, 10, given(6, 10)),
         (1, 10, given(0, 10)),
-        (5, 3, given(0, 10)), // moved to a smaller tier since
+        (5, 3, given(0, 10)), // moved to a smaller tier in between
         (5, 12, given(2, 12)),
         (
             u32::MAX,
@@ -59,7 +59,7 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &Store) {
         let found = store.application(id, day).await.unwrap();
         found.unwrap().granted
     };
-    // A request for zero units opens it too, for every application.
+    // A request for zero units opens the day too, for every application.
     assert_eq!(units(store, asking(other, tomorrow, 0, 0)).await, 0);
     assert_eq!(store.day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
@@ -126,7 +126,7 @@ struct ScheduledReport {
 fn scheduled_report() -> impl Strategy<Value = ScheduledReport> {
     let numbers = (0u32..20, 0u32..20, 0u32..25, 1u32..900);
     (0u64..3, 0u32..3, numbers).prop_map(|(node, day, (granted, returned, wanted, quota))| {
-        // A node returns only what it was granted.
+        // A node returns only units that it was granted.
         let returned = returned.min(granted);
         let totals = NodeReport {
             known: NodeTotals { granted, returned },

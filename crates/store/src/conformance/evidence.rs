@@ -6,14 +6,15 @@ use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence, Origin};
 use super::*;
 
 const TODAY: Day = Day::from_number(20_413); // 2025-11-21, the day of `NOON`
-/// Positions of the catalogue.
+/// Number of catalogue positions.
 const CATALOGUE: u16 = 200;
 
 const fn start_of(day: Day) -> u32 {
     day.number() * 24
 }
 
-/// An hour of a day in which these models were requested once, from a network of their number.
+/// An hour of a day in which each of these models was requested once, from a network with the number of the first
+/// model.
 fn hour(day: Day, hour: u32, models: std::ops::Range<u16>) -> HourEvidence {
     let at = day.start().plus(hour * HOUR);
     let mut evidence = HourEvidence::of(HourEvidence::hour_of(at));
@@ -51,7 +52,7 @@ async fn record(store: &Store, node: u64, application: ApplicationId, evidence: 
         .unwrap();
 }
 
-/// Merges all hours before this one, some at a time.
+/// Merges all hours before `until`, a few at a time.
 async fn merge(store: &Store, until: u32) {
     while store.merge_evidence(until, CATALOGUE, 2).await.unwrap() {}
 }
@@ -231,7 +232,7 @@ pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_h
     assert_eq!(store.sketch_key(before(2), 2).await.unwrap(), 1);
 }
 
-/// While one gateway merges, another one records and merges an earlier hour.
+/// While one gateway merges, the other one records and merges an earlier hour.
 pub(crate) async fn concurrent_merges_count_each_hour_once(stores: [&Store; 2]) {
     let ids: Vec<ApplicationId> = (0..300).map(|_| an_id()).collect();
     let few = &ids[..5];

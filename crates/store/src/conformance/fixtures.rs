@@ -1,4 +1,4 @@
-//! Steps that several checks take: changes, days, owners with applications, mail, and the audit trail.
+//! Steps that several checks share: changes, days, owners with applications, mail, and the audit trail.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ pub(crate) async fn make(store: &Store, id: ApplicationId, what: ChangeKind) -> 
     store.change(changing(id, what)).await.unwrap()
 }
 
-/// An application that exists.
+/// An existing application.
 pub(crate) async fn found(store: &Store, id: ApplicationId) -> StoredApplication {
     let found = store.application(id, NOON.day()).await.unwrap();
     found.unwrap()
@@ -22,7 +22,7 @@ pub(crate) async fn applications(store: &Store) -> Vec<StoredApplication> {
     page.applications
 }
 
-/// A key that is younger than `a_key`.
+/// A key that is created `hours` later than `a_key`.
 pub(super) fn a_later_key(text: &str, hours: u32) -> StoredKey {
     StoredKey {
         created_at: NOON.plus(hours * HOUR),
@@ -30,7 +30,7 @@ pub(super) fn a_later_key(text: &str, hours: u32) -> StoredKey {
     }
 }
 
-/// The key with which an application was created.
+/// The key that an application was created with.
 pub(crate) fn first_key(id: ApplicationId) -> StoredKey {
     a_key(&id.to_string())
 }
@@ -64,7 +64,7 @@ pub(super) async fn open_day(store: &Store, day: Day) {
     store.exchange(exchange).await.unwrap();
 }
 
-/// Deletes and merges what is outdated. Returns the number of records.
+/// Deletes and merges outdated records. Returns the number of changed records.
 pub(super) async fn delete_outdated(store: &Store) -> u64 {
     let mut deleted = 0;
     loop {
@@ -75,17 +75,17 @@ pub(super) async fn delete_outdated(store: &Store) -> u64 {
     }
 }
 
-/// The day that begins some days before that of `NOON`.
+/// The day that is `days` days before the day of `NOON`.
 pub(super) fn before(days: u32) -> Day {
     Day::from_number(NOON.day().number() - days)
 }
 
-/// A new application of an owner who may have this many.
+/// A new application of an owner who may have `at_most` applications.
 pub(crate) async fn application_of(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
     store.change(owned(owner, at_most)).await.unwrap().id
 }
 
-/// Makes a change of an owner, which may be refused.
+/// Makes a change to an owner, which may be refused.
 pub(super) async fn attempted(
     store: &Store,
     owner: OwnerId,
@@ -108,7 +108,7 @@ pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRe
     }
 }
 
-/// Signs in. Returns the owner, and whether the account is new.
+/// Signs in with a link. Returns the owner, and whether the account is new.
 pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, bool) {
     match store.sign_in(sign_in).await.unwrap() {
         SignInOutcome::SignedIn { owner, is_new } => (owner, is_new),
@@ -118,12 +118,12 @@ pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, b
     }
 }
 
-/// The number of queued emails, without messages to webhooks.
+/// The number of queued emails, not counting messages to webhooks.
 pub(super) async fn queued(store: &Store) -> u64 {
     store.mail_backlog().await.unwrap().mails
 }
 
-/// The queued messages in the order of their recipients, which are removed as if they were sent.
+/// The queued messages, ordered by recipient. They are removed as if they were sent.
 pub(super) async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
     let until = NOON.plus(HOUR);
     let claim = MailClaim::new(lane, until, until, 99);
@@ -159,7 +159,7 @@ pub(super) async fn trail_of(store: &Store, id: ApplicationId) -> Vec<AuditRecor
     store.audit(query).await.unwrap()
 }
 
-/// The kinds of changes.
+/// The kinds of the recorded changes.
 pub(super) fn words(trail: &[AuditRecord]) -> Vec<&str> {
     trail.iter().map(|record| record.what.as_str()).collect()
 }

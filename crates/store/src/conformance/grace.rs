@@ -1,4 +1,4 @@
-//! Shares of a day's grace.
+//! Conformance checks of shares of a day's grace.
 
 use super::*;
 use scoregate_base::limits::{GraceClaim, GraceShare};
@@ -104,7 +104,7 @@ pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_pr
         number: 0,
         shares: 1,
     });
-    // Before a day is opened, and after.
+    // The first claims are made before a day is opened, the second ones after.
     for (node, days) in [(2, 3), (3, 5)] {
         assert_eq!(claimed(store, claim(1, 0)).await, all);
         assert_eq!(claimed(store, claim(node, days)).await, all);

@@ -7,7 +7,7 @@ use super::*;
 
 const MONTH: std::time::Duration = std::time::Duration::from_hours(30 * 24);
 
-/// A report of the first key of an application at some places, at a time.
+/// A report about the first key of an application, with these places and this time.
 fn leak(id: ApplicationId, places: &[&str], at: Wall, expires_at: Option<Wall>) -> StoreChange {
     let key = first_key(id);
     let report = LeakReport {

@@ -1,4 +1,4 @@
-//! Conformance checks of limits that end.
+//! Conformance checks of temporary limits.
 
 use futures_util::future::join_all;
 
@@ -15,7 +15,7 @@ async fn set(store: &Store, id: ApplicationId, own: OwnLimits, until: Option<Wal
     assert_eq!((set.own, set.limits_until), (own, until));
 }
 
-/// The application after an attempt to restore its limits, unless that was not due.
+/// The application after an attempt to restore its limits; `None` if that is not due.
 async fn restored(store: &Store, id: ApplicationId, at: Wall) -> Option<StoredApplication> {
     match store
         .change(StoreChange {

@@ -1,8 +1,8 @@
 //! The conformance suite: checks that both engines must pass.
 //!
-//! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what keeps
-//! it alive, and the literals name the Debian packages that the engine needs. A guarantee that only one engine
-//! makes is tested with that engine.
+//! An engine's tests call `conformance::run_with!(fresh, "package")`. `fresh()` returns an empty store and a guard that
+//! keeps it alive. The literals name the Debian packages that the engine needs. A guarantee that only one engine makes
+//! is tested with that engine.
 
 mod attachments;
 mod changes;
@@ -229,7 +229,7 @@ pub(super) async fn created(store: &Store) -> ApplicationId {
     store.change(creating(an_id())).await.unwrap().id
 }
 
-/// A request of a node for units.
+/// A node's request for units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseRequest {
     pub(super) application: ApplicationId,
@@ -239,7 +239,7 @@ pub(super) struct LeaseRequest {
     pub(super) quota: u32,
 }
 
-/// The grant to a node that had nothing.
+/// The grant to a node that had no units before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseReply {
     Granted { units: u32, total: u64 },
@@ -250,7 +250,7 @@ pub(super) const fn given(units: u32, total: u64) -> LeaseReply {
     LeaseReply::Granted { units, total }
 }
 
-/// A request of a new node.
+/// A request from a new node.
 pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
     static NODES: AtomicU64 = AtomicU64::new(1);
     LeaseRequest {
@@ -263,7 +263,7 @@ pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32
 }
 
 impl LeaseRequest {
-    /// The exchange of this request alone, on its day.
+    /// An exchange with only this request, on its day.
     pub(super) fn exchange(self) -> LedgerExchange {
         let Self {
             application,
@@ -285,7 +285,7 @@ impl LeaseRequest {
     }
 }
 
-/// One request at a time, for tests.
+/// Sends one request at a time, for tests.
 pub(super) trait SingleLease: Ledger {
     fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
         Box::pin(async move {
@@ -306,7 +306,7 @@ pub(super) trait SingleLease: Ledger {
         })
     }
 
-    /// Returns units that were granted to a request.
+    /// Returns units that a request was granted.
     fn give_back(&self, request: LeaseRequest, units: u32) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let nothing = LeaseRequest {

@@ -8,7 +8,7 @@ use scoregate_base::limits::{CalendarLimits, CalendarQuota, LimitRule, Limits, W
 
 const DAY: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// The tiers: accounts that chose nothing get notices about applications in `pro`.
+/// The tiers. By default, accounts get notices about applications in `pro`.
 fn tiers() -> Vec<NoticeTier> {
     let tier = |name: &str, day, defaults| NoticeTier {
         name: name.into(),
@@ -38,7 +38,7 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
     }
 }
 
-/// An owner with an application in a tier, and no mail.
+/// An owner who has an application in this tier and no queued mail.
 pub(crate) async fn application_in(
     store: &Store,
     email: &str,
@@ -51,7 +51,7 @@ pub(crate) async fn application_in(
     (owner, id)
 }
 
-/// The recipients and message ids of the queued emails, which are removed as if they were sent.
+/// The recipients and message ids of the queued emails. The emails are removed as if they were sent.
 async fn mails(store: &Store) -> Vec<[String; 2]> {
     let sent = sent(store, MailLane::Mail).await.into_iter();
     sent.map(|mail| [mail.recipient, mail.message_id]).collect()
@@ -72,7 +72,7 @@ async fn due(store: &Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueN
     store.due_notices(query).await.unwrap()
 }
 
-/// The used units and the quotas of the notices about quotas that are due.
+/// The used units and quotas in due notices about quotas.
 pub(crate) async fn quotas(store: &Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
         NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
@@ -279,7 +279,7 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &St
     );
 }
 
-/// Leases units of today, which count in these windows too.
+/// Leases units of today that count in these windows too.
 async fn lease_in(store: &Store, id: ApplicationId, node: u64, windows: &[CalendarQuota]) {
     let totals = NodeReport {
         granted: 80,
@@ -298,7 +298,7 @@ async fn lease_in(store: &Store, id: ApplicationId, node: u64, windows: &[Calend
     store.exchange(exchange).await.unwrap();
 }
 
-/// The scopes, limits, used units and quotas of the notices about quotas that are due.
+/// The scopes, limits, used units and quotas in due notices about quotas.
 async fn windows_due(store: &Store, live: &[u64]) -> Vec<String> {
     let due = due(store, MailKind::Quota80, NOON, live).await;
     let shown = due.into_iter().map(|due| match due.subject {
@@ -339,7 +339,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     };
     let owner_day = window(LimitRule::OwnerDay, 1, 200);
     let month = window(LimitRule::Month, 1, 100);
-    // The window of an earlier anchor still counts, without notices about it.
+    // The window of an earlier anchor still counts, but there are no notices about it.
     let before = window(LimitRule::Month, 2, 90);
     lease_in(store, id, 1, &[before]).await;
     lease_in(store, id, 1, &[month, owner_day]).await;
@@ -354,7 +354,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     let mut all = vec![
         of_month,
         of_other.clone(),
-        // Once for each application; both have one message id.
+        // There is one entry for each application. Both have the same message id.
         of_owner.clone(),
         of_owner,
     ];

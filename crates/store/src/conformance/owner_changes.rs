@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// A change in the name of an owner.
+/// A change on behalf of an owner.
 fn in_name_of(owner: OwnerId, id: ApplicationId, what: ChangeKind) -> StoreChange {
     StoreChange {
         owner: Some(owner),
@@ -14,7 +14,7 @@ fn in_name_of(owner: OwnerId, id: ApplicationId, what: ChangeKind) -> StoreChang
     }
 }
 
-/// Every change that an owner makes to an existing application.
+/// Every kind of change that an owner can make to an existing application.
 fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
     let key = |how: &str| a_key(&format!("{id} {how} {number}"));
     let url = Some("https://example.org".to_owned());

@@ -7,7 +7,7 @@ pub(super) async fn found_owners(store: &Store, query: OwnerQuery) -> Vec<OwnerI
     owners.iter().map(|owner| owner.id).collect()
 }
 
-/// The first owners.
+/// A query of the first owners.
 pub(super) fn first(limit: usize) -> OwnerQuery {
     OwnerQuery {
         limit,

@@ -1,4 +1,4 @@
-//! Conformance checks of owners, their links and sessions.
+//! Conformance checks of owners and their links and sessions.
 
 use futures_util::future::join_all;
 
@@ -47,13 +47,13 @@ pub(super) fn using(token: &str, session: &str) -> SignIn {
     }
 }
 
-/// Sends a link; a mailbox gets three.
+/// Sends a link. A mailbox can get three.
 pub(crate) async fn send(store: &Store, token: &str, email: &str) -> bool {
     let mail = a_mail(token, email);
     store.send_link(a_link(token, email), mail).await.unwrap()
 }
 
-/// Signs up with a new address.
+/// Signs up an owner with a new address.
 pub(crate) async fn signed_up(store: &Store, email: &str) -> StoredOwner {
     assert!(send(store, email, email).await);
     let (owner, is_new) = signed_in(store, using(email, email)).await;
@@ -86,7 +86,7 @@ async fn usable(store: &Store, token: &str, at: Wall) -> Option<UsableLink> {
     store.usable_link(Digest::of(token), at).await.unwrap()
 }
 
-/// The owner of a session that has not ended.
+/// The owner of a session that has not expired.
 async fn session(store: &Store, token: &str, at: Wall) -> Option<OwnerId> {
     let session = store.session(Digest::of(token), at).await.unwrap();
     session.map(|session| session.owner.id)
@@ -223,7 +223,7 @@ pub(crate) async fn links_and_sessions_expire(store: &Store) {
     signed_in(store, using("token", "token")).await;
     assert!(session(store, "token", NOON.plus(HOUR / 2)).await.is_some());
     assert_eq!(session(store, "token", NOON.plus(HOUR)).await, None);
-    // They are deleted on the next day.
+    // Expired sessions are deleted on the next day.
     for (day, is_kept) in [(NOON.day(), true), (NOON.day().next(), false)] {
         open_day(store, day).await;
         delete_outdated(store).await;
@@ -330,7 +330,7 @@ pub(crate) async fn a_closed_application_keeps_no_key_no_owner_and_no_descriptio
     );
     let detail = &trail[2].detail;
     assert!(detail.ends_with(&format!(", owner {owner}")), "{detail}");
-    // It no longer counts.
+    // The closed application no longer counts.
     application_of(store, owner, 1).await;
 }
 
@@ -372,7 +372,7 @@ pub(crate) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_in(store: 
     );
 }
 
-/// Sends a link to an address of a mailbox.
+/// Sends a link to an address that belongs to a mailbox.
 pub(super) async fn send_to(store: &Store, email: &str, mailbox: &str) {
     let link = NewSignInLink {
         mailbox: mailbox.into(),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Requests of a day: endpoint, outcome and number.
+/// Requests by day: endpoint, outcome and number.
 type DayRequests<'e> = Vec<(Day, &'e str, RequestOutcome, u64)>;
 
 pub(super) fn total(
@@ -43,7 +43,7 @@ fn shown(list: &RequestList) -> DayRequests<'_> {
         .collect()
 }
 
-/// Records the requests of an application at a node.
+/// Records the requests of an application for one node.
 async fn record(store: &Store, node: u64, total: RequestTotal) {
     store.record_requests(node, vec![total]).await.unwrap();
 }
@@ -158,7 +158,7 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
 
 pub(crate) async fn requests_are_kept_for_92_days(store: &Store) {
     let one = an_id();
-    // More records than one batch deletes.
+    // There are more records than one batch deletes.
     let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
     for ago in [92, 91] {
         open_day(store, before(ago)).await;

@@ -23,7 +23,7 @@ async fn record(store: &Store, minutes: &[StatusMinute]) {
     store.record_minutes(minutes.to_vec()).await.unwrap();
 }
 
-/// Minutes ready and fresh of each day between these minutes.
+/// The number of ready and fresh minutes of each day in this range.
 async fn days(store: &Store, first: u64, end: u64) -> Vec<(u64, u64)> {
     let history = store.status_history(first, end).await.unwrap();
     history
@@ -82,7 +82,7 @@ pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may
     record(store, &[one, other, other]).await;
     assert_eq!(days(store, MINUTE, next).await, [(1, 1)]);
     assert_eq!(days(store, next, next + 1).await, [(1, 0)]);
-    // Twice the same minute in one report.
+    // One report contains the same minute twice.
     record(
         store,
         &[minute(next + 1, false, false), minute(next + 1, true, true)],
@@ -243,7 +243,7 @@ pub(crate) async fn every_message_has_an_audit_record_without_an_application(sto
         ["a test", "post_status", "", &posted],
     ];
     assert_eq!(seen, expected);
-    // Readers of the change feed pass over the records.
+    // Readers of the change feed skip these records.
     let changed = store.changed_after(before, 10).await.unwrap();
     assert_eq!(
         (changed.applications, changed.reached.number),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Records one response with content, and closes the days that ended three days before `NOON` or earlier.
+/// Records responses with content for each entry, and closes the days that ended three days before `NOON` or earlier.
 async fn close_with(store: &Store, used: &[(ApplicationId, Day, u64)]) {
     open_day(store, before(5)).await;
     for (node, (application, day, units)) in (1..).zip(used) {
@@ -71,7 +71,7 @@ pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &Sto
     let [closed, moved] = [closed.await, moved.await];
     let of_bob = application_of(store, bob, 1).await;
     let used = [closed, moved, of_bob].map(|id| (id, before(4), 3));
-    // A change before the day is merged.
+    // The tier changes before the day is merged.
     open_day(store, before(4)).await;
     let early = vec![total(moved, before(4), ("index", RequestOutcome::Ok), 1)];
     store.record_requests(7, early).await.unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn units_of_the_day_on_which_an_application_was_closed_have_its
         ..changing(id, ChangeKind::Close)
     };
     store.change(close).await.unwrap();
-    // The last report follows the closing.
+    // The last report arrives after the application was closed.
     close_with(store, &[(id, before(4), 3)]).await;
     let lines = lines(store, before(4), Some(ann)).await.unwrap();
     assert_eq!(

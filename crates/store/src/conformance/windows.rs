@@ -5,7 +5,7 @@ use scoregate_base::limits::{CalendarQuota, LimitRule, Window};
 
 use super::*;
 
-/// Units wanted on a day, if its month has this quota.
+/// A request for units of a day, with the quota of its month, if any.
 #[derive(Clone, Copy)]
 struct MonthRequest {
     application: ApplicationId,
@@ -15,7 +15,7 @@ struct MonthRequest {
     month: Option<u32>,
 }
 
-/// The units granted to a request, and the units granted in the month.
+/// The units granted to a request, and the units granted in its month.
 type Brought = (u32, Option<u64>);
 
 /// A day of the month in which the checks begin.

@@ -6,7 +6,7 @@ use super::RowCounts;
 
 /// The name of the format, in the first line.
 pub(super) const FORMAT: &str = "scoregate-export";
-/// The format version. A line with an unknown table or column is rejected, so a change of a table needs a new version.
+/// The format version. A line with an unknown table or column is rejected, so a change to a table needs a new version.
 pub(crate) const VERSION: u32 = 1;
 /// The name of the last line.
 pub(super) const END: &str = "end";

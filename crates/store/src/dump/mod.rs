@@ -1,5 +1,6 @@
 //! Exports of a store: rows of its tables as lines of JSON, in one format for both engines. The first line states the
-//! format; the last one counts the others and contains the SHA-256 of everything before it, so that truncation is detected.
+//! format. The last line contains the number of rows and the SHA-256 of everything before it, so that truncation is
+//! detected.
 
 mod format;
 mod reader;

@@ -16,20 +16,20 @@ use crate::TransferError;
 use scoregate_base::json;
 use scoregate_base::keys::Digest;
 
-/// Maximum length of a line; ours have a few hundred bytes.
+/// Maximum length of a line. Exported lines have a few hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// Rows by table.
 pub(super) type RowsByTable = HashMap<&'static str, Vec<Value>>;
 
-/// An export, line by line. Its rows may be used once the last one was read: only then is the export verified.
+/// An export, line by line. Its rows may be used only after the last line was read, which verifies the export.
 pub(crate) struct DumpReader {
     file: BufReader<File>,
     columns: Vec<Vec<DumpColumn>>,
     counts: RowCounts,
     hash: Sha256,
     line: u64,
-    /// The last line was read and matches the others.
+    /// Whether the last line was read and matches the others.
     is_complete: bool,
 }
 
@@ -58,7 +58,7 @@ impl DumpReader {
         Ok(reader)
     }
 
-    /// The next rows, up to `most`; none after the last one, if the export is complete.
+    /// The next rows, up to `most`. Empty after the last row, if the export is complete.
     pub(super) fn rows(&mut self, most: usize) -> Result<RowsByTable, TransferError> {
         let mut rows = RowsByTable::new();
         for _ in 0..most {
@@ -87,7 +87,7 @@ impl DumpReader {
         self.counts
     }
 
-    /// The table of a row, if the row fits it.
+    /// The table of a row; an error if the row does not match it.
     fn check(&self, name: &str, row: &Value) -> Result<&'static str, TransferError> {
         let known = TABLES.iter().zip(&self.columns);
         let Some((table, columns)) = known.into_iter().find(|(table, _)| table.name == name) else {
@@ -114,7 +114,7 @@ impl DumpReader {
         }
     }
 
-    /// An error in the last line that was read.
+    /// An error about the last line that was read.
     fn wrong(&self, reason: &dyn Display) -> TransferError {
         TransferError::Unfit(format!("line {}: {reason}", self.line))
     }

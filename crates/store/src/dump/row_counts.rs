@@ -5,13 +5,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of rows of each table that has any.
+/// The number of rows of each table that is not empty.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(transparent)]
 pub struct RowCounts(BTreeMap<String, u64>);
 
 impl RowCounts {
-    /// The rows of a table.
+    /// Number of rows of a table.
     pub fn of_table(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or_default()
     }

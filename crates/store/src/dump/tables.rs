@@ -14,12 +14,12 @@ const MAX_NAME: usize = 64;
 /// An exported table.
 pub(crate) struct DumpTable {
     pub(crate) name: &'static str,
-    /// Number of columns of its key, which are its first columns.
+    /// Number of key columns. The key columns come first.
     pub(crate) key: usize,
 }
 
-/// All, in the order in which they can be written into an empty store. Not exported: links, sessions, mail, idempotency keys, secrets of webhooks,
-/// digests of the mailboxes of closed applications, and evidence.
+/// All exported tables, in the order in which they can be written into an empty store. Not exported: links, sessions,
+/// mail, idempotency keys, secrets of webhooks, mailbox digests of closed applications, and evidence.
 pub(crate) static TABLES: [DumpTable; 12] = [
     DumpTable::new("applications", 1),
     DumpTable::new("keys", 2),
@@ -72,7 +72,7 @@ impl DumpTable {
         columns
     }
 
-    /// Checks the columns of a row, and their values. Returns the first wrong one.
+    /// Checks the columns of a row and their values. Returns an error about the first wrong one.
     pub(crate) fn check(
         &self,
         columns: &[DumpColumn],
@@ -81,7 +81,7 @@ impl DumpTable {
         for DumpColumn { name, sql_type } in columns {
             let value = row.get(*name).ok_or_else(|| format!("{name} is missing"))?;
             let is_valid = match value {
-                Value::Null => true, // the tables state which columns may have no value
+                Value::Null => true, // the schema states which columns may be null
                 Value::String(text) => *sql_type != "bigint" && self.is_text(name, text),
                 Value::Number(number) => {
                     ["bigint", "boolean"].contains(sql_type)
@@ -102,7 +102,7 @@ impl DumpTable {
         }
     }
 
-    /// Whether a text fits its column. Names of a newer release are accepted.
+    /// Whether a text is valid for its column. Names of a newer release are accepted.
     fn is_text(&self, column: &str, text: &str) -> bool {
         match (self.name, column) {
             ("applications", "id") => text.parse::<ApplicationId>().is_ok(),
@@ -122,7 +122,7 @@ impl DumpTable {
     }
 }
 
-/// Whether a number fits its column: a time, or a limit or number of units.
+/// Whether a number is valid for its column: a time, a limit, or a number of units.
 fn is_number(column: &str, number: i64) -> bool {
     let unsigned = u64::try_from(number).ok();
     match column {

@@ -1,4 +1,4 @@
-//! Reads all exported tables of an engine, and fills empty ones. The engine writes and reads the rows as JSON.
+//! Reads all exported tables of an engine, and fills empty tables. The engine writes and reads the rows as JSON.
 
 use std::io::Write;
 
@@ -11,10 +11,10 @@ use super::writer::DumpWriter;
 use crate::statements::{Done, SqlField, SqlRow, Tables};
 use scoregate_base::clock::Wall;
 
-/// Number of rows that are written with one statement.
+/// Number of rows written by one statement.
 const AT_ONCE: usize = 2_000;
 
-/// Exports everything in the snapshot of a transaction.
+/// Exports all tables from the snapshot of a transaction.
 pub(crate) async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -> Done<RowCounts> {
     let mut writer = DumpWriter::new(out, now)?;
     for table in &TABLES {
@@ -49,7 +49,7 @@ pub(crate) async fn fill(tables: Tables<'_>, mut reader: DumpReader) -> Done<Row
     }
 }
 
-/// The statement that returns each row of a table as an object of JSON, in the order of its key.
+/// The statement that returns each row of a table as a JSON object, ordered by key.
 fn select(tables: Tables<'_>, table: &DumpTable, columns: &[DumpColumn]) -> String {
     let fields = columns.iter().map(|DumpColumn { name, sql_type }| {
         let value = match (*sql_type, tables) {
@@ -73,7 +73,7 @@ fn select(tables: Tables<'_>, table: &DumpTable, columns: &[DumpColumn]) -> Stri
     )
 }
 
-/// The statement that inserts the rows of an array of JSON. The numbers of audit records are kept.
+/// The statement that inserts the rows of a JSON array. Audit records keep their numbers.
 fn insert(tables: Tables<'_>, table: &DumpTable) -> String {
     let columns = table.columns();
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();

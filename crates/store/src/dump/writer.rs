@@ -1,4 +1,4 @@
-//! Writes an export. Without its last line it is incomplete.
+//! Writes an export. It is incomplete until its last line is written.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ impl<'o> DumpWriter<'o> {
         Ok(writer)
     }
 
-    /// Writes a row, whose column `line` is an object of JSON.
+    /// Writes a row. The column `line` is a JSON object.
     pub(super) fn push(
         &mut self,
         table: &DumpTable,

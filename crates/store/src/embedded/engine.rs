@@ -1,4 +1,4 @@
-//! The engine: one thread that writes, and one that reads.
+//! The engine: one thread that writes and one that reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use super::file;
 use super::worker::{self, StoreWorker};
 use crate::{NodeStatus, StoreResult};
 
-/// The threads. Dropping it completes queued work, then stops them; the drop waits for that.
+/// The reader and the writer thread. Dropping the engine completes the queued work and stops the threads; the drop
+/// waits for that.
 #[derive(Debug)]
 pub(crate) struct FileEngine {
     // Dropped in this order: the writer closes the file last, which removes the write-ahead log.
     reader: StoreWorker,
     writer: StoreWorker,
     commits: Arc<AtomicU64>,
-    /// This process, once it reported itself. One process uses a file, so its status is in memory.
+    /// The status of this process, once it has reported. Only one process uses a file, so the status is kept in memory.
     pub(crate) node: Mutex<Option<NodeStatus>>,
     file: OpenFile,
 }
@@ -49,7 +50,7 @@ impl FileEngine {
         })
     }
 
-    /// The thread for work that only reads, or that may write.
+    /// The reader thread for work that only reads, otherwise the writer thread.
     pub(crate) fn worker(&self, only_reads: bool) -> &StoreWorker {
         if only_reads {
             &self.reader
@@ -58,7 +59,7 @@ impl FileEngine {
         }
     }
 
-    /// Number of committed transactions since it was opened; each contains one command or many.
+    /// Number of committed transactions since the file was opened. Each contains one or more commands.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }

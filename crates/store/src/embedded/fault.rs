@@ -1,4 +1,4 @@
-//! Errors of statements as errors of a file, and the damage of the open one.
+//! Converts errors of statements to errors of the file, and tracks damage of the open file.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::statements::Fault;
 use crate::{StoreError, TransferError};
 
 impl Fault {
-    /// Converts the error while serving: damage is remembered and logged.
+    /// Converts an error while serving. Damage is remembered and logged.
     pub(super) fn into_error_while_serving(
         self,
         doing: &'static str,
@@ -46,11 +46,11 @@ impl Fault {
     }
 }
 
-/// The open file, and what was found to be wrong with it.
+/// The open file, and its known damage.
 #[derive(Clone, Debug)]
 pub(super) struct OpenFile {
     pub(super) path: Arc<Path>,
-    /// Identity of the opened files: the store and its log.
+    /// Identity of the opened files: the store and its write-ahead log.
     opened: [Option<FileIdentity>; 2],
     damage: Arc<OnceLock<String>>,
 }
@@ -67,8 +67,8 @@ impl OpenFile {
         }
     }
 
-    /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
-    /// missing or is another one. `None` while both are in place.
+    /// Why data written to the open file would not be found at the next start: the store file or its log is missing or
+    /// was replaced. `None` while both are in place.
     pub(crate) fn missing_or_replaced(&self) -> Option<String> {
         for ((opened, found), suffix) in self
             .opened
@@ -91,7 +91,8 @@ impl OpenFile {
         None
     }
 
-    /// Remembers damage, and logs it with the remedy. Once: every lease would meet it again.
+    /// Remembers damage, and logs it with the recovery steps. Logs it only once, because every lease would report it
+    /// again.
     pub(crate) fn report_damage(&self, damaged: &StoreError) {
         if self.damage.set(damaged.to_string()).is_ok() {
             let recovery_steps = recovery_steps(damaged).unwrap_or_default();

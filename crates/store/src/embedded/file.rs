@@ -1,8 +1,8 @@
 //! The store file: created, checked, migrated and opened.
 //!
-//! A rejected file is left as it was: nothing is written before all checks have passed. A file under its own name is
-//! complete, because a new one is built under another name first. So an empty file was truncated, and is rejected
-//! like a damaged one: treating it as new would grant the day's quota again. Tables are in `sql::schema`.
+//! A rejected file is left unchanged: nothing is written before all checks have passed. A file under its final name is
+//! complete, because a new store is built under another name first. So an empty file must have been truncated, and is
+//! rejected like a damaged one. Treating it as new would grant the day's quota again. `sql::schema` defines the tables.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -23,19 +23,20 @@ use crate::durable_file::{
 use crate::statements::schema::STEPS;
 use crate::statements::{Done, Fault};
 
-/// The file's name in the data directory.
+/// Name of the file in the data directory.
 pub(crate) const FILE_NAME: &str = "scoregate.db";
 
 const OPENING: &str = "open its file";
-/// Lock timeout. The command line holds the lock only for a moment.
+/// Lock timeout. Commands hold the lock only briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Lock timeout of the checkpoint that empties the log. The writer's queue waits for it.
+/// Lock timeout of the checkpoint that empties the log. The writer's queue waits during this time.
 const EMPTY_LOG_PATIENCE: Duration = Duration::from_millis(100);
-/// The log grows while a reader lingers; afterwards it is truncated to this size.
+/// The log grows while a reader is active. Afterwards it is truncated to this size.
 const LOG_BYTES: i64 = 64 << 20;
-/// Checkpoint interval in pages of the log. A page changed by a thousand imported keys is copied once.
+/// Checkpoint interval in pages of the log. A larger interval saves copies: a page that is changed by a thousand
+/// imported keys is copied once.
 const LOG_PAGES: i64 = 4_000;
-/// Page cache of the writer in KiB: keys are random, so an import changes pages all over the file.
+/// Page cache of the writer in KiB. Keys are random, so an import changes pages all over the file.
 const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
@@ -73,27 +74,27 @@ pub(crate) fn open_steps(
     write_ahead(&writer)?;
     upgrade(&mut writer, path, steps)?;
     mark(path)?;
-    // Allocates the file's space now, so that the log can be checkpointed even when the disk is full.
+    // Allocates space in the file now, so that the log can be checkpointed even when the disk is full.
     writer.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     Ok((writer, reader))
 }
 
-/// Creates the file if it does not exist and never did.
+/// Creates the store file unless it exists. Fails if it existed before.
 fn make(path: &Path, steps: &[&str]) -> Done<()> {
     match if_found(fs::metadata(path))? {
         Some(found) if found.len() == 0 => return Err(Fault::Record("it is empty".into())),
         Some(_) => return Ok(()),
         None => {}
     }
-    // Starting without keys would refuse all callers, and forget today's grants.
+    // Starting without keys would refuse all callers and forget today's grants.
     if let Some(fault) = missing(path) {
         return Err(fault);
     }
     make_new(path, steps)
 }
 
-/// Creates an empty store under this name, if there is no file.
+/// Creates an empty store at this path, where no file exists.
 pub(crate) fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
     let half = with_suffix(path, HALF);
     close_new(make_at(&half, steps)?, &half)?;
@@ -101,7 +102,7 @@ pub(crate) fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
     Ok(sync_directory(path)?)
 }
 
-/// Closes a new store and syncs its file. Fails if its log remains, since only the file is renamed.
+/// Closes a new store and syncs its file. Fails if its log remains, since only the store file is renamed afterwards.
 pub(crate) fn close_new(store: Connection, path: &Path) -> Done<()> {
     let is_busy: bool = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     store.close().map_err(|(_, error)| error)?;
@@ -111,7 +112,7 @@ pub(crate) fn close_new(store: Connection, path: &Path) -> Done<()> {
     Ok(File::open(path)?.sync_all()?)
 }
 
-/// The error for a missing file if something shows that it existed; `None` if it never did.
+/// The error for a missing file if traces show that it existed before; `None` if it never did.
 pub(crate) fn missing(path: &Path) -> Option<Fault> {
     let traces = store_traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
@@ -120,10 +121,10 @@ pub(crate) fn missing(path: &Path) -> Option<Fault> {
     )))
 }
 
-/// Creates a store under this name and replaces an existing file.
+/// Creates a store at this path, replacing an existing file.
 pub(crate) fn make_at(path: &Path, steps: &[&str]) -> Done<Connection> {
     remove_database(path)?;
-    // SQLite gives its log the mode of the file.
+    // SQLite creates the log with the mode of the file.
     new_private_file(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     write_ahead(&connection)?;
@@ -136,16 +137,16 @@ pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
     let connection = Connection::open_with_flags(path, access)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Otherwise a statement with a parameter as its limit is compiled anew for each value.
+    // Otherwise a statement whose limit is a parameter is compiled anew for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Savepoint journals stay in memory: a full temporary directory must not fail a lease.
+    // Savepoint journals stay in memory, so that a full temporary directory cannot make a lease fail.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
 /// Rejects a file that is not a store, is newer than this program, or is damaged.
 fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Done<()> {
-    // Until all checks have passed, closing must not checkpoint the log either.
+    // Until all checks have passed, closing must not checkpoint the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     integrity::is_ours(connection, path, steps)?;
     integrity::at_start(connection)?;
@@ -153,7 +154,7 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Done<()> {
     Ok(())
 }
 
-/// Every commit is synced before it counts, and readers never wait for it.
+/// Sets write-ahead logging. Every commit is synced before it counts, and readers never wait for it.
 pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -163,7 +164,7 @@ pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
         )));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Deleted personal data is overwritten.
+    // With this setting, deleted personal data is overwritten.
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
@@ -172,16 +173,16 @@ pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
     Ok(())
 }
 
-/// Copies the log into the file and truncates it: it contains deleted data as it was before. While another connection
-/// reads an older state this is not possible; the next deletion of data tries again.
+/// Copies the log into the file and truncates it, because the log still contains deleted data. This is not possible
+/// while another connection reads an older state. The next deletion of data tries again.
 pub(crate) fn empty_log(writer: &Connection) {
     drop(writer.busy_timeout(EMPTY_LOG_PATIENCE));
-    // The result may be `busy`. After an error nothing is lost: the log is complete.
+    // The result may be `busy`. An error loses nothing, because the log is complete.
     drop(writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
     drop(writer.busy_timeout(PATIENCE));
 }
 
-/// Applies pending migration steps, all or none, after copying an existing file.
+/// Applies all pending migration steps in one transaction, after copying an existing file.
 fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Done<()> {
     let found = integrity::version(connection)?;
     if found == integrity::format_of(steps) {
@@ -191,10 +192,10 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Done<()>
     take_steps(connection, steps)
 }
 
-/// Applies pending migration steps, all or none.
+/// Applies all pending migration steps in one transaction.
 pub(crate) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Done<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have upgraded it meanwhile.
+    // Another process may have upgraded the file in the meantime.
     let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
     for step in steps.iter().skip(found) {
         change.execute_batch(&schema::statements(step))?;
@@ -203,7 +204,7 @@ pub(crate) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Done<()
     Ok(change.commit()?)
 }
 
-/// Writes a complete copy beside the file; it gets its final name once it is synced.
+/// Writes a complete copy next to the file. It gets its final name once it is synced.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> Done<()> {
     let half = with_suffix(path, ".bak.half");
     let whole = with_suffix(path, &format!(".v{found}.bak"));
@@ -213,7 +214,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> Done<()> {
     Ok(sync_directory(&whole)?)
 }
 
-/// Copies a snapshot into a new file and syncs it. Writers continue meanwhile; what they write is not in the copy.
+/// Copies a snapshot into a new file and syncs it. Writers can continue. Their changes are not in the copy.
 pub(crate) fn copy(connection: &Connection, to: &Path) -> Done<()> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;

@@ -1,5 +1,5 @@
-//! Checks that a file is a complete store of ours before it is used. Single records are checked where they are read
-//! (`records`).
+//! Checks that a file is a complete store of this program before it is used. Individual records are checked when they
+//! are read (`records`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::durable_file::{LOG, with_suffix};
 use crate::local::is_damage;
 use crate::statements::{Done, Fault};
 
-/// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
+/// Files up to this size are checked completely at the start. That takes 0.2 s on an ordinary machine.
 const CHECKED_WHOLE: i64 = 96 << 20;
 
-/// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
+/// Rejects a file that is not a store, has a newer format than these steps, or lacks tables of its format.
 pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Done<u32> {
     let found = version(connection)?;
     let known = format_of(steps);
@@ -43,7 +43,7 @@ pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> D
         model.execute_batch(&schema::statements(step))?;
     }
     let has = shape(connection)?;
-    // An operator's own columns and indexes are allowed.
+    // Columns and indexes that an operator added are allowed.
     match shape(&model)?.difference(&has).next() {
         Some(missing) => Err(Fault::Record(format!(
             "its {missing} is missing or changed"
@@ -52,15 +52,15 @@ pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> D
     }
 }
 
-/// Whether the last page is incomplete. With a log beside it, that may be a write from the log that a crash
-/// interrupted.
+/// Whether the last page is incomplete. If a log exists, the cause may be a write from the log that a crash
+/// interrupted, and the result is `false`.
 pub(crate) fn is_cut(connection: &Connection, path: &Path) -> Done<bool> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
 }
 
-/// Columns and indexes, each in words.
+/// Columns and indexes, described in words.
 fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
     let mut parts = connection.prepare(
         "SELECT format('column %s.%s (%s)', t.name, c.name, c.type || c.\"notnull\" || c.pk)
@@ -74,9 +74,9 @@ fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// The check before the store is used: complete for a small file. Of a large one, the tables are checked in which a missing
-/// row would refuse a caller or grant units twice. The rest is mostly the audit trail and requests; each backup is checked
-/// completely, and a broken page fails its reader.
+/// The check before the store is used. A small file is checked completely. In a large file, only those tables are
+/// checked in which a missing row would refuse a caller or grant units twice. The rest is mostly the audit trail and
+/// requests. Every backup is checked completely, and reading a broken page fails.
 pub(crate) fn at_start(connection: &Connection) -> Done<()> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -86,7 +86,7 @@ pub(crate) fn at_start(connection: &Connection) -> Done<()> {
     of_grants_and_keys(connection)
 }
 
-/// Checks everything: pages and their order, but not every index against its table, which takes several times as
+/// Checks all pages and their order, but does not compare every index with its table, which would take several times as
 /// long.
 pub(crate) fn whole(connection: &Connection) -> Done<()> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -97,9 +97,9 @@ pub(crate) fn whole(connection: &Connection) -> Done<()> {
     }
 }
 
-/// The faults of tables of grants and keys. Only a complete check of a table finds rows out of order, which a search may not
-/// find. For keys it would take seconds, because their digests have an index: each key is searched by its application instead.
-/// The comparison of `shown` makes SQLite read the table and not that index.
+/// Damage in the tables of grants and keys. Only a complete check of a table finds rows that are out of order, which a
+/// lookup may miss. For keys this would take seconds, because their digests have an index. Instead, each key is looked
+/// up by its application. The comparison of `shown` makes SQLite read the table instead of that index.
 const FAULTS: &str = "
 SELECT t.name || ': ' || c.integrity_check AS fault FROM sqlite_schema t, pragma_integrity_check(t.name) c
 WHERE t.name IN ('applications', 'ledger_days', 'owners') AND c.integrity_check <> 'ok'
@@ -108,14 +108,14 @@ UNION ALL SELECT 'keys: a row is not found by its key' WHERE EXISTS (
     SELECT 1 FROM keys k WHERE k.shown >= '' AND NOT EXISTS (
         SELECT 1 FROM keys f WHERE f.application = k.application AND +f.digest = k.digest))";
 
-/// Checks the tables of grants and keys: rows of a damaged one may be missing. A million keys take 0.8 s.
+/// Checks the tables of grants and keys, because a damaged table may lack rows. Checking a million keys takes 0.8 s.
 pub(crate) fn of_grants_and_keys(connection: &Connection) -> Done<()> {
     let mut check = connection.prepare(FAULTS)?;
     let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
     fault.map_or(Ok(()), |fault| Err(Fault::Record(fault)))
 }
 
-/// Everything SQLite can find: pages, order, indexes against their tables.
+/// All damage that SQLite can find: pages, order, and indexes that do not match their tables.
 pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
     let mut findings = Vec::new();
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
@@ -124,11 +124,11 @@ pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
         let finding: String = match rows.next() {
             Ok(Some(row)) => row.get(0)?,
             Ok(None) => break,
-            // Some damage ends the check itself.
+            // Some damage stops the check itself.
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) => return Err(error.into()),
         };
-        // Several findings in one tree are lines of one text.
+        // Several findings in one tree are separate lines of the same text.
         findings.extend(
             finding
                 .lines()
@@ -141,7 +141,7 @@ pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
 
 /// The format of a file: the number of applied steps.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    // Signed: a negative number is not ours, and is as foreign as a newer one.
+    // Signed: no version of this program writes a negative number, so it is rejected like a newer format.
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(u32::try_from(found).unwrap_or(u32::MAX))
 }

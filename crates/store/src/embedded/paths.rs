@@ -1,7 +1,7 @@
-//! Paths of the files beside the store: its write-ahead log, unfinished files, replaced stores, backups; and the recovery
-//! commands for a store that cannot be used.
+//! Paths of the files next to the store: write-ahead log, unfinished files, replaced stores and backups; and the
+//! recovery commands for a store that cannot be used.
 //!
-//! The files are handled in `file` and `maintenance`.
+//! `file` and `maintenance` read and write these files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,20 +12,22 @@ use crate::statements::schema::FORMAT;
 use crate::{LocalFile, Mirror, StoreError};
 use scoregate_base::clock::Wall;
 
-/// A complete store that is about to replace the file; a timestamp follows.
+/// Suffix of a complete store that is about to replace the file; followed by a timestamp.
 pub(crate) const NEXT: &str = ".next-";
-/// A replaced store; the same timestamp follows.
+/// Suffix of a replaced store; followed by the same timestamp.
 pub(crate) const ASIDE: &str = ".aside-";
-/// A store that an export closed; a timestamp follows. Its contents were moved, so it is never offered.
+/// Suffix of a store that an export closed; followed by a timestamp. Its contents were moved, so it is never offered
+/// for recovery.
 pub(crate) const CLOSED: &str = ".closed-";
-/// The copy made before a migration.
+/// Suffix of the copy that is made before a migration.
 const UPGRADED: &str = ".bak";
-/// Marks a directory that has held a store. Created at the first start, before the store is used.
+/// Suffix of the marker file, which shows that the directory has held a store. It is created at the first start, before
+/// the store is used.
 const MARKER: &str = ".created";
-/// Time and size of the last backup in one line: RFC 3339, and bytes.
+/// Name of the file with the time (RFC 3339) and size (bytes) of the last backup, in one line.
 pub(crate) const LAST_BACKUP: &str = "last-backup";
-/// The lock file of the directory, created by every version. It is empty once there has been a store; before that it
-/// contains a line.
+/// The lock file of the directory, which every version creates. It is empty once there has been a store. Before that,
+/// it contains a line.
 const DIRECTORY_LOCK: &str = "scoregate.lock";
 
 /// The first bytes of a backup.
@@ -33,7 +35,7 @@ pub(crate) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
 /// The first bytes of an export.
 pub(crate) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
 
-/// Files beside the path whose names continue its own like this, sorted.
+/// Files next to `path` whose names start with its name and this suffix, sorted.
 pub(crate) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}{suffix}");
@@ -43,7 +45,7 @@ pub(crate) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Leaves durable marks beside the store: from now on a missing file is an error.
+/// Leaves durable marks next to the store. From now on, a missing store file is an error.
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
     empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
     let marker = with_suffix(path, MARKER);
@@ -72,7 +74,7 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
     }
 }
 
-/// Files that show that there was a store, if the store file itself is missing.
+/// Files that show that there was a store, for the case that the store file itself is missing.
 pub(crate) fn store_traces(path: &Path) -> Vec<PathBuf> {
     let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();
@@ -93,8 +95,8 @@ pub(crate) fn store_traces(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Backups and exports beside the path, newest first. Replaced stores are not listed: they were replaced for a
-/// reason.
+/// Backups and exports next to the store, newest first. Replaced stores are not listed, because they were replaced for
+/// a reason.
 fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     let excluded = [HALF, NEXT, ASIDE, CLOSED].map(|suffix| format!("{}{suffix}", file_name(path)));
     let mut found: Vec<(PathBuf, Wall)> = sibling_files(path)
@@ -111,8 +113,8 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     found
 }
 
-/// The kind of a file by its first bytes: a backup or an export. A database with an application id, such as the
-/// archive of runs, is neither: a store has none.
+/// The kind of a file according to its first bytes: a backup or an export. A database with an application id, such as
+/// the archive of runs, is neither, because a store has none.
 pub(crate) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
     const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
@@ -186,11 +188,11 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         let saved = with_suffix(path, ".saved");
         let format = FORMAT;
         lines.push(
-            "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise save what \
+            "There is no backup next to it. If you have one elsewhere: scoregate store restore FILE. Otherwise save what \
              sqlite3 can read:"
                 .into(),
         );
-        // After an error, a dump ends with a rollback. It never contains the format.
+        // If an error occurs, a dump ends with a rollback. A dump never contains the format.
         lines.push(format!(
             "  sqlite3 {} .dump | sed 's/^ROLLBACK.*/COMMIT;/; $aPRAGMA user_version = {format};' | sqlite3 {}",
             quoted(path),
@@ -205,7 +207,7 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// The advice where an export closed the store. A copy of it would grant the quotas of today again.
+/// The advice if an export closed the store. Using a copy of it would grant today's quotas again.
 fn closed(path: &Path, here: &str) -> Option<String> {
     let newest = files_with_prefix(path, CLOSED)
         .pop()
@@ -218,7 +220,7 @@ fn closed(path: &Path, here: &str) -> Option<String> {
     ))
 }
 
-/// Further commands if the file itself is missing.
+/// Additional commands if the store file itself is missing.
 fn missing(path: &Path, here: &str) -> Vec<String> {
     let mut replaced = files_with_prefix(path, ASIDE);
     replaced.retain(|other| backup_kind(other).is_some());

@@ -1,9 +1,9 @@
-//! The tables as SQLite has them. Digests are blobs, half the size of text in both trees; `hex(digest)` shows one, and
-//! `digest = x'…'` finds one. `datetime(created_at / 1000, 'unixepoch')` shows a time.
+//! The tables in SQLite's dialect. Digests are blobs, which take half the size of text in the table and the index.
+//! `hex(digest)` prints one, and `digest = x'…'` finds one. `datetime(created_at / 1000, 'unixepoch')` prints a time.
 
 use crate::statements::schema::ONLY_DATABASE;
 
-/// Terms of the steps, and those of this engine.
+/// Terms in the steps, and the equivalent terms of this engine.
 const TERMS: [(&str, &str); 8] = [
     ("{schema}.", ""),
     (" COLLATE \"C\"", ""),
@@ -15,7 +15,7 @@ const TERMS: [(&str, &str); 8] = [
     (" date ", " text "),
 ];
 
-/// The statements of a step. A table whose key is one number has it as its row id.
+/// The statements of a step. If the key of a table is a single number, it becomes the row id.
 pub(super) fn statements(step: &str) -> String {
     let (both, _) = step.split_once(ONLY_DATABASE).unwrap_or((step, ""));
     let mut statements = String::new();

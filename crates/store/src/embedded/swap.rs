@@ -1,9 +1,9 @@
-//! Replaces a store by another in steps that may be interrupted by a crash anywhere.
+//! Replaces one store with another, in steps that a crash may interrupt at any point.
 //!
-//! Before the first step the new store is complete and checked, beside the old one. The first step decides: until it
-//! is done a start finds the old store; afterwards it finds none under the store's name and completes the remaining
-//! steps itself. At no point is a store beside another store's write-ahead log: SQLite would apply it. The new store
-//! is built in `import`.
+//! Before the first step, the new store is complete, checked, and located next to the old one. The first step decides.
+//! Before it, a start finds the old store. After it, a start finds no store file and completes the remaining steps. A
+//! store is never next to another store's write-ahead log, because SQLite would apply that log. `import` builds the new
+//! store.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::paths::{ASIDE, NEXT, files_with_prefix};
 use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory, with_suffix};
 use scoregate_base::clock::Wall;
 
-/// Identifies the files of one swap.
+/// The timestamp that identifies the files of one swap.
 pub(crate) fn instant(now: Wall) -> String {
     now.rfc3339().replace(':', "")
 }
@@ -23,12 +23,12 @@ pub(crate) fn next(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{NEXT}{instant}"))
 }
 
-/// The future path of the old store.
+/// The path to which the old store will be moved.
 pub(crate) fn aside(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{ASIDE}{instant}"))
 }
 
-/// The steps: renames, in order.
+/// The steps: renames in order.
 pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
     let next = next(path, instant);
     let aside = aside(path, instant);
@@ -40,7 +40,7 @@ pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
     ]
 }
 
-/// Performs a step unless it is done.
+/// Performs a step, unless it is already done.
 pub(crate) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
     let (from, to) = step;
     if_found(fs::rename(from, to))?;
@@ -61,14 +61,13 @@ pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
         .try_for_each(rename_if_present)
 }
 
-/// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
-/// log.
+/// Moves the log files of a missing store, because a new store must not be next to another store's write-ahead log.
 pub(crate) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
     let [_, log, index, _] = steps(path, instant);
     [log, index].iter().try_for_each(rename_if_present)
 }
 
-/// Finishes an interrupted swap before the store is opened; removes the files of one that had not begun.
+/// Completes an interrupted swap before the store is opened, or removes the files of a swap that has not begun.
 pub(crate) fn finish(path: &Path) -> io::Result<()> {
     let pending = files_with_prefix(path, NEXT);
     let head = with_suffix(path, NEXT);
@@ -80,7 +79,7 @@ pub(crate) fn finish(path: &Path) -> io::Result<()> {
         let instant = newest.strip_prefix(&*head).unwrap_or_default();
         return run(path, instant);
     }
-    // It was checked against a store that has changed since: the operator imports it again.
+    // The new store was checked against a store that has changed since then. The operator has to import it again.
     pending
         .iter()
         .try_for_each(|leftover| remove_database(leftover))

@@ -1,7 +1,7 @@
-//! A thread that owns a connection, and its queue.
+//! A thread that owns a connection, with its queue.
 //!
-//! The writer's loop provides durability: queued commands share one transaction and one sync, and no reply is sent
-//! before that is done. The work itself is passed as a closure.
+//! The writer's loop provides durability: queued commands share one transaction and one sync, and replies are sent only
+//! after the sync. The work is passed as a closure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -15,32 +15,32 @@ use super::file::empty_log;
 use crate::statements::{Done, FileConnection};
 use crate::{StoreError, StoreResult};
 
-/// Maximum number of commands per transaction, so that the first need not wait long.
+/// Maximum number of commands per transaction. The limit bounds the wait of the first one.
 pub(super) const MAX_GROUP: usize = 256;
-/// Maximum queue length; further callers wait to enqueue.
+/// Maximum queue length. Further callers wait until there is space.
 const QUEUE: usize = 1024;
 
 /// The receiving side of a queue.
 pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
 
-/// The handle of a thread.
+/// The handle to a thread.
 #[derive(Debug)]
 pub(crate) struct StoreWorker {
     file: OpenFile,
-    // Both are `Some` until the drop.
+    // Both are `Some` until the handle is dropped.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A queued command: run first, answered once it is known whether its effects are durable.
+/// A queued command. It is run first, and answered once it is known whether its effects are durable.
 pub(super) trait Job: Send {
-    /// Runs it; an `Err` rolls back its effects.
+    /// Runs the command. `Err` rolls back its effects.
     fn run(&mut self, connection: &FileConnection) -> Result<(), String>;
 
-    /// Whether it deleted personal data.
+    /// Whether the command deleted personal data.
     fn has_erased(&self) -> bool;
 
-    /// Sends the reply; `lost` is the reason if the whole group failed to become durable.
+    /// Sends the reply. `lost` is the reason if the effects of the whole group did not become durable.
     fn answer(self: Box<Self>, lost: Option<&str>);
 }
 
@@ -73,8 +73,8 @@ impl StoreWorker {
         })
     }
 
-    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves. After work that
-    /// deletes personal data the writer empties the write-ahead log before it replies.
+    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller stops waiting. After
+    /// work that deletes personal data, the writer empties the write-ahead log before it replies.
     pub(crate) async fn run<T, W>(
         &self,
         erases: bool,
@@ -104,7 +104,7 @@ impl StoreWorker {
 impl Drop for StoreWorker {
     fn drop(&mut self) {
         drop(self.queue.take());
-        // The thread ends when the queue is empty; if it panicked, its commands were answered by that.
+        // The thread ends when the queue is empty. If it panicked, the callers have already received an error.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }
@@ -135,7 +135,7 @@ where
             (Some(reason), _) => Err(unavailable(self.doing, &reason)),
             (None, None) => Err(unavailable(self.doing, &"it was not started")),
         };
-        // The caller may have left.
+        // The caller may have stopped waiting.
         drop(self.reply.send(outcome));
     }
 }
@@ -143,13 +143,13 @@ where
 /// The reader's loop.
 pub(super) fn one_by_one(connection: &FileConnection, mut queue: WorkQueue) {
     while let Some(mut job) = queue.blocking_recv() {
-        // A failed read returns its error in its own reply; nothing else is affected.
+        // A failed read returns its error in its reply. Nothing else is affected.
         drop(job.run(connection));
         job.answer(None);
     }
 }
 
-/// The writer's loop: takes what is queued into one transaction, and replies when it is synced.
+/// The writer's loop: runs the queued commands in one transaction, and replies after the sync.
 pub(super) fn in_groups(
     shared: &FileConnection,
     file: &OpenFile,
@@ -166,7 +166,7 @@ pub(super) fn in_groups(
                 empty_log(connection);
             }
         } else {
-            // Commands that arrived while we waited for a disk or a lock would only wait for the same.
+            // Commands that arrived during a wait for the disk or a lock would only wait for the same thing again.
             while group.len() < MAX_GROUP
                 && let Ok(job) = queue.try_recv()
             {
@@ -179,8 +179,7 @@ pub(super) fn in_groups(
             job.answer(lost.as_deref());
         }
     }
-    // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store by
-    // now.
+    // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store now.
     if file.missing_or_replaced().is_some() {
         drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
     }
@@ -211,7 +210,7 @@ fn commit_group(
         roll_back(connection);
         drop(overwrite(connection));
     }
-    // Only writes to the file under its name are acknowledged.
+    // A write is acknowledged only if the file is still in place under its name.
     committed.and_then(|()| in_place(file))
 }
 
@@ -224,19 +223,19 @@ fn in_place(file: &OpenFile) -> Result<(), String> {
     }
 }
 
-/// Replaces a failed transaction in the log by an empty one. A commit that could not be synced may be complete in the
-/// log, and the next start would apply it, though its caller got an error.
+/// Replaces a failed transaction in the log with an empty one. A commit that could not be synced may be complete in the
+/// log. The next start would apply it although its caller got an error.
 fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     connection.pragma_update(None, "user_version", format)
 }
 
-/// Runs one command so that its failure does not affect others; fails if the whole transaction is gone.
+/// Runs one command so that its failure does not affect other commands. Fails if the whole transaction was rolled back.
 fn run_alone(shared: &FileConnection, job: &mut dyn Job) -> Result<(), String> {
     let connection = &*shared.lock();
     execute(connection, "SAVEPOINT command")?;
     if let Err(reason) = job.run(shared) {
-        // A full disk aborts the whole transaction, with the effects of the other commands.
+        // A full disk aborts the whole transaction, including the effects of the other commands.
         if connection.is_autocommit() {
             return Err(reason);
         }
@@ -245,10 +244,10 @@ fn run_alone(shared: &FileConnection, job: &mut dyn Job) -> Result<(), String> {
     execute(connection, "RELEASE command")
 }
 
-/// Prepares the connection for the next group. An error here recurs at the next BEGIN, which reports it.
+/// Prepares the connection for the next group. If an error occurs here, the next BEGIN fails too and reports it.
 fn recover(connection: &Connection) {
     roll_back(connection);
-    // On a full disk the log cannot grow, but a checkpoint makes room in it.
+    // On a full disk the log cannot grow, but a checkpoint frees space in it.
     drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
 }
 

@@ -1,7 +1,7 @@
 //! The copy of applications and key digests of a shared store. It contains neither keys nor quotas.
 //!
-//! A new copy is written next to the previous one, in several transactions, so that units can be reserved meanwhile. The row
-//! of the copy states which one is complete, and up to which change.
+//! A new copy is written next to the previous one in several transactions, so that units can be reserved in between.
+//! The row of the copy states which copy is complete, and up to which change.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use scoregate_base::limits::OwnLimits;
 
 /// Number of applications per page.
 const PAGE: usize = 10_000;
-/// Number of applications of an old copy that one transaction removes.
+/// Maximum number of applications of old copies that one transaction removes.
 const REMOVED_AT_ONCE: i64 = 10_000;
 
 /// The point up to which a copy is complete.
@@ -23,11 +23,12 @@ const REMOVED_AT_ONCE: i64 = 10_000;
 pub struct CopiedReading {
     /// Every change up to this position is in the copy.
     pub position: FeedPosition,
-    /// When the store was read.
+    /// The time at which the store was read.
     pub at: Wall,
 }
 
-/// The row of the copy: its number, the source and the number of its position, and the milliseconds of its time.
+/// The row of the copy: the number of the copy, source and number of its position, and the time of the reading in
+/// milliseconds.
 type CopyRow = (u64, String, u64, u64);
 
 /// An application with all of its keys.
@@ -37,12 +38,12 @@ struct CopiedApplication {
     name: String,
     tier: String,
     own: OwnLimits,
-    /// Digests with the milliseconds since 1970 at which they expire; 0 if they are revoked.
+    /// Digests, each with the expiry in milliseconds since 1970; 0 for a revoked key.
     keys: Vec<(Digest, Option<u64>)>,
 }
 
 impl LocalFile {
-    /// Up to where the copy is complete; `None` without one.
+    /// The point up to which the copy is complete; `None` if there is no copy.
     pub fn copied(&self) -> io::Result<Option<CopiedReading>> {
         Ok(self
             .copy_row()?
@@ -72,7 +73,7 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Begins a new copy, and returns its number. The one before it stays in force until the new one is finished.
+    /// Begins a new copy, and returns its number. The previous copy stays in use until the new one is finished.
     pub fn begin_copy(&self) -> io::Result<u64> {
         let (before, ..) = self.copy_row()?.unwrap_or_default();
         self.remove_other_copies(before)?;
@@ -84,13 +85,13 @@ impl LocalFile {
         self.change(|change| put_all(change, copy, applications))
     }
 
-    /// Puts a copy in force, which contains every change up to `reading`.
+    /// Activates a copy, which contains every change up to `reading`.
     pub fn finish_copy(&self, copy: u64, reading: &CopiedReading) -> io::Result<()> {
         self.append_copy(copy, &[], reading)?;
         self.remove_other_copies(copy)
     }
 
-    /// Writes changed applications of a copy. With them it is complete up to `reading`.
+    /// Writes changed applications to a copy. The copy is then complete up to `reading`.
     pub fn append_copy(
         &self,
         copy: u64,
@@ -110,7 +111,7 @@ impl LocalFile {
         Ok(rows.pop().map(|row| row.value))
     }
 
-    /// In parts, so that units can be reserved meanwhile.
+    /// Removes them in batches, so that units can be reserved in between.
     fn remove_other_copies(&self, copy: u64) -> io::Result<()> {
         let mut removed = 1;
         while removed > 0 {
@@ -152,7 +153,7 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
     }
 }
 
-/// As stored. Only the fields of a copy are known.
+/// The application in the form of the store. Only the fields in the copy are known.
 fn stored(copied: CopiedApplication) -> StoredApplication {
     let key = |(digest, end): (Digest, Option<u64>)| StoredKey {
         digest,

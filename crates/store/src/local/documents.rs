@@ -1,8 +1,9 @@
-//! The disk mirror: the last valid documents in a file, so that a gateway can serve after a restart during an outage of the
-//! backend.
+//! The disk mirror: a file with the last valid documents, so that a gateway can serve after a restart while the backend
+//! is down.
 //!
-//! Everything in it can be fetched again. So a power failure may lose the last commits, and a damaged file is replaced by an
-//! empty one. Checksums detect damage that leaves the structure of the file intact. All calls block on the disk.
+//! All of its content can be fetched again. So a power failure may lose the last commits, and a damaged file is
+//! replaced with an empty one. Checksums detect damage that leaves the structure of the file intact. All calls block on
+//! the disk.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +15,9 @@ use sha2::{Digest as _, Sha256};
 use super::sqlite_errors::is_unusable;
 use crate::durable_file::{if_found, new_private_file, remove_database};
 
-/// Maximum number of records. A start reads them all.
+/// Maximum number of records. All of them are read at the start.
 const MAX_RECORDS: i64 = 4_096;
-/// Identifies the file, so that it is not taken for a store.
+/// Identifies the file, so that it is not mistaken for a store.
 const APPLICATION_ID: i32 = 0x5347_444f;
 /// The format of the file. A file in another format is replaced.
 const FORMAT: i32 = 1;
@@ -27,7 +28,7 @@ CREATE TABLE documents (
     name  TEXT    NOT NULL PRIMARY KEY,
     label TEXT    NOT NULL,
     bytes INTEGER NOT NULL,
-    turn  INTEGER NOT NULL, -- grows with every write: the record with the lowest is removed first
+    turn  INTEGER NOT NULL, -- grows with every write; the record with the lowest turn is removed first
     sum   BLOB    NOT NULL  -- SHA-256 of the name, the label and the digest
 ) STRICT;
 CREATE INDEX documents_by_turn ON documents (turn);
@@ -37,10 +38,10 @@ CREATE TABLE contents (
     content BLOB NOT NULL
 ) STRICT;";
 
-/// Number of records, and their bytes.
+/// Number and total size of all records.
 const TOTAL: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM documents";
 
-/// The newest records that fit stay.
+/// Keeps the newest records that fit.
 const EVICT: &str = "
 DELETE FROM documents WHERE name IN (
     SELECT name FROM (
@@ -49,28 +50,28 @@ DELETE FROM documents WHERE name IN (
     ) WHERE bytes > ?1 OR number > ?2
 )";
 
-/// A record: bytes under a name.
+/// A record: named bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorRecord {
-    /// Its name; any text.
+    /// Name of the record, which may be any text.
     pub name: String,
-    /// A short text of its owner about the content.
+    /// A short text about the content, set by the owner of the record.
     pub label: String,
     /// The bytes.
     pub content: Bytes,
 }
 
-/// Why records were not written or read.
+/// Why records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
-    /// Larger than a quarter of the capacity. The record that had its name is unchanged.
+    /// The record is larger than a quarter of the capacity. An existing record with this name is unchanged.
     #[error("{name} needs {bytes} bytes of the disk mirror, and the limit is {most}")]
     TooLarge {
         /// The record's name.
         name: String,
-        /// Its size.
+        /// Size of the record.
         bytes: u64,
-        /// The maximum.
+        /// Maximum size.
         most: u64,
     },
     /// The file cannot be read or written.
@@ -81,8 +82,8 @@ pub enum MirrorError {
         /// The cause.
         source: FileFlaw,
     },
-    /// The file was damaged, and was removed.
-    #[error("{} was damaged and is removed: {source}", path.display())]
+    /// The file was damaged and has been removed.
+    #[error("{} was damaged and has been removed: {source}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -96,12 +97,12 @@ pub enum MirrorError {
 pub struct Mirror {
     path: PathBuf,
     max_bytes: u64,
-    /// `None` until the file is used, and after it was found to be damaged.
+    /// `None` until the file is first used, and after damage was found.
     connection: Mutex<Option<Connection>>,
 }
 
 impl Mirror {
-    /// The file's name in the data directory.
+    /// Name of the file in the data directory.
     pub const NAME: &str = "documents.db";
 
     /// The mirror in this directory. The first call creates the file if it is missing, accessible to its owner only.
@@ -113,13 +114,13 @@ impl Mirror {
         }
     }
 
-    /// All records, newest first. One with a wrong checksum means that the file is damaged.
+    /// All records, newest first. A record with a wrong checksum means that the file is damaged.
     pub fn all(&self) -> Result<Vec<MirrorRecord>, MirrorError> {
         self.run(|connection| read_all(connection))
     }
 
-    /// Writes records, each replacing the record with its name, and removes the records with these names, in one
-    /// transaction. If the mirror is full, the oldest records are removed. Returns what failed.
+    /// Writes records, replacing existing records with the same names, and deletes the records named in `removed`, in
+    /// one transaction. If the mirror is full, the oldest records are removed. Returns the errors.
     pub fn write(&self, records: &[MirrorRecord], removed: &[String]) -> Vec<MirrorError> {
         // A quarter of the capacity, so that no record evicts all others.
         let most = self.max_bytes / 4;
@@ -168,7 +169,7 @@ impl Mirror {
         if !source.is_damage() {
             return Err(MirrorError::Disk { path, source });
         }
-        // Closed before the files are removed: closing removes the log by its name.
+        // The connection is closed before the files are removed, because closing removes the log by its name.
         *connection = None;
         match remove_database(&self.path) {
             Ok(()) => Err(MirrorError::Damaged { path, source }),
@@ -180,16 +181,16 @@ impl Mirror {
     }
 }
 
-/// A flaw of the file.
+/// A defect of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFlaw {
-    /// An error of SQLite.
+    /// An SQLite error.
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
-    /// An error of the file system.
+    /// A file system error.
     #[error(transparent)]
     Disk(#[from] std::io::Error),
-    /// The content is not what was written.
+    /// The content differs from what was written.
     #[error("{0}")]
     Content(String),
 }
@@ -197,7 +198,7 @@ pub enum FileFlaw {
 impl FileFlaw {
     fn is_damage(&self) -> bool {
         match self {
-            // Values of another type have no error of SQLite.
+            // Values of the wrong type are not reported as SQLite errors.
             Self::Sql(error) => error.sqlite_error().is_none() || is_unusable(error),
             Self::Content(_) => true,
             Self::Disk(_) => false,
@@ -212,7 +213,7 @@ fn open(path: &Path, max_bytes: u64) -> Result<Connection, FileFlaw> {
     let mut connection = Connection::open(path)?;
     connection.set_prepared_statement_cache_capacity(16);
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // A power failure may lose commits, and does not damage the file.
+    // A power failure may lose commits, but does not damage the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", 0)?;
     let format: i32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -229,7 +230,7 @@ fn open(path: &Path, max_bytes: u64) -> Result<Connection, FileFlaw> {
         }
         _ => return Err(FileFlaw::Content(format!("unknown format {format}"))),
     }
-    // The capacity may have been reduced. The space is given back.
+    // The capacity may have been reduced since the last start. Freed space is returned to the file system.
     let change = connection.transaction()?;
     let evicted = evict(&change, max_bytes)?;
     change.commit()?;
@@ -263,7 +264,7 @@ fn read_all(connection: &Connection) -> Result<Vec<MirrorRecord>, FileFlaw> {
     Ok(records)
 }
 
-/// Writes a record; its content only if it changed.
+/// Writes a record. Its content is written only if it changed.
 fn put(change: &Transaction<'_>, record: &MirrorRecord) -> Result<(), FileFlaw> {
     let MirrorRecord {
         name,
@@ -298,7 +299,7 @@ fn remove(change: &Transaction<'_>, name: &str) -> Result<(), FileFlaw> {
     Ok(())
 }
 
-/// Removes the oldest records above the capacity, and returns their number.
+/// Removes the oldest records that exceed the capacity, and returns their number.
 fn evict(change: &Transaction<'_>, max_bytes: u64) -> Result<usize, FileFlaw> {
     let most_bytes = max_bytes.cast_signed();
     let (count, bytes): (i64, i64) =

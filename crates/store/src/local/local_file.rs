@@ -1,14 +1,15 @@
-//! The file with the shares of grace that a gateway holds, the units that it owes, the states of databases, and a copy of the
-//! keys, from which it starts while the database is unreachable.
+//! The file with the grace shares that a gateway holds, the units that it owes, the states of databases, and a copy of
+//! the keys, with which it can start while the database is unreachable.
 //!
-//! Every change is durable when its call returns. Each row has a checksum. A damaged file is refused: an unknown number of units
-//! was spent, and an older database would not be recognized.
+//! Every change is durable when the call returns. Each row has a checksum. A damaged file is rejected, because an
+//! unknown number of units was spent, and an older database would not be recognized.
 //!
-//! Shares are continued from the original file only. A copy of the data directory, or a backup that was restored, may lack
-//! units that were spent since; on another machine the holder may still run. So the file contains its identity: the boot of
-//! the machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in
-//! place. So after each commit its modification time is set back by an hour; if it no longer fits the change time, which
-//! cannot be set, the file was overwritten. For this, commits write to the file itself and not to a write-ahead log.
+//! Shares are continued only from the original file. A copy of the data directory or a restored backup may lack units
+//! that were spent since then, and their holder may still be running on another machine. So the file contains its
+//! identity: the boot id of the machine, and the device, inode and creation time of the file. A copy does not have the
+//! same identity. A file may also be overwritten in place. So after each commit, the modification time is set back by
+//! an hour. If it no longer matches the change time, which cannot be set, the file was overwritten. For this reason,
+//! commits write to the file itself and not to a write-ahead log.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -27,19 +28,19 @@ use crate::durable_file::{
 };
 use crate::{HeldGraceShare, OwedUnits};
 
-/// Identifies the file, so that it is not taken for a store.
+/// Identifies the file, so that it is not mistaken for a store.
 const APPLICATION_ID: i32 = 0x5347_4c4f;
 /// The format of the file.
 const FORMAT: i32 = 1;
-/// Lock timeout. Commands hold the lock only for a moment.
+/// Lock timeout. Commands hold the lock only briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// By how much the time of modification is set back, and by how much the difference may be off, in seconds.
+/// Seconds by which the modification time is set back, and the tolerance when it is compared.
 const SET_BACK: i64 = 3_600;
 const TOLERANCE: i64 = 5;
-/// Identity of the machine's boot.
+/// File with the boot id of the machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Two tables of one form, so that the small one is checked without the large one.
+/// Two tables with the same columns, so that the small one can be checked without the large one.
 const TABLES: &str = "
 CREATE TABLE promises ( -- kinds: file, share, owed, timeline, data set, copy
     kind  TEXT    NOT NULL,
@@ -59,36 +60,36 @@ CREATE TABLE applications ( -- copies of the applications with the digests of th
 /// The open file.
 #[derive(Debug)]
 pub struct LocalFile {
-    // Dropped first: closing any handle of the file releases the locks that SQLite holds on it.
+    // Dropped first, because closing any handle to the file releases the locks that SQLite holds on it.
     connection: Mutex<Connection>,
     file: File,
     path: PathBuf,
-    /// Whether its shares are continued.
+    /// Whether the file is the original, so that its shares are continued.
     is_original: bool,
 }
 
-/// Grace for the next process on a data directory.
+/// Grace records for the next process that uses a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwedRecords {
-    /// Shares that the holder's next process may continue.
+    /// Shares that the next process of the holder may continue.
     pub shares: Vec<HeldGraceShare>,
-    /// Units to charge, the newest entry for each process, application and day.
+    /// Units to charge: the newest entry for each process, application and day.
     pub owed: Vec<OwedUnits>,
 }
 
 impl LocalFile {
-    /// The file's name in the data directory.
+    /// Name of the file in the data directory.
     pub const NAME: &str = "local.db";
 
-    /// Opens the file in this directory, and creates it if it is missing, accessible to its owner only. Shares are removed
-    /// unless it is the original. An error of the kind `InvalidData` states the remedy.
+    /// Opens the file in this directory, and creates it if it is missing, accessible to its owner only. Shares are
+    /// removed unless the file is the original. An error of kind `InvalidData` states the remedy.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join(Self::NAME);
         if if_found(fs::symlink_metadata(&path))?.is_none() {
             create(&path)?;
         }
         let file = File::options().read(true).write(true).open(&path)?;
-        // Before SQLite opens it, which undoes a change that a crash interrupted.
+        // Checked before SQLite opens the file, because opening it rolls back a change that a crash interrupted.
         let is_untouched = is_untouched(&file)?;
         let mut local = Self::checked(path, file)?;
         let own = identity(&local.file);
@@ -106,19 +107,19 @@ impl LocalFile {
         Ok(local)
     }
 
-    /// The file in this directory for a command, while a server may use it; `None` without one.
+    /// Opens the file in this directory for a command, while a server may be using it; `None` if it does not exist.
     pub fn open_existing(directory: &Path) -> io::Result<Option<Self>> {
         let path = directory.join(Self::NAME);
         let found = if_found(File::open(&path))?;
         found.map(|file| Self::checked(path, file)).transpose()
     }
 
-    /// Its path, for messages.
+    /// Path of the file, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Shares and units of earlier processes.
+    /// Shares and owed units of earlier processes.
     pub fn grace(&self) -> io::Result<OwedRecords> {
         let mut records = OwedRecords::default();
         self.visit("promises", "share", |row| records.shares.push(row.value))?;
@@ -129,7 +130,7 @@ impl LocalFile {
         Ok(records)
     }
 
-    /// Replaces the content.
+    /// Replaces all shares and owed units.
     pub fn replace_grace(&self, records: &OwedRecords) -> io::Result<()> {
         self.change(|change| {
             change.clear("share")?;
@@ -141,7 +142,7 @@ impl LocalFile {
         })
     }
 
-    /// Adds units. They may be spent when this returns.
+    /// Adds owed units. They may be spent once this returns.
     pub fn add_owed(&self, owed: &[OwedUnits]) -> io::Result<()> {
         self.change(|change| owed.iter().try_for_each(|one| change.put_owed(one)))
     }
@@ -164,7 +165,7 @@ impl LocalFile {
         }
     }
 
-    /// Makes this file the original, whose shares are continued.
+    /// Makes this file the original.
     fn become_original(&self, own: Option<&str>) -> io::Result<()> {
         self.change(|change| {
             change.clear("share")?;
@@ -184,7 +185,7 @@ impl LocalFile {
         Ok(rows)
     }
 
-    /// Passes the rows of a kind to `visit`, and checks all rows: a damaged one may be of this kind.
+    /// Passes the rows of a kind to `visit`. Checks all rows, because a damaged row may be of this kind.
     pub(crate) fn visit<T: DeserializeOwned>(
         &self,
         table: &str,
@@ -230,7 +231,7 @@ impl LocalFile {
     ) -> io::Result<()> {
         let mut connection: MutexGuard<'_, Connection> = self.connection.lock();
         commit(&mut connection, work).map_err(|error| self.failed(error))?;
-        // Still locked, so that a later change does not come between.
+        // The connection is still locked, so that no later change happens in between.
         mark(&self.file)
     }
 
@@ -242,13 +243,13 @@ impl LocalFile {
         }
     }
 
-    /// The error of a damaged file, with the remedy.
+    /// The error for a damaged file, with the remedy.
     pub(crate) fn damaged(&self, reason: &str) -> io::Error {
         let path = self.path.display();
         let text = format!(
             "{path} is damaged: {reason}. It contains units that were delivered on grace and are not charged yet, this gateway's \
              share of the grace, the states of databases, and the copy of the keys. To start without them, move the file away. \
-             These units are then never charged, and an older database is not recognized until the present one was used"
+             These units are then never charged, and an older database is not recognized until the current one has been used"
         );
         io::Error::new(ErrorKind::InvalidData, text)
     }
@@ -265,7 +266,7 @@ pub(crate) struct LocalRow<T> {
 pub(crate) struct LocalChange<'c>(Transaction<'c>);
 
 impl LocalChange<'_> {
-    /// Writes a row, replacing the row with its key.
+    /// Writes a row, replacing an existing row with the same key.
     pub(crate) fn put(
         &self,
         table: &str,
@@ -284,7 +285,7 @@ impl LocalChange<'_> {
             .map(drop)
     }
 
-    /// Removes all promises of a kind.
+    /// Removes all promises of a kind from the file.
     pub(crate) fn clear(&self, kind: &str) -> rusqlite::Result<()> {
         self.0
             .prepare_cached("DELETE FROM promises WHERE kind = ?1")?
@@ -292,7 +293,7 @@ impl LocalChange<'_> {
             .map(drop)
     }
 
-    /// Removes applications of other copies than this one, up to `most`. Returns their number.
+    /// Removes up to `most` applications of all copies except this one. Returns the number of removed applications.
     pub(crate) fn remove_other_copies(&self, kind: &str, most: i64) -> rusqlite::Result<usize> {
         self.0.execute(
             "DELETE FROM applications WHERE (kind, key) IN
@@ -317,7 +318,7 @@ impl LocalChange<'_> {
     }
 }
 
-/// Creates the file. It gets its name when it is complete, so an empty one is damaged.
+/// Creates the file. It gets its final name when it is complete, so an empty file is a damaged one.
 fn create(path: &Path) -> io::Result<()> {
     let half = with_suffix(path, HALF);
     remove_database(&half)?;
@@ -366,13 +367,13 @@ fn sum_of(kind: &str, key: &str, value: &str) -> u32 {
     sum.finalize()
 }
 
-/// Sets the time of modification back.
+/// Sets the modification time back.
 fn mark(file: &File) -> io::Result<()> {
     let changed_at = u64::try_from(file.metadata()?.ctime() - SET_BACK).unwrap_or(0);
     file.set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
 }
 
-/// Whether the last change of the file was one of ours.
+/// Whether this program made the last change of the file.
 fn is_untouched(file: &File) -> io::Result<bool> {
     let times = file.metadata()?;
     Ok((times.ctime() - times.mtime() - SET_BACK).abs() <= TOLERANCE)

@@ -1,4 +1,5 @@
-//! The files of this machine, which no other gateway uses: what must not be lost, and documents, which can be fetched again.
+//! The files of this machine, which no other gateway uses: data that must not be lost, and documents that can be
+//! fetched again.
 
 mod copied_keys;
 mod documents;

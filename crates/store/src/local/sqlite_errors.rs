@@ -1,4 +1,4 @@
-//! The meaning of errors of SQLite.
+//! Classification of SQLite errors.
 
 use rusqlite::ErrorCode;
 
@@ -8,7 +8,8 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     code.is_some_and(|code| matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Whether an error of a statement that fits the tables of this format shows that the file has others, or is damaged.
+/// Whether an error shows that the file has tables of another format or is damaged, given that the statement is valid
+/// for the tables of this format.
 pub(crate) fn is_unusable(error: &rusqlite::Error) -> bool {
     let is_input = matches!(error, rusqlite::Error::SqlInputError { .. });
     is_input || error.sqlite_error_code() == Some(ErrorCode::Unknown) || is_damage(error)

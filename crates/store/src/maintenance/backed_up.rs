@@ -9,16 +9,16 @@ use crate::durable_file::{FileReplacement, HALF, if_found};
 use crate::embedded::paths::LAST_BACKUP as FILE;
 use scoregate_base::clock::Wall;
 
-/// A sound backup.
+/// A verified backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastBackup {
-    /// When it began.
+    /// When the backup began.
     pub at: Wall,
-    /// Its size.
+    /// Size of the backup.
     pub bytes: u64,
 }
 
-/// Records a sound backup.
+/// Records a verified backup.
 pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     let replacement = FileReplacement::begin(&directory.join(FILE), HALF)?;
     writeln!(
@@ -27,7 +27,8 @@ pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
         backup.at.rfc3339(),
         backup.bytes
     )?;
-    // Root may run the backup, and the server reads the file as the owner of the directory. Others cannot give files away.
+    // If root runs the backup, the server must be able to read the file as the owner of the directory. Other users
+    // cannot change the owner.
     let owner = fs::metadata(directory)?;
     drop(fchown(
         replacement.file(),
@@ -37,7 +38,7 @@ pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     replacement.finish().map(drop)
 }
 
-/// The last sound backup; `None` if there never was one.
+/// The last verified backup; `None` if there was none.
 pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
     let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else {
         return Ok(None);

@@ -16,11 +16,11 @@ use crate::embedded::{file, swap};
 use crate::statements::Fault;
 use scoregate_base::clock::Wall;
 
-/// The names of dated backups; the time is between both.
+/// The names of dated backups: prefix and suffix around the time.
 const DATED: [&str; 2] = ["scoregate-", ".db"];
 
-/// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing: the copy is a
-/// snapshot, with a checksum. It gets its final name only after it was checked and synced.
+/// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing. The copy is a
+/// snapshot with a checksum. It gets its final name only after it has been checked and synced.
 pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<InspectionReport> {
     let path = file_in(directory);
     if !path.exists() {
@@ -50,7 +50,7 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
         Ok(report)
     });
     if kept.is_err() {
-        drop(remove_database(&half)); // its own errors are reported elsewhere
+        drop(remove_database(&half)); // the original error is more important
     }
     kept
 }
@@ -76,8 +76,8 @@ fn copied(path: &Path, half: &Path, to: &Path) -> MaintenanceResult<InspectionRe
     Ok(report)
 }
 
-/// The path of a dated backup in a directory, from which unfinished ones are removed. The directory must exist: it may be
-/// on a disk that is not mounted.
+/// The path for a dated backup in a directory. Removes unfinished backups there. The directory must exist, because it
+/// may be on a disk that is not mounted.
 pub fn dated(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let [prefix, suffix] = DATED;
     let instant = swap::instant(Wall::from_seconds(now.seconds()));
@@ -91,7 +91,7 @@ pub fn dated(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     Ok(directory.join(format!("{prefix}{instant}{suffix}")))
 }
 
-/// Removes all dated backups next to a complete one except the newest, so that `keep` remain with it.
+/// Removes the oldest dated backups in the directory of a complete backup, so that `keep` remain, including that one.
 pub fn prune(complete: &Path, keep: NonZeroUsize) -> MaintenanceResult<()> {
     let directory = complete.parent().unwrap_or(Path::new("."));
     let removed = own_files(directory, DATED[1]).and_then(|mut found| {

@@ -1,4 +1,4 @@
-//! `scoregate store` on a database.
+//! `scoregate store` commands for a database.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,16 +24,16 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_hours(1);
 /// An operation named in error messages.
 const OPEN: &str = "open the database";
 
-/// A database.
+/// Runs a command on a database.
 pub struct DatabaseCommand {
-    /// How to reach it.
+    /// How to connect to the database.
     pub config: DatabaseConfig,
     /// The clock of this machine.
     pub clock: Clock,
 }
 
 impl DatabaseCommand {
-    /// Creates or upgrades the tables, and grants `role` its rights.
+    /// Creates or upgrades the tables, and grants `role` the necessary privileges.
     pub async fn change_tables(
         self,
         work: TablesWork,
@@ -56,8 +56,8 @@ impl DatabaseCommand {
             .await
     }
 
-    /// Exports everything in one snapshot to `out`, which `keep` makes durable. With `closes` no gateway can use the tables
-    /// afterwards.
+    /// Exports everything in one snapshot to `out`, which `keep` makes durable. With `closes`, no gateway can use the
+    /// tables afterwards.
     pub async fn export(
         self,
         out: &mut dyn Write,
@@ -72,7 +72,7 @@ impl DatabaseCommand {
         self.long_link().change("be exported", work).await
     }
 
-    /// Imports an export into empty tables, in the name of `who`.
+    /// Imports an export into empty tables. The audit trail names `who`.
     pub async fn import(self, from: &Path, who: &str) -> StoreResult<RowCounts> {
         let now = self.clock.now().wall;
         let reader = DumpReader::open(from)?;
@@ -84,7 +84,7 @@ impl DatabaseCommand {
         self.long_link().change("be imported", work).await
     }
 
-    /// Takes over restored tables, or fills empty ones from an export. Until then gateways refuse restored tables.
+    /// Takes over restored tables, or fills empty ones from an export. Until then, gateways refuse restored tables.
     pub async fn restore(
         self,
         from: Option<&Path>,
@@ -119,12 +119,12 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Refuses tables that this program cannot use.
+/// Fails if this program cannot use the tables.
 async fn check_tables(connection: &DatabaseLink) -> StoreResult<()> {
     check(connection, tables::problem).await
 }
 
-/// Refuses tables with this problem.
+/// Fails if the tables have the given problem.
 async fn check(
     connection: &DatabaseLink,
     problem: impl AsyncFnOnce(SchemaClient<'_>) -> Done<Option<String>>,

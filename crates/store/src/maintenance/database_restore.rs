@@ -1,5 +1,5 @@
-//! `scoregate store restore` on a database: takes over tables that the tools of PostgreSQL restored, or fills empty ones
-//! from an export, in one transaction. Until then gateways refuse restored tables (`connection::server_check`).
+//! `scoregate store restore` on a database, in one transaction: takes over tables that PostgreSQL tools restored, or
+//! fills empty tables from an export. Until then, gateways refuse restored tables (`connection::server_check`).
 
 use super::database_transfer;
 use super::import::{ImportOptions, ImportedDay};
@@ -14,33 +14,33 @@ use scoregate_base::clock::{Day, Wall};
 /// A restored database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseRestore {
-    /// Number of imported rows, if there was an export.
+    /// Number of imported rows, if an export was imported.
     pub imported: Option<RowCounts>,
     /// The last change in the backup.
     pub last_change: Option<Wall>,
-    /// The current day.
+    /// The state of the current day.
     pub day: ImportedDay,
 }
 
-/// Gateways that reported within half a minute are live, by the clock of the server.
+/// Gateways that reported within the last half minute are live, according to the server's clock.
 const STATE: &str = "
 SELECT n.at AS clock, c.day::text AS day, (SELECT max(at) FROM {schema}.audit) AS last_change,
        (SELECT count(*) FROM {schema}.nodes WHERE last_seen_at > n.at - 30000) AS live
 FROM {schema}.calendar c, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) n";
 
-/// Gateways claim their shares of grace for today and tomorrow. The lost claims are unknown, so no gateway gets these
-/// shares.
+/// Gateways claim their shares of grace for today and tomorrow. Claims since the backup are unknown, so no gateway gets
+/// these shares.
 const WITHHOLD: &str = "
 DELETE FROM {schema}.grace_shares;
 INSERT INTO {schema}.grace_shares (day, share, shares, token, life, node)
 SELECT c.day + d, 0, 1, 0, 0, 0 FROM {schema}.calendar c, generate_series(0, 1) d";
 
-/// From now on these are the tables that gateways use.
+/// Marks these tables as the ones that gateways use.
 const TAKE_OVER: &str = "
 UPDATE {schema}.calendar SET day = $1::text::date, own_oid = tableoid, cluster = {cluster},
     restored_at = greatest(restored_at + 1, $2), seen_at = greatest(seen_at, $2)";
 
-/// Restores. `file` is the name of the export, for the audit trail.
+/// Restores a database. `file` is the name of the export, for the audit trail.
 pub(crate) async fn restore(
     client: SchemaClient<'_>,
     from: Option<(DumpReader, &str)>,
@@ -99,7 +99,7 @@ async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Do
     let Some((last_change, clock, found, live)) = state.await? else {
         return Err(Fault::Record("the current day is missing".into()));
     };
-    // A restored database lists the gateways at the time of the backup.
+    // The list of a restored database shows the gateways at the time of the backup.
     if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
         return Err(TransferError::LiveGateways(live).into());
     }
@@ -119,7 +119,7 @@ async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Do
     })
 }
 
-/// Marks the tables as those that gateways use, withholds grace, and ends sessions and queued mail.
+/// Marks the tables as the ones that gateways use, withholds grace, ends sessions, and deletes queued mail.
 async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> Done<()> {
     let day = day.to_string();
     let now = Time(clock);

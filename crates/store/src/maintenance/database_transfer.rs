@@ -17,7 +17,7 @@ pub struct DatabaseExport {
     pub closed: Option<String>,
 }
 
-/// Waits for transactions in progress; later ones find no tables once the schema has another name.
+/// Waits for transactions in progress. Later transactions find no tables after the schema is renamed.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
     {schema}.ledger_nodes, {schema}.ledger_windows, {schema}.minute_pools, {schema}.nodes,
@@ -27,8 +27,8 @@ LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, 
     {schema}.evidence_hours, {schema}.evidence_days, {schema}.evidence_keys, {schema}.limits_until,
     {schema}.idempotency_keys, {schema}.owner_webhooks IN ACCESS EXCLUSIVE MODE";
 
-/// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
-/// the commit, so that no gateway uses them any more.
+/// Exports all tables from one snapshot. `keep` makes the output durable. With `closes`, the schema is renamed before
+/// the commit, so that gateways can no longer use the tables.
 pub(crate) async fn export(
     client: SchemaClient<'_>,
     out: &mut dyn Write,
@@ -69,8 +69,9 @@ pub(crate) async fn export(
 
 const COUNT: &str = "SELECT count(*) AS applications FROM {schema}.applications";
 
-/// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that last read
-/// another identity read all keys again. Gateways of the exported store may still hold shares of today and tomorrow.
+/// Later audit records continue the numbering. The current day becomes at least the newest day in the ledger. Gateways
+/// that last read another identity reload all keys. Gateways of the exported store may still hold shares for today and
+/// tomorrow.
 const FINISH: &str = "
 SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
 UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));
@@ -80,7 +81,7 @@ SELECT greatest(day, (clock_timestamp() AT TIME ZONE 'UTC')::date) + later, 0, 1
 FROM {schema}.calendar, unnest(ARRAY[0, 1]) AS later;
 UPDATE {schema}.site SET id = gen_random_uuid()";
 
-/// Imports an export into empty tables. `who` and `file` are for the audit trail.
+/// Imports an export into empty tables. The audit trail records `who` and `file`.
 pub(crate) async fn import(
     client: SchemaClient<'_>,
     reader: DumpReader,

@@ -1,4 +1,4 @@
-//! `scoregate store export`: the rows of a store, as lines.
+//! `scoregate store export`: the rows of a store as lines.
 
 use std::io::{self, Write};
 use std::path::Path;

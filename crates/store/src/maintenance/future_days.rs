@@ -1,8 +1,8 @@
-//! `scoregate store close-future-days`: closes UTC days that a wrong clock opened too early.
+//! `scoregate store close-future-days`: closes UTC days that were opened too early because of a wrong clock.
 //!
-//! The ledger never goes back from the newest opened day, so every request would be charged to that day until it is
-//! over. Units granted for such a day were used today: they are counted for today, and the day starts empty when it
-//! comes. The caller has locked the data directory, so no server writes. Such days are found in `inspect`.
+//! The ledger never goes back from the newest opened day, so every request would be charged to that day until it ends.
+//! Units granted for such a day were used today. They are counted for today, and the day is empty when it begins. The
+//! caller holds the lock of the data directory, so no server writes. `inspect` finds such days.
 
 use std::path::Path;
 
@@ -20,12 +20,12 @@ use scoregate_base::clock::{Day, Wall};
 pub struct ClosedDays {
     /// The days, oldest first.
     pub days: Vec<Day>,
-    /// Number of units granted for them, now counted for today.
+    /// Number of units that were granted for these days and now count for today.
     pub granted: u64,
 }
 
 impl ClosedDays {
-    /// The days as a list for people.
+    /// The days as human-readable text.
     pub fn list(&self) -> String {
         let days = self.days.iter().map(Day::to_string);
         days.collect::<Vec<_>>().join(", ")
@@ -40,8 +40,8 @@ pub fn close_command(directory: &Path, today: Day) -> String {
     )
 }
 
-/// Closes every day after `today`, which must be the day of the machine's clock: otherwise the command was written
-/// for another day, or the clock is still wrong. All or nothing.
+/// Closes every day after `today`, which must be the current day of the machine's clock. Otherwise the command was
+/// written for another day, or the clock is still wrong. Closes all of the days or none.
 pub fn close_future_days(
     directory: &Path,
     who: &str,
@@ -94,12 +94,12 @@ fn days_after(store: &Connection, today: Day) -> Done<Vec<Day>> {
         store.prepare("SELECT DISTINCT day FROM ledger_days WHERE day > ?1 ORDER BY day")?;
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<Result<_, _>>()?;
-    // Texts that are not days, which only manual edits produce, open nothing.
+    // Values that are not days come from manual edits and are ignored.
     Ok(found.iter().filter_map(|text| Day::parse(text)).collect())
 }
 
-/// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their
-/// day; one of today stays as it is.
+/// Moves the units granted for a day to today, and returns their number. Unreadable records are deleted with their day.
+/// An unreadable record of today is not changed.
 fn count_for(store: &Connection, day: Day, today: Day) -> Done<u64> {
     let day = day.to_string();
     let today = today.to_string();
@@ -116,7 +116,7 @@ fn count_for(store: &Connection, day: Day, today: Day) -> Done<u64> {
     )?;
     store.execute("DELETE FROM ledger_days WHERE day = ?1", [&day])?;
     store.execute("DELETE FROM ledger_nodes WHERE day = ?1", [&day])?;
-    // Windows are counted anew from their days.
+    // Windows are recomputed from their days.
     store.execute("DELETE FROM ledger_windows", [])?;
     store.execute("DELETE FROM grace_shares WHERE day = ?1", [&day])?;
     Ok(u64::try_from(granted).unwrap_or_default())

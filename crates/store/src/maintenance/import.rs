@@ -1,7 +1,8 @@
-//! `scoregate store restore` and `store import`: replaces a data directory's store with a backup or an export.
+//! `scoregate store restore` and `store import`: replace the store of a data directory with a backup or an export.
 //!
-//! All or nothing: the new store is built and checked next to the old one, and the old one is renamed, never removed. The
-//! caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
+//! The replacement is atomic: the new store is built and checked next to the old one, and the old one is renamed, never
+//! removed. The caller holds the lock of the data directory, so no other process writes. `swap` has the steps of the
+//! replacement.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,48 +26,49 @@ use scoregate_base::plans::Tier;
 /// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// The actor, for the audit trail.
+    /// The actor named in the audit trail.
     pub who: String,
-    /// Whether a used store is replaced. Otherwise an export is imported where there is none: its store was closed, so
-    /// that no later grant or change is unknown.
+    /// Whether a used store is replaced (restore). Otherwise an export is imported where there is no used store. The
+    /// exported store was closed, so no later grant or change is unknown.
     pub restores: bool,
-    /// The data directory of the previous server, if it is a different directory. No server may use it.
+    /// The data directory of the previous server, if it is a different directory. No server may be using it.
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,
-    /// Accepts that later revocations, earlier expiries and limits are unknown.
+    /// Accepts that later revocations, earlier expiries and changes of limits are unknown.
     pub accept_lost_revocations: bool,
-    /// The quotas by tier.
+    /// The tiers with their quotas.
     pub tiers: Vec<Tier>,
 }
 
 /// The result of an import.
 #[derive(Debug)]
 pub struct ImportSummary {
-    /// The imported store.
+    /// The report about the imported store.
     pub report: InspectionReport,
-    /// The path of the replaced store.
+    /// The new path of the replaced store.
     pub aside: Option<PathBuf>,
-    /// The facts kept from the previous store.
+    /// The facts transferred from the previous store.
     pub carried: TransferSummary,
     /// The last change in the file.
     pub last_change: Option<Wall>,
-    /// The current day.
+    /// The state of the current day.
     pub day: ImportedDay,
 }
 
 /// The current day of an imported store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportedDay {
-    /// All its grants are known.
+    /// All grants of the day are known.
     Complete,
-    /// Grants are unknown, so it grants no more units.
+    /// Some grants are unknown, so no more units are granted on this day.
     Closed(Day),
-    /// Grants are unknown: up to this number of units may be granted twice. `None` if the quota of a tier is unknown.
+    /// Some grants are unknown, so up to this number of units may be granted twice. `None` if the quota of a tier is
+    /// unknown.
     Reopened(Day, Option<u64>),
 }
 
-/// Replaces the directory's store by the contents of `from`.
+/// Replaces the store of the directory with the contents of `from`.
 pub fn import(
     directory: &Path,
     from: &Path,
@@ -83,12 +85,12 @@ pub fn import(
     let made = make(&previous, from, &half, options, now)
         .and_then(|imported| put_in_place(&path, from, imported, now));
     if made.is_err() {
-        drop(remove_database(&half)); // its own errors are reported elsewhere
+        drop(remove_database(&half)); // the original error is more important
     }
     made
 }
 
-/// Refuses a file that cannot be imported, regardless of its rows.
+/// Rejects a file that cannot be imported, regardless of its rows.
 fn check_source(path: &Path, from: &Path, options: &ImportOptions) -> MaintenanceResult<()> {
     let reason = if !from.is_file() {
         "the file does not exist"
@@ -132,8 +134,8 @@ fn put_in_place(
     Ok(imported)
 }
 
-/// The stores that may contain later changes: the store to be replaced, if it was used (readable or not), and the previous
-/// server's store. Refuses a loss that was not accepted.
+/// The stores that may contain later changes: the store to be replaced, if it was used, and the store of the previous
+/// server. Fails if the loss of unreadable or unknown changes was not accepted.
 fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<PathBuf>> {
     let path = file_in(directory);
     let is_used = match inspect::check(directory, Wall::default()) {
@@ -191,14 +193,15 @@ fn make(
     }
 }
 
-/// Withholds the grace of these days and of the newest day: it may have been used with a store that this one replaces.
+/// Withholds the grace of these days and of the newest day, because it may have been used with a store that this one
+/// replaces.
 const WITHHOLD: &str = "
 INSERT INTO grace_shares
 SELECT day, 0, 1, 0, 0, 0 FROM (SELECT ?1 AS day UNION SELECT ?2 UNION SELECT max(day) FROM ledger_days WHERE date(day) = day)
 WHERE day IS NOT NULL";
 
-/// Updates the new store from the previous stores. Closes the current day if later grants are unknown. The result has no
-/// report yet.
+/// Merges the previous stores into the new one. Closes the current day if later grants are unknown. The result does not
+/// contain a report yet.
 fn settle(
     previous: &[PathBuf],
     file: &FileConnection,
@@ -221,7 +224,7 @@ fn settle(
     }
     store.execute(load::OPEN_NEWEST_DAY, [])?;
     let day = done(tables.today())?.map_or(now.day(), |newest| newest.max(now.day()));
-    // Gateways hold shares of today and tomorrow.
+    // Gateways hold shares for today and tomorrow.
     withhold(store, day)?;
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
@@ -254,13 +257,13 @@ fn withhold(store: &Connection, day: Day) -> Done<()> {
 fn reopened(store: Tables<'_>, day: Day, options: &ImportOptions) -> Done<ImportedDay> {
     let units = done(restored_day::remaining(store, day, &options.tiers))?;
     if units.is_none() && options.restores {
-        let reason = "a tier of it is unknown; name the server's configuration with --config";
+        let reason = "one of its tiers is unknown; name the server's configuration with --config";
         return Err(Fault::Record(reason.into()));
     }
     Ok(ImportedDay::Reopened(day, units))
 }
 
-/// Adds an audit record: the records before it are from the imported file.
+/// Adds an audit record. All earlier records are from the imported file.
 fn record(
     store: &FileConnection,
     from: &Path,

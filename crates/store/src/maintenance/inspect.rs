@@ -1,4 +1,5 @@
-//! `scoregate store check` and `verify-backup`: the contents of a file, and all its errors. Never changes it.
+//! `scoregate store check` and `verify-backup`: report the contents of a file and all its errors. They never change the
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,22 +25,22 @@ const ORPHANS: &str =
     "SELECT application FROM keys WHERE application NOT IN (SELECT id FROM applications)";
 const LEDGER: &str = "SELECT day, application, granted FROM ledger_days";
 
-/// The contents of a store, and its errors.
+/// The contents and errors of a store.
 #[derive(Clone, Debug, Default)]
 pub struct InspectionReport {
-    /// Its path.
+    /// Path of the store.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the store file.
     pub bytes: u64,
-    /// The size of its write-ahead log.
+    /// Size of the write-ahead log.
     pub log_bytes: u64,
-    /// Its format.
+    /// Format of the store.
     pub format: u32,
     /// Number of applications.
     pub applications: u64,
     /// Number of keys.
     pub keys: u64,
-    /// Number of keys neither revoked nor expired.
+    /// Number of keys that are neither revoked nor expired.
     pub keys_in_force: u64,
     /// The newest day with granted units.
     pub newest_day: Option<Day>,
@@ -47,11 +48,11 @@ pub struct InspectionReport {
     pub granted: u64,
     /// Number of audit records.
     pub audit: u64,
-    /// The time of the last one: the last change.
+    /// The time of the last audit record, which is the last change.
     pub last_change: Option<Wall>,
-    /// The newest day, if it has not begun: requests are charged to it until it is over.
+    /// The newest day, if it has not begun. Requests are charged to it until it ends.
     pub future_day: Option<Day>,
-    /// Damage of the file: it must be replaced.
+    /// Damage of the file, which requires a replacement.
     pub faults: Vec<String>,
     /// Unreadable records, each with a reason. The gateway skips them.
     pub unreadable: Vec<String>,
@@ -64,8 +65,8 @@ impl InspectionReport {
     }
 }
 
-/// Checks the store of a data directory, with or without a running server. Never writes to it. Fails if the file
-/// cannot be read; all findings in a readable file are in the report.
+/// Checks the store of a data directory, with or without a running server. Never writes to the store. Fails if the file
+/// cannot be read. The report lists all findings in a readable file.
 pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport> {
     let path = file_in(directory);
     if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
@@ -75,7 +76,7 @@ pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport>
         });
     }
     let mut report = at_instant(&path, now).map_err(|fault| fault.into_error("be read", &path))?;
-    // Without a time, the question does not arise.
+    // Without a time, future days cannot be detected.
     report.future_day = report
         .newest_day
         .filter(|newest| *newest > now.day() && now != Wall::default());
@@ -91,7 +92,7 @@ pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
             .and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
-            // It has no separate file.
+            // The store in memory has no separate file.
             let found = contents(&store, Path::new(""), Wall::default())?;
             Ok(InspectionReport {
                 path: path.to_owned(),
@@ -114,7 +115,7 @@ fn backup(path: &Path) -> Done<InspectionReport> {
     Ok(report)
 }
 
-/// Checks any file; without a time, so no key counts as expired.
+/// Checks any file. There is no time, so no key counts as expired.
 pub(super) fn at(path: &Path) -> Done<InspectionReport> {
     at_instant(path, Wall::default())
 }
@@ -137,7 +138,7 @@ fn contents(file: &FileConnection, path: &Path, now: Wall) -> Done<InspectionRep
         faults: integrity::findings(&snapshot)?,
         ..InspectionReport::default()
     };
-    // Rows behind a broken page cannot be counted, and the damage is reported already.
+    // Rows that are only reachable through a broken page cannot be counted, and the damage is already in the report.
     match counts(file, now, &mut report) {
         Err(fault) if report.faults.is_empty() => Err(fault),
         Ok(()) | Err(_) => Ok(report),
@@ -180,10 +181,10 @@ fn counts(file: &FileConnection, now: Wall, report: &mut InspectionReport) -> Do
     Ok(())
 }
 
-/// Applications, keys and records of the ledger that cannot be read, each with a reason.
+/// Applications, keys and ledger records that cannot be read, each with a reason.
 pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
     let mut unreadable = Vec::new();
-    // The ledger is checked below; no record of it has this day.
+    // The ledger is checked below. No ledger record has this day.
     let no_day = Day::from_number(0);
     let mut after = None;
     loop {
@@ -207,7 +208,7 @@ pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
     Ok(unreadable)
 }
 
-/// The fault of the day or the number of a record of the ledger, if there is one.
+/// The error in the day or the number of a ledger record, if there is one.
 fn ledger_fault(row: &SqlRow<'_>) -> Option<String> {
     let day = row.any_text("day");
     let id = row.any_text("application");

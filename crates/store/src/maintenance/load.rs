@@ -1,5 +1,5 @@
-//! Builds a new store from a backup or an export, next to its final path. Whether it may replace a store is decided in
-//! `import`.
+//! Builds a new store from a backup or an export, next to its final path. `import` decides whether it may replace a
+//! store.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::sql::END_SIGN_INS;
 use crate::statements::schema::STEPS;
 use crate::statements::{Done, Fault, FileConnection, Tables, done};
 
-/// Builds a store at `to` from `from`, in this program's format. Fails with the problem of `from`.
+/// Builds a store at `to` from `from`, in this program's format. An error describes the problem with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
-            // A copy of a store made in another way has no checksum.
+            // A copy of a store that was made with other tools has no checksum.
             if seal::is_intact(from)? == Some(false) {
                 return Err(Fault::Record("it does not match its checksum".into()));
             }
@@ -41,19 +41,20 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
     }
 }
 
-/// The error for a file of another program.
+/// The error for a file that another program wrote.
 pub(super) fn unknown() -> Fault {
     Fault::Record("it is neither a backup nor an export of a store".into())
 }
 
-/// An export as a store in memory.
+/// Loads an export into a store in memory.
 pub(super) fn in_memory(from: &Path) -> Done<FileConnection> {
     let mut store = Connection::open_in_memory()?;
     file::take_steps(&mut store, STEPS)?;
     lines(from, store)
 }
 
-/// Why a backup or an export cannot be used: it is damaged, or this could not be done at a path.
+/// The error for a backup or an export that cannot be used: the file is damaged, or the operation `work` failed at
+/// `path`.
 pub(super) fn unusable(
     fault: Fault,
     from: &Path,
@@ -70,7 +71,7 @@ pub(super) fn unusable(
     error.into()
 }
 
-/// The current day of a store that never had one is the newest with granted units.
+/// If a store never had a current day, the newest day with granted units becomes the current day.
 pub(super) const OPEN_NEWEST_DAY: &str = "
 UPDATE calendar SET day = max(day, coalesce((SELECT max(day) FROM ledger_days WHERE date(day) = day), day))
 WHERE day = '1970-01-01'";
@@ -80,7 +81,7 @@ fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
-/// Writes every line into the store, all or none.
+/// Writes all lines of an export into the store in one transaction.
 fn lines(from: &Path, store: Connection) -> Done<FileConnection> {
     let file = FileConnection::new(store);
     let store = file.lock();
@@ -91,7 +92,7 @@ fn lines(from: &Path, store: Connection) -> Done<FileConnection> {
         }
         filled => filled?,
     };
-    // The export has no calendar.
+    // An export does not contain the calendar.
     all.execute(OPEN_NEWEST_DAY, [])?;
     all.commit()?;
     drop(store);

@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::transfer_error::since;
 use scoregate_base::clock::{Day, Wall};
 
-/// The result of an operation.
+/// The result of an operation on a store file.
 pub(super) type MaintenanceResult<T> = Result<T, MaintenanceError>;
 
 /// Why an operation failed. Nothing was changed.
@@ -16,13 +16,13 @@ pub enum MaintenanceError {
     /// There is no store.
     #[error("there is no store at {}; set the server's data directory with --data-dir or --config", .0.display())]
     NoStore(PathBuf),
-    /// There is a store.
+    /// A store already exists.
     #[error(
         "there is a store at {}; to replace it with a new one, move it away first",
         .0.display()
     )]
     IsThere(PathBuf),
-    /// The output file exists.
+    /// The output file already exists.
     #[error("{} exists; use another name, or --force to overwrite it", .0.display())]
     Exists(PathBuf),
     /// The store would be replaced.
@@ -30,15 +30,15 @@ pub enum MaintenanceError {
         "the store at {} holds {applications} applications; `scoregate store restore` replaces it", path.display()
     )]
     InUse {
-        /// Its path.
+        /// Path of the store.
         path: PathBuf,
-        /// Its number of applications.
+        /// Number of applications in the store.
         applications: u64,
     },
-    /// The backup or export is unsuitable.
+    /// The backup or export is not suitable.
     #[error("{} cannot be used: {reason}", path.display())]
     Unfit {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// The problem.
         reason: String,
@@ -52,12 +52,12 @@ pub enum MaintenanceError {
     LostRevocations {
         /// The last change in the backup.
         after: Option<Wall>,
-        /// Why they are unknown.
+        /// Why these changes are unknown.
         gaps: Vec<String>,
     },
     /// The given date differs from the machine's clock.
     #[error(
-        "today is {} by this machine's clock ({}) and not {given}; correct the clock or pass today's date",
+        "today is {} according to this machine's clock ({}), not {given}; correct the clock or pass today's date",
         clock.day(), clock.rfc3339()
     )]
     OtherDay {
@@ -69,7 +69,7 @@ pub enum MaintenanceError {
     /// The output cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
     Unwritable {
-        /// Its path.
+        /// Path of the output.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -80,7 +80,7 @@ pub enum MaintenanceError {
 }
 
 impl MaintenanceError {
-    /// Whether other arguments would help.
+    /// Whether the operation could succeed with other arguments.
     pub const fn is_input(&self) -> bool {
         !matches!(self, Self::Unwritable { .. } | Self::Store(_))
     }

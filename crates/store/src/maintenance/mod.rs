@@ -1,7 +1,8 @@
-//! Operations on a store as a whole: check, backup, restore, export, import. Functions without a type are for a store file.
+//! Operations on a store as a whole: check, backup, restore, export, import. Functions that are not methods operate on
+//! a store file.
 //!
-//! None needs an open store; all except [`import()`] and [`close_future_days`] work while a server runs, and none
-//! except [`close_future_days`] writes to the file it reads. Single keys are changed with `scoregate keys`.
+//! No operation needs an open store. All except [`import()`] and [`close_future_days`] work while a server runs, and
+//! only [`close_future_days`] writes to the file that it reads. `scoregate keys` changes single keys.
 
 mod backed_up;
 mod backup;

@@ -1,4 +1,4 @@
-//! Reads a file without leaving a trace.
+//! Reads a file without side effects.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,9 +13,9 @@ use crate::durable_file::{LOG, with_suffix};
 use crate::embedded::file::connect;
 use crate::statements::{Done, Fault, FileConnection};
 
-/// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as immutable,
-/// so that not even an empty log appears next to it; and if another process opened the file meanwhile, that result is
-/// discarded.
+/// Runs `work` on a read-only connection. `work` may run twice. If there is no write-ahead log, the file is opened as
+/// immutable, so that not even an empty log is created next to it. If another process opened the file in the meantime,
+/// that result is discarded.
 pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
     if fs::metadata(path)?.len() == 0 {
         return Err(Fault::Record("it is empty".into()));
@@ -30,22 +30,22 @@ pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T
     work(&open(path)?)
 }
 
-/// Adds a file without writers to a connection, as the schema `old`.
+/// Attaches a file that has no writers to a connection, as the schema `old`.
 pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
     connection.execute("ATTACH ?1 AS old", [address(path)])?;
     Ok(())
 }
 
-/// Removes it again.
+/// Detaches the file.
 pub(super) fn detach(connection: &Connection) -> Done<()> {
-    // The log of the file is not copied into it.
+    // Do not checkpoint the write-ahead log of the file.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute("DETACH old", [])?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }
 
-/// Shows whether another process opened the file meanwhile.
+/// The state of a file, which shows whether another process opened it in the meantime.
 #[derive(PartialEq)]
 struct FileFingerprint {
     has_log: bool,
@@ -68,7 +68,7 @@ fn open(path: &Path) -> Done<FileConnection> {
     Ok(FileConnection::new(connection))
 }
 
-/// The file as a URI: immutable without a write-ahead log, and read-only with one.
+/// The URI of the file: immutable if there is no write-ahead log, otherwise read-only.
 fn address(path: &Path) -> String {
     let mut address = String::from("file:");
     for byte in path.as_os_str().as_bytes() {

@@ -1,5 +1,5 @@
-//! The checksum of a backup, in a block after the pages of the database. SQLite checks structure only, and ignores the
-//! block: the header of the file states the number of pages.
+//! The checksum of a backup, stored in a block after the pages of the database. SQLite checks only the structure, and
+//! it ignores the block, because the file header states the number of pages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -9,12 +9,12 @@ use sha2::{Digest as _, Sha256};
 
 use scoregate_base::keys::Digest;
 
-/// Size of the block. The file still consists of whole pages, since a page has at most this size.
+/// Size of the block. It is a multiple of every page size, so the file still consists of whole pages.
 const BLOCK: usize = 65_536;
 /// The first bytes of the block, followed by the checksum.
 const OPENING: &str = "scoregate-backup sha256 ";
 
-/// Appends the checksum of a file to it, durably.
+/// Computes the checksum of a file and appends it durably.
 pub(super) fn seal(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).open(path)?;
     let block = block_for(&file)?;
@@ -22,7 +22,7 @@ pub(super) fn seal(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether a file matches its checksum. `None` if it has none.
+/// Whether a file matches its checksum. `None` if it has no checksum.
 pub(super) fn is_intact(path: &Path) -> io::Result<Option<bool>> {
     let mut file = File::open(path)?;
     let block = u64::try_from(BLOCK).unwrap_or(u64::MAX);

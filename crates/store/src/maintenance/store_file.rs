@@ -1,4 +1,4 @@
-//! The store file of a data directory: its path, its creation despite traces of an old one, and its end.
+//! The store file of a data directory: finding, creating and closing it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::statements::Fault;
 use crate::statements::schema::STEPS;
 use scoregate_base::clock::Wall;
 
-/// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
+/// Renames the store file, so that it is out of use, and returns the new path. The caller must hold the lock of the
+/// directory.
 pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let path = file_in(directory);
     let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
@@ -19,8 +20,8 @@ pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     Ok(closed)
 }
 
-/// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are
-/// renamed. The directory must be locked.
+/// Creates a new, empty store if the store file is missing, even if files of an old store are left. These files are
+/// renamed. The caller must hold the lock of the directory.
 pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
     let path = file_in(directory);
     if path.exists() {
@@ -28,7 +29,7 @@ pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
     }
     let made = swap::finish(&path).map_err(Fault::from).and_then(|()| {
         if path.exists() {
-            return Ok(()); // an interrupted import was finished, so nothing was lost
+            return Ok(()); // an interrupted import was completed, so nothing was lost
         }
         swap::move_log_aside(&path, &swap::instant(now))?;
         file::make_new(&path, STEPS)
@@ -47,7 +48,7 @@ pub fn file_in(directory: &Path) -> PathBuf {
     directory.join(file::FILE_NAME)
 }
 
-/// Whether a path is the store itself, or belongs to it.
+/// Whether a path is the store file or one of its log files.
 pub(super) fn is_the_store(path: &Path, other: &Path) -> bool {
     let same = |mine: PathBuf| match (mine.canonicalize(), other.canonicalize()) {
         (Ok(mine), Ok(other)) => mine == other,

@@ -1,8 +1,8 @@
 //! Merges the records of a replaced store into its successor: grants, requests, closed days, revoked and expired keys,
-//! limits, suspended owners, and the content of the status page. A backup lacks later changes, and a day's quota must not be
-//! granted twice.
+//! limits, suspended owners, and the content of the status page. A backup lacks later changes, but a day's quota must
+//! not be granted twice.
 //!
-//! Applications and keys created after the backup are not merged; they stay in the replaced store.
+//! Applications and keys that were created after the backup are not merged. They remain in the replaced store.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::statements::{Done, Fault, FileConnection, Tables, done};
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]
 pub struct TransferSummary {
-    /// Keys revoked in the old store and in force in the new one.
+    /// Keys that are revoked in the old store but active in the new one.
     pub revoked: u64,
     /// Keys with an earlier expiry in the old store.
     pub ended: u64,
@@ -26,18 +26,18 @@ pub struct TransferSummary {
     pub gaps: Vec<String>,
 }
 
-/// The larger grant, also for an application that the new store does not contain, since it may be restored. So the newest
-/// day is transferred, and every earlier one is closed.
+/// Keeps the larger grant, even for an application that is missing in the new store, since it may be restored later.
+/// This also transfers the newest day, which closes every earlier day.
 const GRANTS: &str = "
 INSERT INTO ledger_days SELECT * FROM old.ledger_days WHERE granted BETWEEN 0 AND 4294967295
 ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
 
-/// Revocations. A key that is revoked in both keeps its time.
+/// Transfers revocations. A key that is revoked in both stores keeps its time.
 const REVOKED: &str = "
 UPDATE keys AS n SET revoked_at = o.revoked_at FROM old.keys o
 WHERE o.digest = n.digest AND n.revoked_at IS NULL AND o.revoked_at IS NOT NULL";
 
-/// The earlier expiry, which a rotation may have set.
+/// Transfers the earlier expiry, which a rotation may have set.
 const ENDED: &str = "
 UPDATE keys AS n SET expires_at = o.expires_at FROM old.keys o
 WHERE o.digest = n.digest AND n.revoked_at IS NULL AND (n.expires_at IS NULL OR o.expires_at < n.expires_at)
@@ -47,18 +47,19 @@ const LIMITS: &str = "
 UPDATE applications AS n SET tier = o.tier, own_limits = o.own_limits FROM old.applications o
 WHERE o.id = n.id AND (n.tier, n.own_limits) IS NOT (o.tier, o.own_limits)";
 
-/// The ends of limits, without an end that only the backup states.
+/// Transfers the end times of limits, and removes end times that only the backup has.
 const ENDS_OF_LIMITS: &str = "
 INSERT OR REPLACE INTO limits_until SELECT * FROM old.limits_until WHERE application IN (SELECT id FROM main.applications);
 DELETE FROM limits_until WHERE application IN (SELECT id FROM old.applications EXCEPT SELECT application FROM old.limits_until)";
 
-/// Suspensions, tiers, limits and the choice of notices. Other owners and changes since the backup stay in the replaced store.
+/// Transfers suspensions, tiers, limits and the selection of notices. Other owners, and other changes since the backup,
+/// remain in the replaced store.
 const OWNERS: &str = "
 UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), tier = o.tier, own_limits = o.own_limits,
     notices = o.notices
 FROM old.owners o WHERE o.id = n.id";
 
-/// The larger total of all processes, which includes the total of the backup.
+/// For each total, keeps the larger sum over all processes, which includes the total of the backup.
 const REQUESTS: &str = "
 CREATE TEMP TABLE totals AS SELECT day, application, endpoint, outcome, max(requests) FROM (
     SELECT day, application, endpoint, outcome, sum(requests) AS requests FROM (
@@ -73,32 +74,32 @@ DELETE FROM request_days;
 INSERT INTO request_days SELECT * FROM totals;
 DROP TABLE totals";
 
-/// Accounts and tiers of earlier days.
+/// Transfers accounts and tiers of earlier days.
 const USAGE_TERMS: &str = "INSERT OR REPLACE INTO usage_terms SELECT * FROM old.usage_terms";
 
-/// A minute is ready, and its data fresh, if one of both says so.
+/// A minute counts as ready, or its data as fresh, if either store says so.
 const MINUTES: &str = "
 INSERT INTO status_minutes SELECT * FROM old.status_minutes WHERE true
 ON CONFLICT DO UPDATE SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)";
 
-/// A message is not added to another incident that has its number.
+/// Skips messages of an incident whose number belongs to another incident in the new store.
 const MESSAGES: &str = "
 INSERT OR IGNORE INTO status_messages SELECT * FROM old.status_messages o
 WHERE NOT EXISTS (SELECT 1 FROM main.status_messages n WHERE n.id = o.incident AND n.title <> o.title)";
 
-/// Keys in force that the new store does not contain.
+/// Active keys that the new store does not contain.
 const LOST: &str = "
 SELECT count(*) AS lost FROM old.keys WHERE revoked_at IS NULL AND digest NOT IN (SELECT digest FROM main.keys)";
 
-/// Whether the old store contains the last audit record of the new one: records are only added. Without one, whether it
-/// contains all applications.
+/// Whether the old store contains the last audit record of the new one: records are only added. If the new store has no
+/// audit records, whether the old store contains all its applications.
 const IS_SUCCESSOR: &str = "
 SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
     SELECT 1 FROM old.audit o JOIN main.audit n USING (id, at, who, what, application, detail)
     WHERE id = (SELECT max(id) FROM main.audit)
 ) ELSE NOT EXISTS (SELECT id FROM main.applications EXCEPT SELECT id FROM old.applications) END AS is_successor";
 
-/// Merges everything that is readable in `old`. Returns whether `old` is a later state of the new store.
+/// Merges all readable records of `old`. Returns whether `old` is a later state of the new store.
 pub(super) fn from_old(
     old: &Path,
     new: &FileConnection,
@@ -130,12 +131,12 @@ pub(super) fn from_old(
     Ok(is_successor)
 }
 
-/// Merges table by table. A table that cannot be read is a gap. There is no transaction, because it could not be committed
-/// after such an error.
+/// Merges table by table. A table that cannot be read is a gap. There is no transaction, because it could not be
+/// committed after a read error.
 fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Done<bool> {
     let new = file.lock();
     let tables = Tables::File(file);
-    // Windows are counted anew from their days, which get the larger grants.
+    // Windows are recomputed from their days, which get the larger grants.
     new.execute("DELETE FROM ledger_windows", [])?;
     let gaps = &mut summary.gaps;
     for (changed, statement) in [
@@ -163,7 +164,7 @@ fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Do
     Ok(read(is_successor, old, gaps)?.unwrap_or_default())
 }
 
-/// The result of a statement that reads the old store. What cannot be read is a gap.
+/// The result of a statement that reads the old store. An unreadable part is recorded as a gap.
 fn read<T: Default>(done: Done<T>, old: &Path, gaps: &mut Vec<String>) -> Done<T> {
     match done {
         Err(Fault::File(error)) if is_unusable(&error) => {

@@ -1,7 +1,7 @@
 //! Owners of applications who signed up, their email links and their sessions.
 //!
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without the parts that mail servers
-//! ignore, which the caller determines.
+//! ignore. The caller determines it.
 
 use serde::Serialize;
 
@@ -18,39 +18,39 @@ use crate::OwnerRefusal;
 pub struct StoredOwner {
     /// The id.
     pub id: OwnerId,
-    /// The address as it was entered.
+    /// The address as entered.
     pub email: String,
     /// When the account was created.
     pub created_at: Wall,
     /// The accepted version of the terms; `None` while an invitation has not been accepted.
     pub terms_version: Option<String>,
-    /// When they were accepted.
+    /// When the terms were accepted.
     pub terms_accepted_at: Option<Wall>,
     /// The tier of new applications, if an operator set one.
     pub tier: Option<String>,
-    /// The limits of all its applications together, which override the limits of their tiers.
+    /// The limits of all applications of the owner together. They override the limits of the tiers.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
-    /// When an operator suspended the account, if so.
+    /// When an operator suspended the account, if it is suspended.
     pub suspended_at: Option<Wall>,
-    /// The kinds of notices that the owner chose; `None` for the defaults of the tiers.
+    /// The kinds of notices that the owner selected; `None` for the defaults of the tiers.
     pub notices: Option<Vec<MailKind>>,
     /// The applications, ordered by id.
     pub applications: Vec<ApplicationId>,
 }
 
 impl StoredOwner {
-    /// Whether an operator attached applications to the address, and it has not accepted an account.
+    /// Whether an operator attached applications to the address, but no account has been accepted yet.
     pub const fn is_invited(&self) -> bool {
         self.terms_version.is_none()
     }
 
-    /// Whether an invited address has stopped mail.
+    /// Whether an invited owner has unsubscribed from mail.
     pub fn refuses_mail(&self) -> bool {
         self.is_invited() && self.notices.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// The mail to this owner, unless the address refuses mail.
+    /// The email addressed to this owner, unless the owner refuses mail.
     pub(crate) fn addressed(&self, mail: &NewMail) -> Option<NewMail> {
         (!self.refuses_mail()).then(|| NewMail {
             recipient: self.email.clone(),
@@ -58,7 +58,7 @@ impl StoredOwner {
         })
     }
 
-    /// Whether the account may be deleted.
+    /// Checks whether the account may be deleted.
     pub(crate) fn check_deletion(&self, in_own_name: bool) -> StoreResult<()> {
         if in_own_name && self.suspended_at.is_some() {
             return Err(OwnerRefusal::Suspended(self.id).into());
@@ -71,9 +71,9 @@ impl StoredOwner {
         }
     }
 
-    /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
-    /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
-    /// signing up again, would give another daily quota.
+    /// Checks whether another application may be created. `closed` is the number of applications of the mailbox that
+    /// were closed on the day of the change and used units of it. They count because otherwise closing an application,
+    /// or deleting the account and signing up again, would give another daily quota.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
         let open = self.applications.len();
         let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
@@ -88,7 +88,7 @@ impl StoredOwner {
         }
     }
 
-    /// Whether an application may be changed on behalf of the owner.
+    /// Checks whether an application may be changed on behalf of the owner.
     pub(crate) fn check_change_of(&self, application: ApplicationId) -> StoreResult<()> {
         if self.suspended_at.is_some() {
             return Err(OwnerRefusal::Suspended(self.id).into());
@@ -102,36 +102,36 @@ impl StoredOwner {
     }
 }
 
-/// A link to be sent to an address.
+/// A link to send to an address.
 #[derive(Clone, Debug)]
 pub struct NewSignInLink {
-    /// Digest of its token.
+    /// Digest of the link's token.
     pub digest: Digest,
-    /// The address as it was entered.
+    /// The address as entered.
     pub email: String,
-    /// The mailbox.
+    /// The mailbox of the address.
     pub mailbox: String,
-    /// When it was requested.
+    /// When the link was requested.
     pub created_at: Wall,
-    /// When it expires.
+    /// When the link expires.
     pub expires_at: Wall,
-    /// Links of a mailbox that are allowed in a period.
+    /// The number of links allowed for a mailbox in a period.
     pub allowance: LinkAllowance,
 }
 
-/// A limit on the links of one mailbox.
+/// A limit on the number of links sent to one mailbox.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkAllowance {
     /// The beginning of the period.
     pub since: Wall,
-    /// The limit.
+    /// The maximum number of links.
     pub links: u32,
 }
 
 /// A link that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsableLink {
-    /// The address it was sent to.
+    /// The address to which the link was sent.
     pub email: String,
     /// The owner with this mailbox, if there is one.
     pub owner: Option<OwnerId>,
@@ -140,7 +140,7 @@ pub struct UsableLink {
 /// A use of a link.
 #[derive(Clone, Debug)]
 pub struct SignIn {
-    /// When.
+    /// The time of use.
     pub at: Wall,
     /// Digest of the link's token.
     pub link: Digest,
@@ -148,17 +148,17 @@ pub struct SignIn {
     pub session: Digest,
     /// When the session expires.
     pub expires_at: Wall,
-    /// The id of the owner if the mailbox is unknown.
+    /// The id for the new owner, if the mailbox is unknown.
     pub new_owner: OwnerId,
-    /// The version of the terms that were accepted with it, if they were.
+    /// The version of the terms accepted with the sign-in, if any.
     pub accepted_terms: Option<String>,
-    /// The notice about it, queued if the owner wants it. Its recipient is set by the store.
+    /// The notice about the sign-in, queued if the owner wants it. The store sets the recipient.
     pub notice: Option<NewMail>,
-    /// The message to the operator, queued if the account is created.
+    /// The message to the operator, queued if an account is created.
     pub sign_up: Option<NewMail>,
 }
 
-/// The outcome of a use of a link.
+/// The outcome of using a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -172,9 +172,9 @@ pub enum SignInOutcome {
         /// Whether the account was created.
         is_new: bool,
     },
-    /// There is no such link, or it has expired or was used.
+    /// The link does not exist, has expired or was already used.
     InvalidLink,
-    /// The mailbox is unknown, and no terms were accepted. The link can still be used.
+    /// The mailbox is unknown, and no terms were accepted with the sign-in. The link can still be used.
     TermsRequired,
     /// The account is suspended. The link is used up.
     Suspended,
@@ -187,14 +187,14 @@ pub struct OwnerSession {
     pub owner: StoredOwner,
     /// When the owner signed in.
     pub created_at: Wall,
-    /// When it expires.
+    /// When the session expires.
     pub expires_at: Wall,
 }
 
 /// A change to an owner, with actor and time for the audit trail.
 #[derive(Clone, Debug)]
 pub struct OwnerChange {
-    /// When.
+    /// The time of the change.
     pub at: Wall,
     /// The actor.
     pub who: String,
@@ -213,26 +213,28 @@ pub enum OwnerChangeKind {
     Resume,
     /// Sets the tier of new applications; `None` for the default.
     SetTier(Option<String>),
-    /// Changes the limits of the account. Those of present applications are set separately.
+    /// Changes the limits of the account. The limits of existing applications are set separately.
     SetLimits(LimitChanges),
-    /// Chooses the kinds of notices.
+    /// Selects the kinds of notices.
     SetNotices(Vec<MailKind>),
     /// Changes a webhook.
     Webhook {
-        /// Its id.
+        /// Id of the webhook.
         id: String,
         /// The change.
         change: WebhookChange,
     },
-    /// Deletes the account, its sessions, webhooks, links and queued mail. Refused while it has applications.
+    /// Deletes the account and its sessions, webhooks, links and queued mail. Refused while the account has
+    /// applications.
     Delete {
-        /// Whether the owner deletes it, who must not be suspended: a new account would end the suspension.
+        /// Whether the owner requests the deletion. A suspended owner must not, because a new account would end the
+        /// suspension.
         in_own_name: bool,
     },
 }
 
 impl OwnerChangeKind {
-    /// Its name in the audit trail.
+    /// Name of the change in the audit trail.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Suspend => "suspend_account",
@@ -245,7 +247,7 @@ impl OwnerChangeKind {
         }
     }
 
-    /// The details of its audit record. They contain no personal data.
+    /// The details of the audit record. They contain no personal data.
     pub(crate) fn audited(&self, owner: OwnerId) -> String {
         match self {
             Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
@@ -265,7 +267,7 @@ impl OwnerChangeKind {
 /// A query of owners, ordered by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerQuery {
-    /// Only owners whose address or mailbox contains this text, in any case.
+    /// Only owners whose address or mailbox contains this text, ignoring case.
     pub email: Option<String>,
     /// Only the owner of this application.
     pub application: Option<ApplicationId>,

@@ -1,8 +1,8 @@
-//! Webhooks of owners: URLs that get the notices that the owner chose, as signed messages.
+//! Webhooks of owners: URLs that receive the notices that the owner selected, as signed messages.
 //!
-//! A message is queued with the mail of its notice, as an email of the kind `webhook` whose recipient is the id of the
-//! webhook. Its message id is the notice's, with the webhook in place of the domain. A challenge has its token as the
-//! subject. Secrets are stored readable: without them nothing can be signed.
+//! A message is queued together with the email of its notice, as an email of kind `webhook` whose recipient is the id
+//! of the webhook. Its message id is that of the notice, with the webhook in place of the domain. The subject of a
+//! challenge is its token. Secrets are stored in plain text, because they are needed for signing.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use scoregate_base::secret::Secret;
 
 /// Maximum number of webhooks of an owner.
 pub const MAX_WEBHOOKS: usize = 2;
-/// Time for which messages are also signed with the secret before a rotation.
+/// Time for which messages are also signed with the previous secret after a rotation.
 const OVERLAP: Duration = Duration::from_hours(24);
 
 /// A webhook of an owner.
@@ -23,7 +23,7 @@ pub struct StoredWebhook {
     pub id: String,
     /// The owner.
     pub owner: OwnerId,
-    /// The URL that gets the messages.
+    /// The URL that receives the messages.
     pub url: String,
     /// The secret that signs them.
     pub secret: Secret,
@@ -31,14 +31,14 @@ pub struct StoredWebhook {
     pub old_secret: Option<Secret>,
     /// When the secret was replaced, if it was.
     pub rotated_at: Option<Wall>,
-    /// When the receiver answered the challenge. Before that it gets no notices.
+    /// When the receiver answered the challenge. Before that, the webhook gets no notices.
     pub verified_at: Option<Wall>,
-    /// Why the last attempt for a queued message failed.
+    /// Why the last attempt to send a queued message failed.
     pub last_error: Option<String>,
 }
 
 impl StoredWebhook {
-    /// The secrets that sign a message, the newest first.
+    /// The secrets that sign a message, newest first.
     pub fn secrets(&self, now: Wall) -> impl Iterator<Item = &Secret> {
         let overlaps = self.rotated_at.is_some_and(|at| now < at.plus(OVERLAP));
         std::iter::once(&self.secret).chain(self.old_secret.as_ref().filter(|_| overlaps))
@@ -48,7 +48,7 @@ impl StoredWebhook {
 /// An atomic change to a webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookChange {
-    /// Adds it, and queues its challenge. Refused if the owner has [`MAX_WEBHOOKS`].
+    /// Adds the webhook, and queues its challenge. Refused if the owner already has [`MAX_WEBHOOKS`].
     Add {
         /// The URL.
         url: String,
@@ -59,14 +59,14 @@ pub enum WebhookChange {
     },
     /// Records that the receiver answered the challenge.
     Verify,
-    /// Replaces the secret. The old one signs too for a day.
+    /// Replaces the secret. For a day, messages are signed with the old secret too.
     Rotate(Secret),
-    /// Removes it with its queued messages.
+    /// Removes the webhook with its queued messages.
     Remove,
 }
 
 impl WebhookChange {
-    /// Its name in the audit trail.
+    /// Name of the change in the audit trail.
     pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Add { .. } => "add_webhook",

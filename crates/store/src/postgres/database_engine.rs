@@ -1,5 +1,5 @@
-//! The engine: connections to a database. They are shared by the calls of one kind, so that the kinds do not wait for each
-//! other.
+//! The engine: the connections to a database. Calls of one kind share a connection, so that different kinds do not wait
+//! for each other.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,18 +15,19 @@ use scoregate_base::clock::Clock;
 /// The operation named in error messages.
 const OPEN: &str = "open the database";
 
-/// The connections. Each new one checks its server and the tables: until that has succeeded, every call fails.
+/// The connections to a database. Each new connection checks its server and the tables. Until that succeeds, every call
+/// fails.
 pub(crate) struct DatabaseEngine {
-    /// For changes and reads.
+    /// Used for changes and reads.
     pub(crate) connection: DatabaseLink,
     pub(crate) ledger: LedgerQueue,
-    /// For owners and mail.
+    /// Used for owners and mail.
     pub(crate) accounts: DatabaseLink,
-    /// For shared documents, but their contents.
+    /// Used for shared documents, except their contents.
     pub(crate) documents: DatabaseLink,
-    /// For contents of documents.
+    /// Used for contents of documents.
     pub(crate) contents: DatabaseLink,
-    /// Started by the first wait for a hint.
+    /// Started when a caller first waits for a hint.
     listener: OnceLock<ChangeListener>,
     pub(crate) config: Arc<DatabaseConfig>,
     pub(crate) check: Arc<ServerCheck>,
@@ -34,7 +35,7 @@ pub(crate) struct DatabaseEngine {
 }
 
 impl DatabaseEngine {
-    /// With `ignores_clock` the day of each exchange is used alone.
+    /// With `ignores_clock`, only the day of each exchange is used.
     pub(crate) fn new(
         config: DatabaseConfig,
         clock: Clock,
@@ -57,12 +58,12 @@ impl DatabaseEngine {
         }
     }
 
-    /// Connects, unless it is connected.
+    /// Connects, unless already connected.
     pub(crate) async fn connect(&self) -> Result<(), OpenFailure> {
         self.connection.connect(OPEN).await
     }
 
-    /// Opens the connections that requests of callers need, unless they are open: for keys and for leases.
+    /// Opens the connections for keys and for leases, which requests of callers need, unless they are open.
     pub(crate) async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
         self.connect().await?;
         self.ledger.connect(OPEN).await

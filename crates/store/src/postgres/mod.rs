@@ -1,7 +1,7 @@
 //! The shared engine: a PostgreSQL database for several gateways.
 //!
-//! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
-//! have no names and no session state, so that a connection pooler in transaction mode can be in between.
+//! Keys, audit trail and ledger are rows of ordinary tables. Every call is one transaction with a deadline. Statements
+//! are unnamed and use no session state, so that a connection pooler in transaction mode can be used.
 
 mod connection;
 mod database_engine;

@@ -1,4 +1,4 @@
-//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `sql::schema`.
+//! Creates and upgrades the tables, and checks whether this program can use them. `sql::schema` has the steps.
 
 use tokio_postgres::Row;
 
@@ -6,7 +6,7 @@ use crate::statements::RoleName;
 use crate::statements::schema::{STEPS, comments};
 use crate::statements::{Done, Fault, SchemaClient, SqlField};
 
-/// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
+/// Privileges of a runtime role. It can neither change the table definitions nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
@@ -19,12 +19,12 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
-/// The marks of the data, if these are the tables that gateways used: neither a dump nor a backup without later commits was
-/// restored since.
+/// The restore marks, if these are the tables that gateways used, so neither a dump nor a backup that lacks later
+/// commits was restored.
 pub(crate) const IS_OWN: &str = "
 SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND coalesce(cluster = {cluster}, true)";
 
-/// The error of restored tables.
+/// The error for restored tables.
 pub(crate) const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
      and run `scoregate store restore`";
 
@@ -32,39 +32,40 @@ pub(crate) const RESTORED: &str = "the database was restored from a backup, and 
 pub(crate) struct SchemaFormat {
     /// Number of applied steps.
     pub(crate) applied: i32,
-    /// A program must know at least this many.
+    /// The minimum number of steps that a program must know to use the tables.
     pub(crate) compatible_from: i32,
 }
 
 /// An operation on the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablesWork {
-    /// Create them, unless they exist.
+    /// Creates the tables, unless they exist.
     Create,
-    /// Apply the missing steps to existing tables.
+    /// Applies missing steps to existing tables.
     Upgrade,
 }
 
-/// The result of an operation on the tables, with formats.
+/// The result of an operation on the tables, with format numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablesChange {
     /// The tables were created.
     Created(i32),
     /// Steps were applied.
     Upgraded {
-        /// The format before.
+        /// The previous format.
         from: i32,
-        /// The format now.
+        /// The new format.
         to: i32,
     },
-    /// Nothing.
+    /// Nothing was changed.
     Unchanged(i32),
-    /// Nothing: there are no tables to upgrade.
+    /// Nothing was changed, because there are no tables to upgrade.
     Missing,
 }
 
-/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently:
-/// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
+/// Creates or upgrades the tables in a transaction, and grants `role` its privileges. Several programs may do this
+/// concurrently. Upgrades lock the row of `site`. If several programs create the tables, one succeeds and the others
+/// wait for it.
 pub(crate) async fn change(
     client: SchemaClient<'_>,
     steps: &[&str],
@@ -72,7 +73,7 @@ pub(crate) async fn change(
     role: Option<&RoleName>,
 ) -> Done<TablesChange> {
     match attempt(client, steps, work, role).await {
-        // Another program may have created them meanwhile.
+        // Another program may have created the tables in the meantime.
         Err(Fault::Database(error)) if error.as_db_error().is_some() => {}
         done => return done,
     }
@@ -123,7 +124,7 @@ async fn attempt(
     Ok(change)
 }
 
-/// Why this program cannot use the tables, if it cannot.
+/// Why this program cannot use the tables; `None` if it can.
 pub(crate) async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
     if let Some(problem) = problem_of_format(client).await? {
         return Ok(Some(problem));
@@ -132,12 +133,12 @@ pub(crate) async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
     Ok(own.is_none().then(|| RESTORED.into()))
 }
 
-/// Why this program cannot use tables of this format, if it cannot.
+/// Why this program cannot use the format of the tables; `None` if it can.
 pub(crate) async fn problem_of_format(client: SchemaClient<'_>) -> Done<Option<String>> {
     Ok(SchemaFormat::problem(format(client, "").await?))
 }
 
-/// The format of the tables, if a later release made them.
+/// The format of the tables, if it is newer than this release.
 pub(crate) async fn newer(client: SchemaClient<'_>) -> Done<Option<i32>> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
     Ok(format(client, "")
@@ -147,7 +148,7 @@ pub(crate) async fn newer(client: SchemaClient<'_>) -> Done<Option<i32>> {
 }
 
 impl SchemaFormat {
-    /// The format in a row of `site`.
+    /// Reads the format from a row of `site`.
     pub(crate) fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
         Ok(Self {
             applied: row.try_get("format")?,
@@ -155,7 +156,7 @@ impl SchemaFormat {
         })
     }
 
-    /// Why tables of this format cannot be used, if they cannot. `None` for missing tables.
+    /// Why tables in this format cannot be used; `None` if they can. Missing tables are a problem too.
     pub(crate) fn problem(found: Option<Self>) -> Option<String> {
         let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
         match found {
@@ -163,10 +164,10 @@ impl SchemaFormat {
             Some(Self {
                 compatible_from, ..
             }) if compatible_from > known => Some(format!(
-                "its tables need a program that knows format {compatible_from}, and this one knows format {known}; start a newer release"
+                "its tables need a program that supports format {compatible_from}, but this one supports format {known}; start a newer release"
             )),
             Some(Self { applied, .. }) if applied < known => Some(format!(
-                "its tables have format {applied}, and this release needs format {known}; run `scoregate store upgrade`"
+                "its tables have format {applied}, but this release needs format {known}; run `scoregate store upgrade`"
             )),
             Some(_) => None,
         }

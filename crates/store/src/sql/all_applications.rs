@@ -1,7 +1,8 @@
-//! All applications, read by one statement.
+//! Reads all applications with one statement.
 //!
-//! The server joins and sorts whole tables. This takes half the time of pages by id, which read each row from another
-//! place on disk. The first rows arrive after the sort. The connection is not shared, so that no other call waits.
+//! The server joins and sorts whole tables. This takes half the time of reading pages by id, where each row is read
+//! from a different place on disk. The first rows arrive after the sort. The connection is not shared, so no other call
+//! has to wait.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,30 +19,31 @@ use crate::statements::{KEYS_AND_UNITS, SqlRow};
 use crate::{ApplicationPage, StoreError, StoreResult};
 use scoregate_base::clock::Day;
 
-/// Applications in a page of a file.
+/// Applications per page when reading a file.
 const FILE_PAGE: usize = 10_000;
 
 /// The operation named in error messages.
 const READ: &str = "read applications";
-/// The tables are read as they are on disk, joined and sorted, by several processes of the server at once. The planner would
-/// read them by their indexes, row by row from all over the disk, and compile the statement for half a second.
+/// Makes the server read whole tables in disk order, then join and sort them, in several parallel processes. Otherwise
+/// the planner would use the indexes, which reads rows from all over the disk, and would spend half a second on JIT
+/// compilation.
 const BEGIN: &str = "
 BEGIN READ ONLY;
 SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_nestloop = off;
 SET LOCAL jit = off";
 
-/// Deadline of the first rows. A million applications are sorted in 2 s, and the time grows with their number.
+/// Deadline for the first rows. Sorting a million applications takes 2 s, and the time grows with their number.
 const SORT_TIMEOUT: Duration = Duration::from_mins(2);
-/// Rows per page, more if an application has more keys.
+/// Rows per page. A page has more if an application has more keys.
 const PAGE_ROWS: usize = 2_000;
 
-/// Rows that are being received.
+/// Rows of a statement in progress.
 struct ReadingAll {
     rows: Fuse<Pin<Box<RowStream>>>,
     /// The first row of the next page.
     next: Option<Row>,
-    /// Closed after the last row.
+    /// Dropped after the last row.
     _connection: DatabaseConnection,
 }
 
@@ -50,7 +52,7 @@ pub type ApplicationPages<'a> =
     Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
 
 impl Store {
-    /// All applications, ordered by id, with the units granted for `day`. After an error there are no more. Each page of a
+    /// All applications, ordered by id, with the units granted for `day`. An error ends the stream. Each page from a
     /// database has a deadline.
     pub fn all(&self, day: Day) -> ApplicationPages<'_> {
         if let Some(engine) = self.database() {

@@ -1,4 +1,4 @@
-//! Owners of applications that an operator made.
+//! Owners of applications that an operator created.
 
 use super::{limits_until, owners, sign_in};
 use crate::statements::SqlField::{Text, Time};
@@ -13,8 +13,8 @@ const INVITE: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
 const OWNER_OF_MAILBOX: &str = "SELECT id FROM {schema}.owners WHERE mailbox = $1";
 
-/// Gives an application to the owner of a mailbox, and returns the details of the change. A mailbox without an account gets
-/// one that has not accepted the terms yet.
+/// Assigns an application to the owner of a mailbox, and returns the details of the change. If the mailbox has no
+/// account, an account is created that has not accepted the terms yet.
 pub(super) async fn attach(
     tables: Tables<'_>,
     change: &StoreChange,
@@ -48,7 +48,7 @@ pub(super) async fn attach(
     Ok(detail)
 }
 
-/// Takes an application from its owner, and returns the details of the change.
+/// Removes an application from its owner, and returns the details of the change.
 pub(super) async fn detach(
     tables: Tables<'_>,
     change: &StoreChange,
@@ -86,7 +86,8 @@ async fn owner_of_mailbox(
     Ok((owners::existing(tables, id).await?, is_new))
 }
 
-/// Sends an invitation to an owner who has not accepted one, unless one can still be used. Returns whether it is sent.
+/// Sends an invitation to an owner who has not accepted one, unless an earlier one can still be used. Returns whether
+/// an invitation was sent.
 async fn invite(
     tables: Tables<'_>,
     change: &StoreChange,
@@ -100,7 +101,7 @@ async fn invite(
     let at = change.at;
     let allowance = LinkAllowance {
         since: at.minus(attachment.valid_for),
-        // Anyone can have links sent to a mailbox: they do not replace the first invitation.
+        // Anyone can have links sent to a mailbox, so such links do not replace the first invitation.
         links: if is_new { u32::MAX } else { 1 },
     };
     let link = NewSignInLink {
@@ -114,7 +115,8 @@ async fn invite(
     sign_in::send_link(tables, &link, &attachment.invitation).await
 }
 
-/// Takes an application from an owner, who is notified. One who was only invited, and has no other application, is deleted.
+/// Removes an application from an owner, who is notified. An owner who was only invited and has no other application is
+/// deleted.
 async fn release(
     tables: Tables<'_>,
     change: &StoreChange,

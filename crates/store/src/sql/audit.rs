@@ -1,6 +1,7 @@
 //! The audit trail, and the feed of changes.
 //!
-//! A position of the feed is the number of an audit record, the identity of the data set, and the history of the server.
+//! A position of the feed consists of the number of an audit record, the identity of the data set, and the history of
+//! the server.
 
 use super::store::Access::Read;
 use super::store::Store;
@@ -22,13 +23,14 @@ LEFT JOIN (
 ) a ON true
 ORDER BY a.number";
 
-/// The search for a subject uses the index: the last record of one application may be a million records back.
+/// The search for a subject uses the index, because the last record of an application may be a million records back.
 const AUDIT: &str = "
 SELECT id, at, who, what, application, detail FROM {schema}.audit WHERE id < $1 AND {is_wanted}
 ORDER BY id DESC LIMIT $2";
 
 impl Store {
-    /// The position of the newest change. Taken before the first page of applications is read, it misses nothing.
+    /// The position of the newest change. A reader that takes it before reading the first page of applications misses
+    /// no change.
     pub async fn position(&self) -> StoreResult<FeedPosition> {
         let ChangedApplications {
             reached, newest, ..
@@ -70,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// Audit records, newest first. An unreadable one is returned as far as possible.
+    /// Audit records, newest first. An unreadable record is returned with the fields that can be read.
     pub async fn audit(&self, query: AuditQuery) -> StoreResult<Vec<AuditRecord>> {
         let (subject, is_wanted) = match (query.application, query.owner) {
             (Some(id), _) => (id.to_string(), "application = $3"),

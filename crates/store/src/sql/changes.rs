@@ -1,8 +1,8 @@
-//! Changes to applications and keys, each with its audit record, in one transaction, which must be rolled back if the
-//! change is refused. Keys are created and tiers checked by the caller.
+//! Changes to applications and keys, each with its audit record in the same transaction, which must be rolled back if
+//! the change is refused. The caller creates keys and checks tiers.
 //!
-//! Other changes are excluded first, so that the numbers of audit records are in commit order: a reader that has seen a
-//! number has seen every change before it.
+//! Other changes are locked out first, so that the numbers of audit records are in commit order: a reader that has seen
+//! a number has seen every earlier change.
 
 use super::store::{Access, Store};
 use super::{
@@ -24,7 +24,7 @@ VALUES ($1, $2, $3, $4, $5, {values}) ON CONFLICT DO NOTHING";
 const ADD_KEY: &str = "
 INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
-/// Keys in force at `$2` expire then, unless they expire sooner.
+/// Keys that are active at `$2` expire then, unless they expire sooner.
 const RETIRE: &str = "
 UPDATE {schema}.keys SET expires_at = $2
 WHERE application = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
@@ -43,9 +43,9 @@ const REMOVE_NAMES: &str =
     "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
 
 impl Store {
-    /// Makes a change and its audit record durable, both or neither, and returns the application as changed
-    /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
-    /// same, and the returned application contains revoked keys only: no other key is in force.
+    /// Makes a change and its audit record durable in one transaction, and returns the changed application, with
+    /// `granted` for the day of the change. If the application's record is unreadable, a change that adds no key is
+    /// still made, and the returned application contains only revoked keys: no other key is active.
     pub async fn change(&self, change: StoreChange) -> StoreResult<StoredApplication> {
         let access = if matches!(change.what, ChangeKind::Close) {
             Access::Erase
@@ -85,9 +85,8 @@ impl RunningChange<'_> {
             .ok_or_else(|| self.unknown())
     }
 
-    /// Keeps the account and the tier of earlier days if one of them changes. Usage of the day on which an
-    /// application is closed
-    /// is billed too.
+    /// Stores the account and the tier that applied on earlier days if one of them changes. Usage of the day on which
+    /// an application is closed is billed too.
     async fn keep_terms(&self) -> Done<()> {
         let is_closed = matches!(self.change.what, ChangeKind::Close);
         let changes_terms = matches!(
@@ -102,7 +101,7 @@ impl RunningChange<'_> {
         request_totals::keep_terms(self.tables, self.change.application, last).await
     }
 
-    /// Makes the change itself and describes it for the audit trail.
+    /// Applies the change and describes it for the audit trail.
     async fn apply(&self, id: &str) -> Done<String> {
         let Self { tables, change } = *self;
         match &change.what {
@@ -140,7 +139,7 @@ impl RunningChange<'_> {
         }
     }
 
-    /// Checks that an application that is not created exists.
+    /// Checks that the application exists, unless the change creates it.
     async fn check_existence(&self, id: &str) -> Done<()> {
         if matches!(self.change.what, ChangeKind::Create { .. }) {
             return Ok(());
@@ -153,7 +152,8 @@ impl RunningChange<'_> {
         StoreError::UnknownApplication(self.change.application).into()
     }
 
-    /// Checks a change in the name of an owner. Other changes are excluded, so no suspension comes between.
+    /// Checks a change on behalf of an owner. Other changes are locked out, so the owner cannot be suspended in the
+    /// meantime.
     async fn check_owner(&self) -> Done<()> {
         let Some(id) = self.change.owner else {
             return Ok(());
@@ -163,7 +163,7 @@ impl RunningChange<'_> {
             .check_change_of(self.change.application)?)
     }
 
-    /// Checks the conditions for a new key. Other changes are excluded, so no other key can be added in the meantime.
+    /// Checks the conditions for a new key. Other changes are locked out, so no other key can be added in the meantime.
     async fn check_key_allowance(&self) -> Done<()> {
         let Some((_, Some(allowance))) = self.change.what.added_key() else {
             return Ok(());
@@ -212,7 +212,7 @@ impl RunningChange<'_> {
         Ok(audit_detail::created(tier, own, key, &owner))
     }
 
-    /// Gives a new application to its owner, and returns the details of the owner.
+    /// Assigns a new application to its owner, and returns the owner's details.
     async fn give(&self, id: &str, owner: Option<&Ownership>) -> Done<String> {
         let Self { tables, change } = *self;
         match owner {
@@ -278,7 +278,7 @@ impl RunningChange<'_> {
         Ok(audit_detail::described(description))
     }
 
-    /// Closes the application in the name of its owner.
+    /// Closes the application on behalf of its owner.
     async fn close(&self, id: &str) -> Done<String> {
         let detail = self.revoke_every_key(id).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default())

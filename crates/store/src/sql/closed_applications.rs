@@ -1,8 +1,8 @@
-//! Applications that were closed today, by the digest of their owner's mailbox. The rule is `check_creation` in
-//! `store::owners`.
+//! Applications that were closed today, identified by the digest of their owner's mailbox. The rule is `check_creation`
+//! in `store::owners`.
 //!
-//! Every closing is stored, and the units are read when another application is created: a gateway that has not received the
-//! change, or another process, may lease units for the revoked key for a moment.
+//! Every closing is stored, and the units are read only when another application is created. Until then, a gateway that
+//! has not received the change, or another process, may lease units for a revoked key.
 
 use crate::statements::SqlField::{Digest as DigestOf, Text};
 use crate::statements::{Done, Tables};
@@ -20,7 +20,7 @@ SELECT count(*) AS used FROM {schema}.closed_applications c
 JOIN {schema}.ledger_days l ON l.day = c.day AND l.application = c.application
 WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
 
-/// Stores that an application is being closed, while it still has its owner.
+/// Records that an application is being closed, while it still has an owner.
 pub(super) async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done<()> {
     let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done
         .map(drop)
 }
 
-/// The number of applications of an owner's mailbox that were closed on a day and used units of it.
+/// The number of applications that had the owner's mailbox, were closed on this day, and used units of it.
 pub(super) async fn used_on(tables: Tables<'_>, owner: &str, day: Day) -> Done<usize> {
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
         return Ok(0);

@@ -21,7 +21,7 @@ const KEY: &str = "SELECT hash_key FROM {schema}.evidence_keys WHERE day = $1";
 const RECORD: &str = "
 INSERT INTO {schema}.evidence_hours (hour, application, node, record) VALUES {rows}
 ON CONFLICT (hour, application, node) DO UPDATE SET record = excluded.record";
-/// The records of all nodes together: an hour that is added in parts is underestimated.
+/// Takes the records of all nodes together, because adding an hour in parts underestimates it.
 const TAKE_HOURS: &str = "
 DELETE FROM {schema}.evidence_hours WHERE (hour, application) IN (
     SELECT DISTINCT hour, application FROM {schema}.evidence_hours WHERE hour < $1 ORDER BY hour, application LIMIT $2)
@@ -45,9 +45,9 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 /// Hours of a day, by application.
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
-/// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is
-/// not changed
-/// between its deletion and its return. An hour that is recorded meanwhile is deleted as it was committed, or stays.
+/// Merges hours into their days and compacts ended days, in a transaction. Other merges are locked out, so a day does
+/// not change while it is deleted and rewritten. If an hour is recorded concurrently, either its committed version is
+/// deleted or it remains.
 async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> Done<bool> {
     tables.lock().await?;
     let most = Number(stored(most.min(AT_ONCE)));
@@ -86,7 +86,7 @@ async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> D
     Ok(!days.is_empty())
 }
 
-/// Adds hours to a day, which may be over, and returns the number of days of applications that are unreadable.
+/// Adds hours to a day, compacts it if it is over, and returns the number of unreadable records of days.
 async fn merge_day(
     tables: Tables<'_>,
     day: u32,
@@ -108,7 +108,7 @@ async fn merge_day(
     let mut merged = Vec::new();
     for (application, hours) in hours {
         let found = found.remove(application);
-        // Without either its records were unreadable.
+        // If there is neither a day nor an hour, the records were unreadable.
         if found.is_some() || !hours.is_empty() {
             let mut evidence = found.unwrap_or_default();
             for hour in hours.values() {
@@ -131,7 +131,7 @@ async fn merge_day(
 }
 
 impl Store {
-    /// The key of a day's hashes: `proposed`, unless another gateway was first.
+    /// The key for the hashes of a day: `proposed`, unless another gateway set one first.
     pub async fn sketch_key(&self, day: Day, proposed: u64) -> StoreResult<u64> {
         self.run(Write, "choose a key", async move |tables| {
             let day = Number(day.number().into());
@@ -147,7 +147,8 @@ impl Store {
         .await
     }
 
-    /// Stores hours of a node durably, at most one for each application and hour. A record of the same is replaced.
+    /// Stores hours of a node durably, at most one for each application and hour. An existing record of the same node,
+    /// application and hour is replaced.
     pub async fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreResult<()> {
         self.run(Change, "record evidence", async move |tables| {
             let records: Vec<_> = hours
@@ -171,10 +172,9 @@ impl Store {
         .await
     }
 
-    /// Merges stored hours before `until`, in hours since the epoch, into their days, which get this number
-    /// of positions in the
-    /// catalogue, and compacts days that ended before it: at most `most` hours of applications and as many days, the oldest
-    /// first. Returns whether there were any, so that more may remain.
+    /// Merges stored hours before `until`, in hours since the epoch, into their days, and compacts days that ended
+    /// before it. Each merged day gets `catalogue` positions. One call handles at most `most` hours of applications and
+    /// as many days, oldest first. Returns whether there were any, in which case more may remain.
     pub async fn merge_evidence(
         &self,
         until: u32,
@@ -187,7 +187,7 @@ impl Store {
         .await
     }
 
-    /// Merged days, oldest first, then by application. Unreadable ones are skipped.
+    /// Merged days, oldest first, then by application. Unreadable days are skipped.
     pub async fn evidence(&self, query: EvidenceQuery) -> StoreResult<Vec<DayRecord>> {
         self.run(Read, "read evidence", async move |tables| {
             let first = query.first.number();

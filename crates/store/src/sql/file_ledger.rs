@@ -1,7 +1,7 @@
-//! The ledger: units of each UTC day granted to each application, and totals of each node.
+//! The ledger: granted units of each application and UTC day, and the totals of each node.
 //!
-//! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
-//! first exchange of a later day closes every earlier one.
+//! Runs inside the writer's transaction, according to the rules of `limits::day_ledger`. The current day only moves
+//! forward: the first exchange of a later day closes every earlier one.
 
 use crate::statements::SqlField::{self, Number, Text};
 use crate::statements::{BadRecord, Done, RowResult, SqlRow, Tables};
@@ -11,7 +11,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::limits::NodeTotals;
 
 const ADVANCE: &str = "UPDATE calendar SET day = $1";
-/// Without units of the day if there are none, and without a row if the application is unknown and has none.
+/// The units are null if the day has none. There is no row if the application is unknown and has no units.
 const READ: &str = "
 SELECT l.granted AS total, n.granted, n.returned, o.owner FROM (SELECT $2 AS id) r
 LEFT JOIN ledger_days l ON l.day = $1 AND l.application = r.id
@@ -29,7 +29,8 @@ SELECT scope, kind, starts, ends, granted FROM ledger_windows WHERE scope IN ($1
 const WRITE_WINDOW: &str = "
 INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = excluded.granted";
-/// The units of a window before its first report. A day that was closed after a restore has no true number.
+/// The units of a window before its first report. A day that was closed after a restore has no real number and is left
+/// out.
 const SUM_OF_DAYS: &str = "
 SELECT coalesce(sum(granted), 0) AS granted FROM ledger_days
 WHERE (application = $1 OR application IN (SELECT application FROM owned_applications WHERE owner = $1))
@@ -43,7 +44,7 @@ struct StoredDay {
     owner: Option<String>,
 }
 
-/// Applies the reports of a node. The clock of this machine is the node's.
+/// Applies the reports of a node. The clock of this machine is the node's clock.
 pub(super) async fn exchange(
     tables: Tables<'_>,
     exchange: &LedgerExchange,
@@ -64,7 +65,7 @@ pub(super) async fn exchange(
     Ok(reply)
 }
 
-/// Moves the current day forward to `today`, and returns it.
+/// Moves the current day forward to `today` if it is later, and returns the current day.
 async fn advance(tables: Tables<'_>, today: Day) -> Done<Day> {
     let found = tables.today().await?;
     if let Some(found) = found.filter(|found| *found >= today) {
@@ -84,9 +85,9 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     let granted = stored.granted.unwrap_or_default().into();
     let owner = stored.owner.as_deref();
     let mut rows = window_rows(tables, report, &day, owner).await?;
-    // The limits in a report are in force: this process makes all changes of terms.
+    // The limits in a report are always in force, because this process makes all changes of terms.
     let applied = rows.apply(report, owner, false, granted, stored.node);
-    // Units granted beyond a closed day must not make its record unreadable.
+    // Units that were granted beyond a closed day must not make its record unreadable.
     let total = applied.granted.min(u32::MAX.into());
     if (total, applied.node) != (granted, stored.node) || stored.granted.is_none() {
         write_day(tables, keys, total, applied.node).await?;
@@ -137,7 +138,8 @@ fn stored_day(row: &SqlRow<'_>) -> RowResult<StoredDay> {
     })
 }
 
-/// The windows that contain a day: stored ones, and those that the report names, each counted from its days.
+/// The windows that contain a day: those that are stored and those that the report names. A window that is not stored
+/// is computed from its days.
 async fn window_rows(
     tables: Tables<'_>,
     report: &LedgerReport,
@@ -188,7 +190,7 @@ fn stored_window(row: &SqlRow<'_>) -> RowResult<(WindowKey, u64)> {
     Ok((key, row.number("granted")?))
 }
 
-/// A day as stored; fails beyond the calendar, where it would be ambiguous.
+/// A day as stored text; fails for a day beyond the calendar, whose text would be ambiguous.
 fn written(day: Day) -> Done<String> {
     let text = day.to_string();
     if Day::parse(&text) == Some(day) {

@@ -1,4 +1,4 @@
-//! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes.
+//! Shares of a day's grace, according to the rules of `limits::GraceClaim`. Claims exclude each other and all changes.
 
 use crate::HeldGraceShare;
 use crate::nodes::LIVE;
@@ -21,7 +21,7 @@ const OTHER_HOLDERS: &str = "
 SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
 WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
 
-/// Whether another gateway that was seen lately holds a share. Only a database has several gateways.
+/// Whether another gateway that was seen recently holds a share. Only a database has several gateways.
 pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done<bool> {
     if let Tables::File(_) = tables {
         return Ok(false);
@@ -35,7 +35,7 @@ pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done
 
 /// Applies a claim in a transaction.
 pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option<GraceShare>> {
-    // Most claims change nothing: they wait neither for changes nor for a standby.
+    // Most claims change nothing, so they wait neither for changes nor for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
         tables.lock().await?;
@@ -56,7 +56,7 @@ pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option
         tables
             .run(STORE, &[Text(&day), number, shares, token, life, node])
             .await?;
-        // A claimed day in the future must not end the present one.
+        // A claim for a future day must not delete shares of the current day.
         if let Some(today) = tables.today().await? {
             let two_before = Day::from_number(claim.day.number().saturating_sub(2));
             tables

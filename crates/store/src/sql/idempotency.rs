@@ -1,4 +1,4 @@
-//! Requests with an idempotency key. They are deleted in `outdated`.
+//! Requests with an idempotency key. `outdated` deletes them.
 
 use super::store::Access::Write;
 use super::store::Store;
@@ -12,7 +12,8 @@ ON CONFLICT (digest) DO UPDATE SET reply = coalesce(k.reply, excluded.reply)
 RETURNING content, salt, reply";
 
 impl Store {
-    /// Keeps a request, or the reply to one that has none. Returns what is kept of the first request with its key.
+    /// Stores a request, or the reply to a request that has none yet. Returns the stored record of the first request
+    /// with this key.
     pub async fn keep_request(&self, request: KeyedRequest) -> StoreResult<KeyedRequest> {
         self.run(Write, "keep a request", async move |tables| {
             let [digest, content, salt] =

@@ -1,5 +1,5 @@
-//! Keys that were found in public. The audit trail tells which places of a key are known: it is kept, and other changes are
-//! excluded, so of several reports of a place one changes the key.
+//! Keys that were found in public. The audit trail records which places of a key are known. It is kept, and other
+//! changes are locked out, so if a place is reported several times, only one report changes the key.
 
 use super::owners;
 use super::store::Access::Read;
@@ -20,7 +20,7 @@ UPDATE {schema}.keys SET expires_at = $3
 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)";
 
 impl Store {
-    /// Those of these keys that exist, each with its application. Revoked and expired ones are included.
+    /// The existing keys among `digests`, each with its application. Revoked and expired keys are included.
     pub async fn find_keys(
         &self,
         digests: Vec<Digest>,
@@ -42,8 +42,8 @@ impl Store {
     }
 }
 
-/// Changes the key and queues the mail to the owner. Each new place has an audit record: returns the details of the last one,
-/// which the caller adds.
+/// Changes the key and queues the mail to the owner. Writes an audit record for each new place, except the last:
+/// returns its details for the caller to write.
 pub(super) async fn report(
     tables: Tables<'_>,
     change: &StoreChange,

@@ -1,5 +1,5 @@
-//! Limits of applications, and those that return at a time. The values to restore are those of before the first of several
-//! changes with such a time. The limits of the account are not restored: they have no such time.
+//! Limits of applications, and limits that return at a set time. If several temporary changes follow each other, the
+//! limits from before the first one are restored. Account limits are never temporary and are not restored.
 
 use super::store::Access::Read;
 use super::store::Store;
@@ -34,8 +34,8 @@ pub(super) async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> 
     restore(tables, id, change.at).await
 }
 
-/// Changes limits, and returns the details of the change. With an end, the current limits return then, or those that were to
-/// return before.
+/// Changes limits, and returns the details of the change. If the change has an end, the current limits return then,
+/// unless other limits were already due to return.
 async fn set(
     tables: Tables<'_>,
     id: &str,
@@ -58,13 +58,13 @@ pub(super) async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) 
     Ok(audit_detail::limits_set(own, None))
 }
 
-/// Stores that no limits return.
+/// Forgets the limits that were due to return.
 pub(super) async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }
 
-/// Restores the limits if that is due, and returns the details of the change. Other changes are excluded, so of several
-/// attempts one succeeds.
+/// Restores the limits if they are due, and returns the details of the change. Other changes are locked out, so only
+/// one of several attempts succeeds.
 async fn restore(tables: Tables<'_>, id: &str, now: Wall) -> Done<String> {
     let before = tables
         .find(TAKE, &[Text(id), Time(now)], |row| Ok(read(row)))
@@ -91,7 +91,7 @@ async fn current(tables: Tables<'_>, id: &str) -> Done<OwnLimits> {
     Ok(found.unwrap_or_default())
 }
 
-/// Limits that cannot be read count as none: the change repairs them.
+/// Unreadable limits count as none. The change repairs them.
 fn read(row: &SqlRow<'_>) -> OwnLimits {
     let text = row.any_text("own_limits");
     OwnLimits::from_text(&text).unwrap_or_default()

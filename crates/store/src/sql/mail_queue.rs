@@ -10,8 +10,8 @@ use crate::{
     NewNotice, OPERATOR, StoreResult,
 };
 
-/// Links come first: they expire soon. Then the first mails of all recipients come before their second ones. The time is compared
-/// again because another gateway may have claimed an email since it was selected.
+/// Sign-in links come first, because they expire soon. Then the first email of each recipient comes before any second
+/// one. The due time is compared again because another gateway may have claimed the email since it was selected.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
     SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND message_id IN (
@@ -34,7 +34,7 @@ FROM (SELECT 1) one
 LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue WHERE kind <> 'webhook' ORDER BY created_at LIMIT 1) o ON true";
 
 impl Store {
-    /// Queues mails. A message id that is queued already is ignored.
+    /// Queues emails. An email whose message id is already queued is ignored.
     pub async fn queue_mail(&self, mails: Vec<NewMail>) -> StoreResult<()> {
         self.run_for_accounts(Write, "queue mail", async move |tables| {
             tables.queue_mail(&mails).await
@@ -42,7 +42,7 @@ impl Store {
         .await
     }
 
-    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
+    /// Queues an operator's first emails to owners, with one audit record for all of them, in one transaction.
     pub async fn queue_notice(&self, notice: NewNotice) -> StoreResult<()> {
         self.run_for_accounts(Change, "queue mail", async move |tables| {
             tables.lock().await?;
@@ -53,9 +53,9 @@ impl Store {
         .await
     }
 
-    /// Claims mails that are due: recipients take turns, that of the mail that has been due longest first. No mail is claimed by
-    /// two readers at the same time. Mails that have expired are claimed too, so that they are counted and removed. Unreadable
-    /// ones are claimed and skipped.
+    /// Claims due emails. Recipients take turns, starting with the recipient whose email has been due longest. No email
+    /// is claimed by two readers at the same time. Expired emails are claimed too, so that they are counted and
+    /// removed. Unreadable emails are claimed and skipped.
     pub async fn claim_mail(&self, claim: MailClaim) -> StoreResult<Vec<ClaimedMail>> {
         let lane = match claim.lane {
             MailLane::Mail => "kind <> 'webhook'",
@@ -78,7 +78,7 @@ impl Store {
                 tables.list(&statement, &values, mail).await
             })
             .await?;
-        // Changed rows are returned in any order.
+        // The statement returns changed rows in any order.
         claimed.sort_by(|one, other| {
             let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
             (order(&one.mail), &one.mail.message_id)
@@ -87,7 +87,7 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Records the results of attempts whose claims were not taken over.
+    /// Records the results of attempts, except those whose claims were taken over.
     pub async fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreResult<()> {
         let doing = "record the results of sent mail";
         self.run_for_accounts(Write, doing, async move |tables| {
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-/// The mail of a row. Other kinds are of a newer release, or come from manual edits.
+/// The email of a row. Unknown kinds come from a newer release or from manual edits.
 fn mail(row: &SqlRow<'_>) -> RowResult<Option<ClaimedMail>> {
     let Some(kind) = MailKind::parse(&row.text("kind")?) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The calls of the store: each subject has its statements, which are the same in both engines.
+//! The calls of the store. Each file has the statements of one subject, which are the same for both engines.
 
 mod all_applications;
 mod attachments;

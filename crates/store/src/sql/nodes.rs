@@ -1,5 +1,5 @@
-//! Reports of gateways, for information. Those of a database have the times of the server's clock; the one process that uses a
-//! file reports to itself.
+//! Reports of gateways, for information only. A database stamps them with the server's clock. The single process that
+//! uses a file keeps its report in memory.
 
 use super::store::Access::Read;
 use super::store::Store;
@@ -16,7 +16,7 @@ VALUES ($1, $2, $3, $4, $5, $6, (extract(epoch FROM clock_timestamp()) * 1000)::
 ON CONFLICT (node) DO UPDATE SET name = excluded.name, version = excluded.version, started_at = excluded.started_at,
     units_held = excluded.units_held, usage_recorded_at = excluded.usage_recorded_at, last_seen_at = excluded.last_seen_at";
 
-/// The database that lacks this commit was restored.
+/// A database that lacks this commit was restored from a backup.
 const SEEN: &str = "
 UPDATE {schema}.calendar SET seen_at = greatest(seen_at + 1, (extract(epoch FROM clock_timestamp()) * 1000)::int8)
 WHERE own_oid = tableoid
@@ -24,7 +24,7 @@ RETURNING restored_at, seen_at, (SELECT id::text FROM {schema}.site) AS data_set
 
 const REMOVE_NODE: &str = "DELETE FROM {schema}.nodes WHERE node = $1";
 
-/// A row without a node if there is none, for the clock.
+/// Returns the clock even if there are no nodes, in a row without a node.
 const LIST_NODES: &str = "
 SELECT c.at, n.node, n.name, n.version, n.started_at, n.last_seen_at, n.units_held, n.usage_recorded_at
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) c
@@ -32,7 +32,7 @@ LEFT JOIN {schema}.nodes n ON true
 ORDER BY n.started_at, n.node";
 
 impl Store {
-    /// Stores the status of a node. A database sets `last_seen_at` by its clock.
+    /// Stores the status of a node. A database sets `last_seen_at` from its clock.
     pub async fn report_node(&self, status: NodeStatus) -> StoreResult<()> {
         if let Some(file) = self.file() {
             *file.node.lock() = Some(status);
@@ -59,7 +59,7 @@ impl Store {
         self.report(REMOVE_NODE, &[node]).await
     }
 
-    /// The nodes. One that was not seen for a day may be left out.
+    /// The known nodes. Nodes that were not seen for a day may be missing.
     pub async fn nodes(&self) -> StoreResult<NodeList> {
         if let Some(file) = self.file() {
             let nodes = file.node.lock().iter().cloned().collect();
@@ -76,7 +76,7 @@ impl Store {
         .await
     }
 
-    /// Runs a statement about this gateway, and leaves a mark by which it recognizes the database.
+    /// Runs a statement about this gateway, and writes a mark that identifies this state of the database.
     async fn report(&self, statement: &str, values: &[SqlField<'_>]) -> StoreResult<()> {
         let Some(database) = self.database() else {
             return Ok(());

@@ -14,8 +14,8 @@ use crate::{
     notice_words,
 };
 
-/// Applications whose owners want a kind. The lists of tiers and of their quotas begin with none, so that they are never
-/// empty.
+/// Applications whose owners want a kind of notice. The lists of tiers and quotas start with a null entry, so that they
+/// are never empty.
 const WANTED: &str = "
 WITH tiers (tier, defaults) AS (VALUES {tiers}), quotas (tier, kind, quota) AS (VALUES {quotas})
 SELECT a.id, o.email{columns}
@@ -31,10 +31,10 @@ const KEYS: [&str; 3] = [
     " JOIN {schema}.keys k ON k.application = a.id",
     "k.revoked_at IS NULL AND k.expires_at > $2 AND k.expires_at <= $3",
 ];
-/// The days and the other windows of today, each with an application whose units count in it. Used are the granted units
-/// without those that a live gateway holds; what it delivered is recorded every minute, and so are refused requests. After a
-/// notice about the whole quota there is none about a part of it. Own limits are only read by [`used_quota`]: one record that
-/// cannot be read would be an error of the whole statement.
+/// The day and the other current windows, each with an application whose units count in it. The used units are the
+/// granted ones minus the units that live gateways hold. Delivered units and refused requests are recorded every
+/// minute. After a notice about the whole quota, no notice about a part of it is sent. Only [`used_quota`] parses own
+/// limits, because an unreadable record would make the whole statement fail.
 const QUOTAS: [&str; 3] = [
     ", a.tier, coalesce(a.own_limits, '') AS own_limits, u.scope, u.kind, CAST(u.starts AS text) AS starts, u.granted, u.used,
     EXISTS (
@@ -68,7 +68,7 @@ const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 impl Store {
-    /// Queues all mails, except those whose message ids were queued before.
+    /// Queues all emails, except those whose message ids were queued before.
     pub async fn queue_once(&self, mails: Vec<NewMail>) -> StoreResult<()> {
         self.run_for_accounts(Change, "queue notices", async move |tables| {
             queue_once(tables, &mails).await
@@ -76,7 +76,7 @@ impl Store {
         .await
     }
 
-    /// Notices that are due and wanted; of those about a quota the ones that were not queued.
+    /// Due notices that owners want. Notices about a quota are left out if they were queued before.
     pub async fn due_notices(&self, query: NoticeQuery) -> StoreResult<Vec<DueNotice>> {
         let doing = "read notices that are due";
         self.run_for_accounts(Read, doing, async move |tables| due(tables, &query).await)
@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-/// Notices that are due.
+/// The due notices.
 async fn due(tables: Tables<'_>, query: &NoticeQuery) -> Done<Vec<DueNotice>> {
     let NoticeQuery {
         kind,
@@ -119,7 +119,7 @@ async fn due(tables: Tables<'_>, query: &NoticeQuery) -> Done<Vec<DueNotice>> {
     .await
 }
 
-/// The part of a quota that a kind is about.
+/// The percentage of a quota at which a kind of notice is sent.
 fn percent(kind: MailKind) -> u64 {
     if kind == MailKind::Quota80 { 80 } else { 100 }
 }
@@ -144,8 +144,8 @@ fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNoti
     }))
 }
 
-/// The use of a window. `None` if less is used, and for one that is not in force any more, such as a month with an earlier
-/// anchor. Own limits that cannot be read count as none.
+/// The use of a window. `None` if less is used, or if the window is no longer in force, for example a month with an
+/// earlier anchor. Unreadable own limits count as none.
 fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
     let tier = row.text("tier")?;
     let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();
@@ -232,7 +232,7 @@ async fn wanted<R>(
     tables.list(&statement, &all, read).await
 }
 
-/// Queues each mail and its messages to webhooks, unless one with its message id was queued before.
+/// Queues each email and its webhook messages, unless its message id was queued before.
 pub(super) async fn queue_once(tables: Tables<'_>, mails: &[NewMail]) -> Done<()> {
     for mail in mails {
         let id = mail.message_id.split('@').next().unwrap_or_default();

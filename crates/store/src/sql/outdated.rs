@@ -13,19 +13,21 @@ use scoregate_base::evidence::EVIDENCE_DAYS_KEPT;
 const DELETE: &str = "
 DELETE FROM {schema}.{table} WHERE ({key}) IN (
     SELECT {key} FROM {schema}.{table} WHERE {is_outdated} ORDER BY {key} LIMIT {at_once})";
-/// The first minute of all is kept: it shows that the service has a history.
+/// The very first minute is kept: it shows that the service has a history.
 const OLD_MINUTE: &str =
     "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
 
-/// Of the ledger, this number of days is kept for inspection and for the sums of months, today included.
+/// Number of ledger days, including today, that are kept for inspection and for the sums of months.
 const LEDGER_DAYS_KEPT: u32 = 35;
-/// Requests with an idempotency key are kept for at least this number of days: payment providers repeat messages for three days.
+/// Minimum number of days for which requests with an idempotency key are kept. Payment providers repeat messages for
+/// three days.
 const IDEMPOTENCY_DAYS: u32 = 4;
 
-/// Tables that only a database has. Gateways skip each other's records. Each changes at most 1,000 records of its main table.
+/// Statements for tables that only a database has. Concurrent gateways skip each other's records. Each statement
+/// changes at most 1,000 records of its main table.
 const ONLY_IN_DATABASE: [&str; 4] = [POOLS, DOCUMENTS, REFRESHES, NODES];
 
-/// Pools that were not used for an hour are full, and all leases from them have ended.
+/// Pools that were not used for an hour are full, and all leases from them have expired.
 const POOLS: &str = "
 WITH idle AS (
     SELECT application FROM {schema}.minute_pools
@@ -34,7 +36,8 @@ WITH idle AS (
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 
-/// Documents that were neither claimed nor confirmed for a week. The number of a claim is at least its time.
+/// Documents that were neither claimed nor confirmed for a week. The number of a claim is at least the time of the
+/// claim.
 const DOCUMENTS: &str = "
 WITH outdated AS (
     SELECT scope, name FROM {schema}.documents
@@ -45,7 +48,7 @@ WITH outdated AS (
 )
 DELETE FROM {schema}.documents d USING outdated o WHERE d.scope = o.scope AND d.name = o.name";
 
-/// Refreshes of backends without documents.
+/// Old refreshes of backends that have no documents.
 const REFRESHES: &str = "
 DELETE FROM {schema}.backend_refreshes WHERE scope IN (
     SELECT scope FROM {schema}.backend_refreshes r
@@ -53,14 +56,14 @@ DELETE FROM {schema}.backend_refreshes WHERE scope IN (
         AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)
     ORDER BY scope LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
-/// Nodes that were not seen for a day: they were killed.
+/// Nodes that were not seen for a day: they must have been killed.
 const NODES: &str = "
 DELETE FROM {schema}.nodes WHERE node IN (
     SELECT node FROM {schema}.nodes WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000
     ORDER BY node LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
-/// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
-/// days of the ledger, old notices, old evidence and old minutes of the status page. Returns the number of changed records.
+/// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before
+/// it, and old ledger days, notices, evidence and minutes of the status page. Returns the number of changed records.
 pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
     let mut deleted = 0;
     if let Tables::Database(_) = tables {
@@ -73,7 +76,7 @@ pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
     };
     deleted += delete_before(tables, today).await?;
     deleted += delete_requests(tables, today).await?;
-    // Last: changes wait for a merge.
+    // The merge is last, because changes wait for it.
     Ok(deleted + request_totals::merge(tables).await?)
 }
 
@@ -149,7 +152,7 @@ async fn delete_before(tables: Tables<'_>, today: Day) -> Done<u64> {
     Ok(deleted)
 }
 
-/// Deletes what is kept about requests.
+/// Deletes outdated records of requests.
 async fn delete_requests(tables: Tables<'_>, today: Day) -> Done<u64> {
     let before = |days| Day::from_number(today.number().saturating_sub(days));
     let usage = before(REQUEST_DAYS_KEPT - 1).to_string();
@@ -160,7 +163,7 @@ async fn delete_requests(tables: Tables<'_>, today: Day) -> Done<u64> {
     Ok(deleted + tables.run(&keys, &[until]).await?)
 }
 
-/// The statement that deletes a batch of records of a table with this key, by this condition.
+/// The statement that deletes a batch of outdated records from a table with this key.
 fn statement([table, key, is_outdated]: [&str; 3]) -> String {
     DELETE
         .replace("{is_outdated}", is_outdated)

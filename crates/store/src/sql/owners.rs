@@ -61,7 +61,7 @@ impl Store {
         .await
     }
 
-    /// One owner.
+    /// The owner with this id.
     pub async fn owner(&self, id: OwnerId) -> StoreResult<Option<StoredOwner>> {
         self.run_for_accounts(Read, "read an owner", async move |tables| {
             owner(tables, id).await
@@ -69,7 +69,7 @@ impl Store {
         .await
     }
 
-    /// The session with this digest. One that has expired does not exist.
+    /// The session with this digest. An expired session does not exist.
     pub async fn session(&self, digest: Digest, now: Wall) -> StoreResult<Option<OwnerSession>> {
         let statement = SESSION.replace("{columns}", COLUMNS);
         self.run_for_accounts(Read, "read a session", async move |tables| {
@@ -100,7 +100,7 @@ impl Store {
         .await
     }
 
-    /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
+    /// Makes a change and its audit record durable in one transaction. Returns the changed or deleted owner.
     pub async fn change_owner(&self, change: OwnerChange) -> StoreResult<StoredOwner> {
         let access = if matches!(change.what, OwnerChangeKind::Delete { .. }) {
             Access::Erase
@@ -157,14 +157,14 @@ pub(super) async fn of_application(
     Ok(owners(tables, &query).await?.pop())
 }
 
-/// An owner who must exist.
+/// An owner; an error if the owner does not exist.
 pub(super) async fn existing(tables: Tables<'_>, id: OwnerId) -> Done<StoredOwner> {
     owner(tables, id)
         .await?
         .ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
 }
 
-/// The owner of a row. Other ids come from manual edits.
+/// The owner of a row. Invalid ids come from manual edits.
 fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
     let Ok(id) = row.text("id")?.parse() else {
         return Ok(None);
@@ -187,7 +187,7 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
     }))
 }
 
-/// The limits of an account. Some that cannot be read count as none; the next change replaces them.
+/// The limits of an account. Unreadable limits count as none. The next change replaces them.
 fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
     let text = row.optional_text("own_limits")?.unwrap_or_default();
     Ok(OwnLimits::from_text(&text).unwrap_or_default())
@@ -210,7 +210,7 @@ async fn end_sessions(tables: Tables<'_>, owner: OwnerId) -> Done<()> {
         .map(drop)
 }
 
-/// Makes a change with its audit record, in a transaction, which must be rolled back if it is refused.
+/// Makes a change with its audit record, in a transaction that must be rolled back if the change is refused.
 async fn change(tables: Tables<'_>, change: &OwnerChange) -> Done<StoredOwner> {
     tables.lock().await?;
     let before = existing(tables, change.owner).await?;
@@ -258,7 +258,7 @@ async fn set(tables: Tables<'_>, statement: &str, id: &str, text: Option<&str>) 
     tables.run(statement, &values).await.map(drop)
 }
 
-/// Deletes an owner with sessions, mail, webhooks and links.
+/// Deletes an owner, including sessions, mail, webhooks and links.
 pub(super) async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
     let owner_id = owner.id.to_string();
     let id = Text(&owner_id);
@@ -269,7 +269,7 @@ pub(super) async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> 
     tables.run(DELETE_OWNER, &[id]).await.map(drop)
 }
 
-/// Gives a new application to an owner who signed up, in the transaction that creates it on a day.
+/// Assigns a new application to an owner who signed up, in the transaction that creates it.
 pub(super) async fn own(
     tables: Tables<'_>,
     application: &str,
@@ -283,7 +283,7 @@ pub(super) async fn own(
     give(tables, application, &owner).await
 }
 
-/// Gives an application without an owner to one, with the limits of the account.
+/// Assigns an application without an owner to this owner, with the limits of the account.
 pub(super) async fn give(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
     let id = owner.id.to_string();
     tables.run(OWN, &[Text(application), Text(&id)]).await?;

@@ -1,7 +1,7 @@
 //! Applications with their keys.
 //!
-//! An unreadable record is reported and skipped. Readable values are not judged here; whether a tier exists is checked where
-//! tiers are known.
+//! An unreadable record is reported and skipped. Values that can be read are not validated here: code that knows the
+//! tiers checks whether a tier exists.
 
 use super::store::Access::{Read, Write};
 use super::store::Store;
@@ -15,7 +15,8 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::OwnLimits;
 
-/// A row for each key, and one for an application without keys, in the order in which they are read here.
+/// One row for each key, and one for an application without keys, in the order in which [`ApplicationRows`] expects
+/// them.
 const SELECT: &str = "
 SELECT a.id, a.name, a.tier, a.own_limits, u.until, {description}, a.created_at, l.granted,
        k.digest, k.shown, k.name AS key_name, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
@@ -24,7 +25,7 @@ LEFT JOIN {schema}.limits_until u ON u.application = a.id
 WHERE {wanted}
 ORDER BY a.id";
 
-/// The applications after one, up to a number of them.
+/// The first `$3` applications after `$2`.
 const PAGE: &str = "
 a.id > $2 AND a.id <= (
     SELECT max(id) FROM (SELECT id FROM {schema}.applications WHERE id > $2 ORDER BY id LIMIT $3) page)";
@@ -34,7 +35,7 @@ SELECT digest, shown, name AS key_name, created_at AS key_created_at, expires_at
 FROM {schema}.keys WHERE application = $1 AND revoked_at IS NOT NULL ORDER BY created_at, digest";
 const NAMES: &str = "SELECT name, tier FROM {schema}.applications WHERE id = $1";
 
-/// A key may be used several times in a list.
+/// A list may contain several uses of a key.
 const USED: &str = "
 WITH used (application, digest, at) AS (VALUES {rows}), last AS (
     SELECT application, digest, max(at) AS at FROM used GROUP BY application, digest
@@ -70,7 +71,7 @@ pub(crate) async fn page(
             .await?;
         let next = (rows.count - before >= limit).then(|| rows.id.clone());
         match next.map(|id| (id.parse(), id)) {
-            // A page cannot end with an id that only manual edits produce.
+            // A page cannot end with an invalid id, which only manual edits produce.
             Some((Err(_), id)) => after = id,
             next => {
                 let mut page = rows.finish();
@@ -81,7 +82,7 @@ pub(crate) async fn page(
     }
 }
 
-/// These applications. Unreadable records are skipped, as in a page.
+/// The applications with these ids. Unreadable records are skipped.
 pub(crate) async fn applications(
     tables: Tables<'_>,
     ids: &[ApplicationId],
@@ -102,7 +103,7 @@ pub(crate) async fn applications(
     Ok(rows.finish())
 }
 
-/// One application. Unreadable keys are left out.
+/// The application with this id. Unreadable keys are left out.
 pub(crate) async fn application(
     tables: Tables<'_>,
     id: ApplicationId,
@@ -119,8 +120,8 @@ pub(crate) async fn application(
     }
 }
 
-/// The application after this change. Changes that revoke a key or repair a record must not fail because the record is
-/// unreadable. A new key would not work.
+/// The application after a change. Changes that revoke a key or repair a record must not fail because the record is
+/// unreadable. A change that adds a key fails, because the new key would not work.
 pub(super) async fn changed(
     tables: Tables<'_>,
     change: &StoreChange,
@@ -134,8 +135,8 @@ pub(super) async fn changed(
     application(tables, id, change.at.day()).await
 }
 
-/// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
-/// ones are listed.
+/// A stand-in for an application with an unreadable record. None of its keys is active, as after a start. Revoked keys
+/// are listed.
 async fn stand_in(tables: Tables<'_>, id: ApplicationId) -> Done<Option<StoredApplication>> {
     let text = id.to_string();
     let keys = tables.list(REVOKED, &[Text(&text)], key).await?;
@@ -171,8 +172,8 @@ impl Store {
         .await
     }
 
-    /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
-    /// out.
+    /// The application with this id, with the units granted for `day`. Fails if its record is unreadable. Unreadable
+    /// keys are left out.
     pub async fn application(
         &self,
         id: ApplicationId,
@@ -184,7 +185,7 @@ impl Store {
         .await
     }
 
-    /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
+    /// The applications with these ids, with the units granted for `day`. Unknown and unreadable ones are left out.
     pub async fn applications(
         &self,
         ids: Vec<ApplicationId>,
@@ -221,7 +222,7 @@ pub(crate) struct ApplicationRows {
     /// The application of the last row, and whether it is readable.
     id: String,
     is_readable: bool,
-    /// Number of applications, unreadable ones included.
+    /// Number of applications, including unreadable ones.
     count: usize,
 }
 
@@ -246,7 +247,7 @@ impl ApplicationRows {
         }
     }
 
-    /// Whether a row is the first one of another application.
+    /// Whether a row belongs to a different application than the rows before it.
     pub(crate) fn ends_before(&self, row: &SqlRow<'_>) -> bool {
         row.any_text("id") != self.id
     }
@@ -286,12 +287,12 @@ fn described(row: &SqlRow<'_>, id: &str) -> RowResult<StoredApplication> {
         name: row.text("name")?,
         tier: row.text("tier")?,
         own: own_limits(row)?,
-        // Optional: an unreadable value must not cost the application.
+        // Optional, so that an unreadable value does not make the whole application unreadable.
         limits_until: row.optional_time("until").unwrap_or(None),
         description: Description::try_from_fn(|name| row.optional_text(name))?,
         created_at: row.time("created_at")?,
         granted: row.limit("granted")?.unwrap_or(0).into(),
-        // Most have one; growing from zero would allocate four.
+        // Most applications have one key. Growing from zero would allocate space for four.
         keys: Vec::with_capacity(1),
     })
 }
@@ -310,7 +311,7 @@ fn key(row: &SqlRow<'_>) -> RowResult<Option<StoredKey>> {
     Ok(Some(StoredKey {
         digest,
         shown: row.text("shown")?,
-        // Optional, like the last use: an unreadable value must not cost the key.
+        // Optional, like the last use, so that an unreadable value does not make the key unreadable.
         name: row.optional_text("key_name").unwrap_or(None),
         created_at: row.time("key_created_at")?,
         expires_at: row.optional_time("expires_at")?,

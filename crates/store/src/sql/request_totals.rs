@@ -1,11 +1,11 @@
-//! Requests of gateway processes by day, application, endpoint and outcome, and the units that follow from them. They are
+//! Requests of gateway processes by day, application, endpoint and outcome, and the units derived from them. They are
 //! merged once a day is closed for reports. The rules are in `requests`.
 //!
-//! Before the account or the tier of an application changes, those of its earlier days are kept, so that closed days are always
-//! read with the same ones.
+//! Before the account or the tier of an application changes, the values for its earlier days are stored, so that closed
+//! days are always reported with the same account and tier.
 //!
-//! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report of a
-//! day that may be merged is ignored.
+//! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report
+//! about a day that may be merged is ignored.
 
 use super::store::Access::{Change, Read};
 use super::store::Store;
@@ -19,18 +19,18 @@ use crate::{
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 
-/// The columns that a total is of.
+/// The columns that identify a total.
 pub(crate) const KEY: &str = "day, application, endpoint, outcome";
 const COLUMNS: usize = 6;
 
-/// The requests that were charged with a unit.
+/// Selects the requests that were charged with a unit.
 pub(super) const IS_CHARGED: &str = "outcome = 'ok' AND endpoint <> 'me'";
 
 const RECORD: &str = "
 INSERT INTO {schema}.request_nodes AS n ({key}, node, requests) VALUES {rows}
 ON CONFLICT ({key}, node) DO UPDATE SET requests = excluded.requests WHERE n.requests < excluded.requests";
 
-/// A row if there is anything to merge or to delete.
+/// Returns a row if there is anything to merge or to delete.
 const IS_DUE: &str = "
 SELECT 1 AS due WHERE EXISTS (SELECT 1 FROM {schema}.request_nodes WHERE day <= $1::text::date)
     OR EXISTS (SELECT 1 FROM {schema}.request_days WHERE day <= $2::text::date)";
@@ -45,7 +45,7 @@ const DELETE: &str = "
 DELETE FROM {schema}.request_days WHERE ({key}) IN (
     SELECT {key} FROM {schema}.request_days WHERE day <= $1::text::date ORDER BY {key} LIMIT 500)";
 
-/// Whether a report of the day is not merged.
+/// Returns a row if reports of the day have not been merged yet.
 const IS_UNMERGED: &str =
     "SELECT 1 AS found FROM {schema}.request_nodes WHERE day = $1::text::date LIMIT 1";
 const READ_USAGE: &str = "
@@ -71,7 +71,7 @@ LEFT JOIN {schema}.owned_applications o ON o.application = u.application
 WHERE $3 IS NULL OR {account} = $3
 ORDER BY units DESC, u.application";
 const ACCOUNT: &str = "CASE WHEN t.tier IS NULL THEN o.owner ELSE t.owner END";
-/// Reports of the last day may follow.
+/// Includes the last day even if it has no requests: reports may follow.
 const KEEP_TERMS: &str = "
 INSERT INTO {schema}.usage_terms (day, application, owner, tier)
 SELECT r.day, a.id, o.owner, a.tier FROM (
@@ -83,7 +83,7 @@ JOIN {schema}.applications a ON a.id = $1
 LEFT JOIN {schema}.owned_applications o ON o.application = a.id
 WHERE true ON CONFLICT DO NOTHING";
 
-/// Days one by one, so that both tables are searched by day and application.
+/// Searches one day after another, so that each search of both tables uses the index on day and application.
 const READ_REQUESTS: &str = "
 SELECT CAST(r.day AS text) AS day, endpoint, outcome, CAST(sum(requests) AS bigint) AS requests FROM (
     SELECT day, endpoint, outcome, requests FROM {schema}.request_days WHERE day IN ({wanted}) AND application = $1
@@ -92,8 +92,8 @@ SELECT CAST(r.day AS text) AS day, endpoint, outcome, CAST(sum(requests) AS bigi
 ) r
 GROUP BY r.day, endpoint, outcome ORDER BY r.day, endpoint, outcome";
 
-/// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
-/// moment. Returns the number of changed records.
+/// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways are reporting now.
+/// Returns the number of changed records.
 pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
     let Some(closed) = last_day_before(tables, REQUEST_DAYS_OPEN).await? else {
         return Ok(0);
@@ -118,7 +118,7 @@ pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
     Ok(merged + tables.run(&statement(DELETE), &[outdated]).await?)
 }
 
-/// The last day before this number of days that end with the current one.
+/// The last day before a period of `days` days that ends with the current day.
 async fn last_day_before(tables: Tables<'_>, days: u32) -> Done<Option<Day>> {
     let today = tables.today().await?;
     Ok(today
@@ -127,12 +127,12 @@ async fn last_day_before(tables: Tables<'_>, days: u32) -> Done<Option<Day>> {
 }
 
 impl Store {
-    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
-    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
+    /// Stores the totals of a node durably, at most one for each application, day, endpoint and outcome. A total is
+    /// ignored if it is lower than the stored one, or if its day is no longer open for reports.
     pub async fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreResult<()> {
         self.run(Change, "record requests", async move |tables| {
             tables.lock_site(SiteLock::Report).await?;
-            // A statement of its own: it reads the calendar as it is once the lock is held.
+            // A separate statement, so that it reads the calendar after the lock is held.
             let closed = last_day_before(tables, REQUEST_DAYS_OPEN).await?;
             let open: Vec<_> = totals
                 .iter()
@@ -158,7 +158,8 @@ impl Store {
         .await
     }
 
-    /// Units delivered on a day, added up over all nodes: up to `limit` applications, or those of an account.
+    /// Units delivered on a day, summed over all nodes: up to `limit` applications, or only the applications of an
+    /// account.
     pub async fn usage(
         &self,
         day: Day,
@@ -189,7 +190,7 @@ impl Store {
         .await
     }
 
-    /// Requests of an application added up over all nodes.
+    /// Requests of an application, summed over all nodes.
     pub async fn requests(&self, query: RequestQuery) -> StoreResult<RequestList> {
         let days = days_of(&query);
         if days.is_empty() {
@@ -206,8 +207,8 @@ impl Store {
     }
 }
 
-/// Keeps the account and the tier of an application for its days until the last one that has them, in the transaction that
-/// changes one of them.
+/// Stores the account and the tier of an application for its earlier days up to `last`, in the transaction that changes
+/// one of them.
 pub(super) async fn keep_terms(
     tables: Tables<'_>,
     application: ApplicationId,
@@ -225,13 +226,14 @@ pub(super) async fn keep_terms(
     tables.run(&keep, &values).await.map(drop)
 }
 
-/// The days of a query, as a list of a statement.
+/// The days of a query as a list for a statement.
 fn days_of(query: &RequestQuery) -> String {
     let days: Vec<String> = query.days().map(|day| format!("'{day}'")).collect();
     days.join(", ")
 }
 
-/// The sums of a day, and the total of an application; `None` for an id from a manual edit.
+/// The sums of a day and the total of an application. The total is `None` for an invalid id, which comes from manual
+/// edits.
 fn usage_row(row: &SqlRow<'_>, day: Day) -> RowResult<Option<(u64, u64, Option<UsageTotal>)>> {
     let account = row.optional_text("account")?;
     let tier = row.optional_text("tier")?;
@@ -249,7 +251,7 @@ fn usage_row(row: &SqlRow<'_>, day: Day) -> RowResult<Option<(u64, u64, Option<U
 }
 
 fn request_total(row: &SqlRow<'_>, application: ApplicationId) -> RowResult<Option<RequestTotal>> {
-    // Other texts come from manual edits or a newer release.
+    // Other values come from manual edits or a newer release.
     let day = Day::parse(&row.text("day")?);
     let Some((day, outcome)) = day.zip(RequestOutcome::parse(&row.text("outcome")?)) else {
         return Ok(None);

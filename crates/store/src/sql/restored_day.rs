@@ -1,4 +1,4 @@
-//! The current day of a restored store, of which later grants are unknown.
+//! The current day of a restored store, whose grants since the backup are unknown.
 
 use crate::statements::SqlField::Text;
 use crate::statements::{Done, SqlRow, Tables};
@@ -14,13 +14,13 @@ const GRANTED: &str = "
 SELECT a.tier, coalesce(a.own_limits, '') AS own_limits, l.granted FROM {schema}.applications a
 LEFT JOIN {schema}.ledger_days l ON l.application = a.id AND l.day = $1::text::date";
 
-/// Closes a day: marks its quota as completely granted for every application.
+/// Closes a day: marks the quota of every application as used up.
 pub(crate) async fn close(tables: Tables<'_>, day: Day) -> Done<()> {
     let day = day.to_string();
     tables.run(CLOSE, &[Text(&day)]).await.map(drop)
 }
 
-/// The units of a day that are not granted; `None` if a tier is unknown.
+/// The units of a day that are not granted yet; `None` if a tier is unknown.
 pub(crate) async fn remaining(tables: Tables<'_>, day: Day, tiers: &[Tier]) -> Done<Option<u64>> {
     let read = |row: &SqlRow<'_>| {
         let tier = row.text("tier")?;

@@ -1,4 +1,4 @@
-//! Links by e-mail, and their use to sign up and to sign in.
+//! Links sent by email, which are used to sign up and to sign in.
 
 use super::notices;
 use super::owners::owner;
@@ -21,13 +21,13 @@ const ADD_LINK: &str = "
 INSERT INTO {schema}.sign_in_links (digest, mailbox, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
 const DELETE_LINK_UNLESS: &str = "DELETE FROM {schema}.sign_in_links WHERE digest = $1 AND NOT $2";
 const DELETE_MAIL_UNLESS: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND NOT $2";
-/// Only the address: the time must not depend on the applications of an owner.
+/// Reads only the address, so that the duration does not depend on the number of the owner's applications.
 const EMAIL_OF_MAILBOX: &str = "SELECT email FROM {schema}.owners WHERE mailbox = $1";
 const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE digest = $1";
 const ADD_OWNER: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at)
 VALUES ($1, $2, $3, $4, $5, $4)";
-/// An owner who accepts an invitation gets the notices of the tiers, whatever the address refused before.
+/// An owner who accepts an invitation gets the default notices of the tiers, even if the address stopped mail before.
 const ACCEPT_TERMS: &str = "
 UPDATE {schema}.owners SET notices = CASE WHEN terms_version IS NULL THEN NULL ELSE notices END,
     terms_version = $2, terms_accepted_at = $3
@@ -35,15 +35,16 @@ WHERE id = $1";
 const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
-/// After a restore: sessions may have ended since the backup, links may have been used, and mail may have been sent.
+/// Applied after a restore: since the backup, sessions may have ended, links may have been used, and mail may have been
+/// sent.
 pub(crate) const END_SIGN_INS: &str = "
 DELETE FROM {schema}.owner_sessions;
 DELETE FROM {schema}.mail_queue;
 UPDATE {schema}.sign_in_links SET used_at = coalesce(used_at, created_at);";
 
 impl Store {
-    /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
-    /// allowance.
+    /// Stores a link and its email durably, in one transaction. Returns `false` and stores nothing if the mailbox has
+    /// used its allowance.
     pub async fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreResult<bool> {
         self.run_for_accounts(Change, "store a link", async move |tables| {
             send_link(tables, &link, &mail).await
@@ -51,7 +52,7 @@ impl Store {
         .await
     }
 
-    /// The link with this digest, unless it was used or has expired.
+    /// The link with this digest, unless it has been used or has expired.
     pub async fn usable_link(&self, digest: Digest, now: Wall) -> StoreResult<Option<UsableLink>> {
         self.run_for_accounts(Read, "read a link", async move |tables| {
             Ok(unused(tables, digest, now).await?.map(|(link, _)| link))
@@ -59,7 +60,8 @@ impl Store {
         .await
     }
 
-    /// Uses a link: creates the owner if the mailbox is unknown, and a session. Of several uses at the same time one succeeds.
+    /// Uses a link: creates a session, and an owner if the mailbox is unknown. If a link is used several times
+    /// concurrently, only one use succeeds.
     pub async fn sign_in(&self, sign_in: SignIn) -> StoreResult<SignInOutcome> {
         self.run_for_accounts(Change, "sign in an owner", async move |tables| {
             self::sign_in(tables, &sign_in).await
@@ -89,15 +91,16 @@ async fn unused(
         .await
 }
 
-/// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
+/// Stores a link with its email, unless the mailbox has used its allowance. If the mailbox has an account, the link is
+/// sent to the address of the account.
 ///
-/// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
+/// A link that exceeds the allowance is stored and deleted again, so that the duration does not depend on the mailbox.
 pub(super) async fn send_link(
     tables: Tables<'_>,
     link: &NewSignInLink,
     mail: &NewMail,
 ) -> Done<bool> {
-    // Links of one mailbox are counted one after another.
+    // The lock makes sure that links of one mailbox are counted one after another.
     tables.lock().await?;
     let mailbox = Text(&link.mailbox);
     let since = Time(link.allowance.since);
@@ -162,7 +165,7 @@ async fn sign_in(tables: Tables<'_>, sign_in: &SignIn) -> Done<SignInOutcome> {
     }))
 }
 
-/// Creates an account, or records the accepted terms. Returns false if terms are required and not accepted.
+/// Creates an account, or records the accepted terms. Returns `false` if terms are required but were not accepted.
 async fn accept(
     tables: Tables<'_>,
     sign_in: &SignIn,
@@ -192,7 +195,7 @@ async fn add_session(tables: Tables<'_>, owner: OwnerId, sign_in: &SignIn) -> Do
     tables.run(ADD_SESSION, &row).await.map(drop)
 }
 
-/// Queues the notice of a new sign-in, if the owner chose it.
+/// Queues the notice of a new sign-in, if the owner selected it.
 async fn tell(tables: Tables<'_>, owner: StoredOwner, sign_in: &SignIn) -> Done<()> {
     let kinds = owner.notices.unwrap_or_default();
     let Some(mail) = sign_in.notice.as_ref() else {

@@ -13,14 +13,14 @@ use crate::{
     StatusMinute, StoreError, StoreResult,
 };
 
-/// A row that would not change is not written.
+/// Unchanged rows are not written.
 const RECORD: &str = "
 INSERT INTO {schema}.status_minutes AS m (minute, is_ready, is_fresh) VALUES {rows}
 ON CONFLICT (minute) DO UPDATE
 SET is_ready = m.is_ready OR excluded.is_ready, is_fresh = m.is_fresh OR excluded.is_fresh
 WHERE (excluded.is_ready AND NOT m.is_ready) OR (excluded.is_fresh AND NOT m.is_fresh)";
 
-/// A row without a day if there is none, for the first minute.
+/// Returns the first minute even if there are no days, in a row without a day.
 const HISTORY: &str = "
 SELECT f.first_minute, d.day, d.ready, d.fresh
 FROM (SELECT min(minute) AS first_minute FROM {schema}.status_minutes) f
@@ -40,8 +40,8 @@ const INSERT: &str = "
 INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
 
 impl Store {
-    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
-    /// are no longer kept are ignored.
+    /// Stores minutes as seen by one gateway. A minute counts as ready, or its data as fresh, if any gateway recorded
+    /// that. Minutes that are no longer kept are ignored.
     pub async fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreResult<()> {
         let doing = "record the status of this gateway";
         self.run(Change, doing, async move |tables| {
@@ -65,7 +65,7 @@ impl Store {
         .await
     }
 
-    /// The minutes from `first` up to `end`, which is not included, added up by day.
+    /// The minutes from `first` until before `end`, summed by day.
     pub async fn status_history(&self, first: u64, end: u64) -> StoreResult<StatusHistory> {
         let doing = "read the history of the status page";
         self.run(Read, doing, async move |tables| {
@@ -79,7 +79,8 @@ impl Store {
         .await
     }
 
-    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
+    /// The newest messages, up to `limit`, and all messages of incidents that are not resolved; newest first.
+    /// Unreadable messages are skipped.
     pub async fn status_messages(&self, limit: usize) -> StoreResult<Vec<StatusMessage>> {
         self.run(Read, "read status messages", async move |tables| {
             tables
@@ -89,7 +90,8 @@ impl Store {
         .await
     }
 
-    /// Makes a message and its audit record durable, both or neither. Other changes are excluded, so numbers are assigned here.
+    /// Stores a message and its audit record durably, in one transaction. Other changes are locked out, so numbers can
+    /// be assigned here.
     pub async fn post_status(&self, new: NewStatusMessage) -> StoreResult<StatusMessage> {
         self.run(Change, "post a status message", async move |tables| {
             tables.lock().await?;
@@ -139,7 +141,7 @@ fn history_row(row: &SqlRow<'_>) -> RowResult<Option<(Option<u64>, Option<Status
     Ok(Some((row.optional_number("first_minute")?, day)))
 }
 
-/// The message of a row. Other words come from manual edits.
+/// The message of a row. Unknown states come from manual edits.
 fn message(row: &SqlRow<'_>) -> RowResult<Option<StatusMessage>> {
     let Some(state) = IncidentState::parse(&row.text("state")?) else {
         return Ok(None);
@@ -163,7 +165,7 @@ async fn last(tables: Tables<'_>, incident: u64) -> Done<(String, IncidentState)
     let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
     match IncidentState::parse(&state) {
         Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),
-        // Other words come from manual edits.
+        // Unknown states come from manual edits.
         state => Ok((title, state.unwrap_or(IncidentState::Investigating))),
     }
 }

@@ -1,6 +1,6 @@
-//! The store: a file or a database, and the calls that both answer with the same statements.
+//! The store: a file or a database, which execute the same statements.
 //!
-//! Each subject adds its calls in a file of its own.
+//! Each subject adds its calls in a separate file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::{
 };
 use scoregate_base::clock::Clock;
 
-/// A store. Clones are the same store. When the last one is dropped, queued work on a file is completed; the drop waits for
-/// that.
+/// A store. Clones refer to the same store. Dropping the last clone completes the queued work on a file and waits for
+/// it.
 #[derive(Clone)]
 pub struct Store(Engine);
 
@@ -27,20 +27,20 @@ enum Engine {
     Database(Arc<DatabaseEngine>),
 }
 
-/// The access of a call to the tables.
+/// How a call accesses the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It reads.
+    /// The call only reads.
     Read,
-    /// It runs one statement that writes.
+    /// The call runs one statement that writes.
     Write,
-    /// It is a transaction.
+    /// The call is a transaction.
     Change,
-    /// It is a transaction that deletes personal data.
+    /// The call is a transaction that deletes personal data.
     Erase,
 }
 
-/// The formats of a store in each of its forms, with their names.
+/// The names and format versions of all kinds of stores.
 pub fn formats() -> [(&'static str, String); 3] {
     [
         ("store file", FORMAT.to_string()),
@@ -53,22 +53,23 @@ impl Store {
     /// The name of the store file in its directory.
     pub const FILE_NAME: &str = FileEngine::FILE_NAME;
 
-    /// Opens the store file in this directory; creates both, accessible to their owner only, if they are missing.
+    /// Opens the store file in this directory. If the directory or the file is missing, creates it, accessible to its
+    /// owner only.
     ///
-    /// Checks the file first (the time grows with its size; of a large file only the tables of keys and grants are checked), and
-    /// migrates an older format after a backup. Blocks until that is done. A rejected file is left as it
-    /// was.
+    /// Checks the file first: this takes time in proportion to its size, except that only the tables of keys and grants
+    /// of a large file are checked. Then migrates an older format, after a backup. Blocks until that is done. A
+    /// rejected file is left unchanged.
     pub fn open(directory: &Path) -> StoreResult<Self> {
         let engine = FileEngine::open(directory)?;
         Ok(Self(Engine::File(Arc::new(engine))))
     }
 
-    /// A store in a database, which connects when it is used.
+    /// A store in a database. It connects on first use.
     pub fn in_database(config: DatabaseConfig, clock: Clock, seen: SeenTimelines) -> Self {
         Self::connecting(config, clock, seen, false)
     }
 
-    /// With `ignores_clock` the day of each exchange is used alone.
+    /// With `ignores_clock`, only the day of each exchange is used.
     pub(crate) fn connecting(
         config: DatabaseConfig,
         clock: Clock,
@@ -79,7 +80,7 @@ impl Store {
         Self(Engine::Database(Arc::new(engine)))
     }
 
-    /// Connects, unless it is connected. The tables of a database must exist in a format that this program knows.
+    /// Connects, unless already connected. The tables of a database must exist, in a format that this program supports.
     pub async fn check(&self) -> Result<(), OpenFailure> {
         match self.database() {
             Some(database) => database.connect().await,
@@ -87,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Opens the connections that requests of callers need, unless they are open: for keys and for leases.
+    /// Opens the connections for keys and for leases, which requests of callers need, unless they are open.
     pub async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
         match self.database() {
             Some(database) => database.connect_to_serve().await,
@@ -95,24 +96,24 @@ impl Store {
         }
     }
 
-    /// From now on refuses servers with another data set.
+    /// From now on, refuses servers that hold another data set.
     pub fn accept_only(&self, data_set: &str) {
         if let Some(database) = self.database() {
             database.check.accept_only(data_set);
         }
     }
 
-    /// Number of committed transactions of a file since it was opened; each contains one command or many.
+    /// Number of committed transactions of a file since it was opened. Each contains one or more commands.
     pub fn commits(&self) -> u64 {
         self.file().map_or(0, FileEngine::commits)
     }
 
-    /// Damage of the store found while running. An operator has to repair it.
+    /// Damage of the store that was found while running. An operator has to repair it.
     pub fn damage(&self) -> Option<String> {
         self.file()?.damage()
     }
 
-    /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or
+    /// Why nothing can be written durably, as far as is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
     pub fn missing_or_replaced(&self) -> Option<String> {
         self.file()?.missing_or_replaced()
@@ -130,13 +131,13 @@ impl Store {
         }
     }
 
-    /// Exchanges of the ledger with a shared database; none with a file.
+    /// Counts of ledger exchanges with a shared database; zero for a file.
     pub fn exchange_counts(&self) -> ExchangeCounts {
         let database = self.database();
         database.map_or_else(ExchangeCounts::default, |database| database.ledger.counts())
     }
 
-    /// Waits for a hint that something was changed elsewhere. Hints may be lost, and a file gives none.
+    /// Waits for a hint that something was changed elsewhere. Hints may be lost. A file gives none.
     pub async fn changed(&self) {
         match self.database() {
             Some(database) => database.listener().changed().await,
@@ -144,7 +145,7 @@ impl Store {
         }
     }
 
-    /// The documents of the backend `scope`, for a gateway; `None` for a file, which shares none.
+    /// A gateway's access to the shared documents of the backend `scope`; `None` for a file, which shares no documents.
     pub fn shared_documents(&self, scope: String, node: u64) -> Option<Arc<dyn SharedDocuments>> {
         let Engine::Database(database) = &self.0 else {
             return None;
@@ -156,8 +157,8 @@ impl Store {
         }))
     }
 
-    /// Connects as far as requests of callers need it. Returns why a store that answers refuses this gateway; an error if it
-    /// does not answer.
+    /// Opens the connections that requests of callers need. Returns the reason if a store that answers refuses this
+    /// gateway; an error if it does not answer.
     pub(super) async fn refusal_to_serve(&self) -> StoreResult<Option<String>> {
         match Box::pin(self.connect_to_serve()).await {
             Ok(()) => Ok(None),
@@ -183,7 +184,7 @@ impl Store {
         }
     }
 
-    /// Works on the tables. `doing` is the operation for error messages.
+    /// Runs `work` on the tables. `doing` names the operation in error messages.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         access: Access,
@@ -194,7 +195,8 @@ impl Store {
             .await
     }
 
-    /// The same for owners and mail, which have a connection of their own, so that changes of keys do not wait for them.
+    /// Like [`Self::run`], for owners and mail. They have a separate connection, so that changes of keys do not wait
+    /// for them.
     pub(super) async fn run_for_accounts<T: Send + 'static>(
         &self,
         access: Access,

@@ -29,7 +29,7 @@ const REMOVE: &str =
     "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
 
 impl Store {
-    /// The webhooks of an owner, or the one with this id.
+    /// The webhooks of the owner, or the webhook, with this id.
     pub async fn webhooks(&self, of: String) -> StoreResult<Vec<StoredWebhook>> {
         self.run_for_accounts(Read, "read webhooks", async move |tables| {
             find(tables, &of).await
@@ -57,7 +57,7 @@ async fn find(tables: Tables<'_>, of: &str) -> Done<Vec<StoredWebhook>> {
     tables.list(FIND, &[Text(of)], read).await
 }
 
-/// Queues the message of a notice for each verified webhook of the recipient of its mail.
+/// Queues the message of a notice for each verified webhook of the email's recipient.
 pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<()> {
     if mail.webhook.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<
         .await
 }
 
-/// Makes a change, in a transaction that excludes other changes.
+/// Makes a change in a transaction. Other changes must be locked out.
 pub(super) async fn change(
     tables: Tables<'_>,
     owner: &str,
@@ -120,7 +120,7 @@ pub(super) async fn change(
     }
 }
 
-/// Removes one webhook or all of an owner, and their messages.
+/// Removes one webhook or all webhooks of an owner, and their messages.
 pub(super) async fn remove(tables: Tables<'_>, owner: &str, id: Option<&str>) -> Done<()> {
     let values = [Text(owner), OptionalText(id)];
     tables.run(REMOVE_MESSAGES, &values).await?;

@@ -1,21 +1,21 @@
-//! Features of the server of a connection: required ones, and its history. A server may hide its history: then a
-//! former primary is
-//! not recognized, and each start of the server counts as a failover. Only this file has the control functions.
+//! Server features of a connection: required features and the history. A server may hide its history. Then a former
+//! primary is not recognized, and each start of the server counts as a failover. Only this file uses the control
+//! functions.
 //!
-//! There are no advisory locks: the row of `site` is locked instead, and in one of three modes it excludes what they would.
+//! Advisory locks are not used. Instead, the row of `site` is locked in one of three modes.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-/// The timeline is that of the current end of the log: the one of the last checkpoint is out of date for a while after a
-/// promotion. The change feed reads the one of the checkpoint, without an access to the log.
+/// The timeline is read from the current end of the log, because the timeline of the last checkpoint is outdated for a
+/// while after a promotion. The change feed reads the timeline of the checkpoint, which needs no access to the log.
 const HISTORY: &str = "
 SELECT (SELECT system_identifier FROM pg_control_system())::text AS system,
        CASE WHEN pg_is_in_recovery() THEN 0
             ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END AS timeline
 FROM pg_control_checkpoint()";
 
-/// A missing function or view is `NULL`.
+/// The result for a missing function or view is `NULL`.
 const FEATURES: &str = "
 SELECT concat_ws(' and ',
            CASE WHEN has_function_privilege(to_regprocedure('pg_notify(text,text)'), 'EXECUTE') THEN NULL
@@ -24,7 +24,7 @@ SELECT concat_ws(' and ',
                 ELSE 'statistics of tables (pg_stat_user_tables)' END) AS missing,
        coalesce(has_function_privilege(to_regprocedure('pg_control_system()'), 'EXECUTE'), false) AS cluster";
 
-/// The errors of services that do not have a function, or do not allow it.
+/// The errors of services that lack a function or do not permit it.
 const REFUSALS: [SqlState; 5] = [
     SqlState::INSUFFICIENT_PRIVILEGE,
     SqlState::UNDEFINED_FUNCTION,
@@ -33,7 +33,7 @@ const REFUSALS: [SqlState; 5] = [
     SqlState::SYNTAX_ERROR,
 ];
 
-/// The information that the server of a connection discloses.
+/// The features that the server of a connection has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineFeatures {
     has_cluster: bool,
@@ -43,14 +43,14 @@ pub(crate) struct EngineFeatures {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerHistory {
-    /// Its cluster and timeline. A timeline is higher after each failover.
+    /// The cluster and its timeline. The timeline grows with each failover.
     Disclosed { system: String, timeline: u32 },
-    /// The server refuses to disclose them, for this reason. A former primary is not recognized.
+    /// The server does not disclose them, for this reason. A former primary is not recognized.
     Hidden(String),
 }
 
 impl EngineFeatures {
-    /// Those of a server, or the features that gateways need and it lacks.
+    /// The features of a server; an inner error names required features that it lacks.
     pub(crate) async fn read(
         client: &Client,
     ) -> Result<Result<Self, String>, tokio_postgres::Error> {
@@ -65,9 +65,8 @@ impl EngineFeatures {
         }))
     }
 
-    /// A statement in the form that this server accepts. `{history}` is the history of the server, to be
-    /// compared for equality only, and
-    /// `{cluster}` its system identifier, if it is disclosed.
+    /// A statement in the form that this server accepts. `{history}` is the history of the server, which may only be
+    /// compared for equality, and `{cluster}` is its system identifier, if disclosed.
     pub(crate) fn statement(self, text: String) -> String {
         if !text.contains('{') {
             return text;
@@ -106,7 +105,7 @@ impl ServerHistory {
     }
 }
 
-/// Whether the server does not have a function, or does not allow it.
+/// Whether the server lacks a function or does not permit it.
 fn is_refusal(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| REFUSALS.contains(code))
 }

@@ -1,27 +1,27 @@
-//! Why statements failed, before the operation and the store are known. Callers see a [`StoreError`].
+//! Why statements failed, before the operation and the store are added. Callers see a [`StoreError`].
 
 use super::rows::BadRecord;
 use crate::{OwnerRefusal, StoreError, TransferError};
 
-/// The result of statements.
+/// The result of running statements.
 pub(crate) type Done<T> = Result<T, Fault>;
 
-/// Why statements failed, or why a change is refused. Its transaction is rolled back.
+/// Why statements failed, or why a change was refused. The transaction is rolled back.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    /// An error of SQLite: disk, lock, file.
+    /// An SQLite error: disk, lock or file.
     #[error(transparent)]
     File(#[from] rusqlite::Error),
-    /// An error of the database or of its connection.
+    /// An error of the database or the connection.
     #[error(transparent)]
     Database(#[from] tokio_postgres::Error),
-    /// An error of the file system.
+    /// A file system error.
     #[error(transparent)]
     Disk(#[from] std::io::Error),
     /// A record that no version of this program would have written.
     #[error("{0}")]
     Record(String),
-    /// The change is refused.
+    /// The change was refused.
     #[error(transparent)]
     Refused(#[from] StoreError),
 }

@@ -3,13 +3,13 @@
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
-/// Joins keys and the units of the day `$1` to applications. All three tables have the order of applications, so a search
-/// for a row begins near the one before.
+/// Joins applications with their keys and the units of day `$1`. All three tables are ordered by application, so each
+/// lookup starts near the previous row.
 pub(crate) const KEYS_AND_UNITS: &str = "
 LEFT JOIN {schema}.keys k ON k.application = a.id
 LEFT JOIN {schema}.ledger_days l ON l.day = $1::text::date AND l.application = a.id";
 
-/// A value of a statement. Only a database has lists.
+/// A parameter of a statement. Only a database supports lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SqlField<'v> {
     Text(&'v str),

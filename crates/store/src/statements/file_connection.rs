@@ -1,4 +1,4 @@
-//! Statements on a file. None of them waits.
+//! Statements on a file. They complete without waiting.
 
 use futures_util::FutureExt as _;
 use parking_lot::ReentrantMutex;
@@ -10,10 +10,11 @@ use super::fields::{KEYS_AND_UNITS, SqlField};
 use super::rows::{EngineRow, SqlRow, SqlValue};
 use crate::stored::millis;
 
-/// A connection to a file. One thread uses it; work that is written for both engines may be sent to another one.
+/// A connection to a file. One thread uses it. It is a mutex because work that is written for both engines must be
+/// `Send`.
 pub(crate) type FileConnection = ReentrantMutex<Connection>;
 
-/// Terms of statements for a file, which has one data set and no clock of its own.
+/// Replacements of terms for a file, which has one data set and no clock.
 const TERMS: [(&str, &str); 10] = [
     ("{position}", "instr"),
     ("{notify}", ""),
@@ -63,7 +64,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// A row with the names of its columns, which SQLite would return one by one.
+/// A row and its column names, which SQLite would return one at a time.
 struct FileRow<'r> {
     row: &'r Row<'r>,
     names: &'r [String],

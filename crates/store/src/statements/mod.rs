@@ -1,4 +1,4 @@
-//! Statements that run on both engines: on the connection of a file and on that of a database.
+//! Statements that run on both engines: on a file connection or a database connection.
 
 mod engine_features;
 mod fault;

@@ -1,7 +1,7 @@
-//! Rows of both engines, and their values by the names of columns.
+//! Rows of both engines, whose values are read by column name.
 //!
-//! Anyone with `sqlite3` or `psql` can write values that this program never would. They are a [`BadRecord`], so that one
-//! mistake costs one record and not the gateway.
+//! Anyone with `sqlite3` or `psql` can write values that this program would never write. Such a value is a
+//! [`BadRecord`], so that one mistake affects one record and not the whole gateway.
 
 use std::cell::Cell;
 
@@ -19,12 +19,12 @@ pub(crate) type RowResult<T> = Result<T, BadRecord>;
 #[derive(Debug)]
 pub(crate) enum SqlValue<'r> {
     Null,
-    /// Also a truth value: 0 or 1.
+    /// Booleans too, as 0 or 1.
     Number(i64),
-    /// A text, which may have any bytes in a file.
+    /// A text. In a file, it may contain any bytes.
     Text(&'r [u8]),
     Bytes(&'r [u8]),
-    /// A value of a type that no table has.
+    /// A value of a type that no table uses.
     Other,
 }
 
@@ -37,11 +37,11 @@ pub(crate) trait EngineRow {
     fn value(&self, column: usize) -> SqlValue<'_>;
 }
 
-/// A row, by the names of its columns.
+/// A row whose values are read by column name.
 pub(crate) struct SqlRow<'r> {
     row: &'r dyn EngineRow,
-    /// The column behind the one that was read last. The search begins there, so a row that is read in the order of its
-    /// statement costs one comparison for each column. A start reads a million rows.
+    /// The column after the one that was read last. The search starts there, so reading the columns in the order of the
+    /// statement costs one comparison for each. A start reads a million rows.
     next: Cell<usize>,
 }
 
@@ -68,7 +68,7 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    /// A text of any bytes, as far as it can be shown.
+    /// A text, with invalid bytes replaced.
     pub(crate) fn any_text(&self, column: &str) -> String {
         match self.value(column) {
             SqlValue::Text(text) | SqlValue::Bytes(text) => {
@@ -114,13 +114,13 @@ impl<'r> SqlRow<'r> {
         required(column, self.optional_number(column)?)
     }
 
-    /// A number that is not negative.
+    /// A non-negative number.
     pub(crate) fn optional_number(&self, column: &str) -> RowResult<Option<u64>> {
         let number = self.optional_signed(column)?.map(u64::try_from).transpose();
         number.map_err(|_| BadRecord(format!("{column} is negative")))
     }
 
-    /// A number, at most the largest that the program has.
+    /// A number, limited to the maximum of `u32`.
     pub(crate) fn small_number(&self, column: &str) -> RowResult<u32> {
         Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
     }
@@ -166,7 +166,7 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    /// The value of a column; `Null` for one that the statement does not return.
+    /// The value of a column; `Null` if the statement does not return the column.
     fn value(&self, column: &str) -> SqlValue<'r> {
         let count = self.row.column_count();
         let next = self.next.get();

@@ -1,6 +1,7 @@
 //! Statements on the tables of one schema.
 //!
-//! A statement has no name, and its parameters have types: it takes one round trip, also behind a pooler.
+//! Statements are unnamed, and their parameters have explicit types, so each takes one round trip, even behind a
+//! pooler.
 
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -13,15 +14,15 @@ use super::rows::{EngineRow, SqlValue};
 use super::schema_name::SchemaName;
 use crate::stored::millis;
 
-/// Terms of statements for a database.
+/// Replacements of terms for a database.
 const TERMS: [(&str, &str); 7] = [
     ("{position}", "strpos"),
     (
         "{notify}",
         " RETURNING pg_notify(left('{schema}_changes', 63), application)",
     ),
-    // The history changes with every failover and restore: a server that lost changes may assign their numbers again. `NULL`
-    // once the tables were replaced by a dump.
+    // The history changes with every failover and restore, because a server that lost changes may assign their numbers
+    // again. `NULL` if a dump replaced the tables.
     (
         "{source}",
         "(SELECT s.id::text || '/' || c.restored_at || '/' || {history}
@@ -31,10 +32,11 @@ const TERMS: [(&str, &str); 7] = [
         "{clock}",
         "(extract(epoch FROM clock_timestamp()) * 1000)::int8",
     ),
-    // Gateways skip each other's records.
+    // Concurrent gateways skip each other's records.
     ("{skip_locked}", "FOR UPDATE SKIP LOCKED"),
     ("{at_once}", "1000 FOR UPDATE SKIP LOCKED"),
-    // `OFFSET 0` keeps the planner from joining each page by a scan of all keys, which is quadratic in all pages together.
+    // `OFFSET 0` keeps the planner from joining each page with a scan of all keys, which would be quadratic over all
+    // pages.
     (
         "{keys_and_units}",
         "
@@ -44,8 +46,8 @@ LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $1::text
     ),
 ];
 
-/// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name, and what a
-/// server may lack by the form for this one.
+/// A connection, or the transaction in progress on it. In statements, `{schema}` is replaced with the schema name, and
+/// features that a server may lack with the form that this server accepts.
 #[derive(Clone, Copy)]
 pub(crate) struct SchemaClient<'c> {
     pub(crate) client: &'c Client,
@@ -74,7 +76,7 @@ impl SchemaClient<'_> {
         Ok(self.client.query_typed_one(&text, &typed(values)).await?)
     }
 
-    /// The rows as they arrive.
+    /// The rows, as they arrive.
     pub(crate) async fn stream(
         self,
         text: &str,
@@ -84,7 +86,7 @@ impl SchemaClient<'_> {
         self.client.query_typed_raw(&text, typed(values)).await
     }
 
-    /// Statements without parameters.
+    /// Runs statements without parameters.
     pub(crate) async fn batch_execute(self, text: &str) -> Done<()> {
         Ok(self.client.batch_execute(&self.statement(text)).await?)
     }
@@ -105,7 +107,7 @@ fn typed<'v>(values: &'v [SqlField<'v>]) -> Vec<(&'v (dyn ToSql + Sync), Type)> 
 }
 
 impl SqlField<'_> {
-    /// Its type on the server.
+    /// The type of the parameter on the server.
     fn sql_type(&self) -> Type {
         match self {
             Self::Text(_) | Self::OptionalText(_) => Type::TEXT,

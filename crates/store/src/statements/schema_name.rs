@@ -1,4 +1,4 @@
-//! Names in a database that need no quotes in a statement.
+//! Database names that need no quotes in a statement.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ pub struct SchemaName(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleName(String);
 
-/// The text is not a plain name.
+/// The text is not a plain name that needs no quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a name has 1 to 63 lower-case letters, digits and underscores, and begins with a letter")]
 pub struct BadName;
 
 impl SchemaName {
-    /// Parses a name.
+    /// Parses the name of a schema.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         plain_name(text).map(Self)
     }
@@ -28,7 +28,7 @@ impl SchemaName {
 }
 
 impl RoleName {
-    /// Parses a name.
+    /// Parses the name of a role.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         plain_name(text).map(Self)
     }

@@ -1,7 +1,7 @@
-//! The tables of the store, within one call or transaction of either engine, and the values of a statement.
+//! The tables of the store within one call or transaction of either engine, and the parameters of statements.
 //!
-//! In a statement `{schema}.` is before the name of each table, `$1` is the first value, and a day is written as
-//! `$1::text::date`. Each engine has its own form of the other parts in braces.
+//! In a statement, `{schema}.` precedes the name of each table, `$1` is the first parameter, and a day is written as
+//! `$1::text::date`. Each engine replaces the other parts in braces with its own form.
 
 use std::pin::pin;
 
@@ -20,14 +20,14 @@ INSERT INTO {schema}.mail_queue
     (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
 VALUES {rows} ON CONFLICT DO NOTHING";
 
-/// The number of an audit record is that of the change. Listeners get a hint with the id.
+/// The number of an audit record is also the number of the change. Listeners get a hint with the id of the application.
 const ADD_AUDIT: &str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5){notify}";
 
 const TODAY: &str =
     "SELECT CAST(max(day) AS text) AS day FROM {schema}.calendar WHERE day > '1970-01-01'";
 
-/// The tables.
+/// The tables of an engine.
 #[derive(Clone, Copy)]
 pub(crate) enum Tables<'t> {
     File(&'t FileConnection),
@@ -43,7 +43,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Passes each row to `take`, as the rows arrive.
+    /// Passes each row to `take` as it arrives.
     pub(crate) async fn each(
         self,
         text: &str,
@@ -62,7 +62,7 @@ impl Tables<'_> {
         }
     }
 
-    /// The row, if there is one.
+    /// The first row, if there is one.
     pub(crate) async fn find<R>(
         self,
         text: &str,
@@ -75,7 +75,7 @@ impl Tables<'_> {
         Ok(found.transpose()?)
     }
 
-    /// All rows that are readable and that `read` accepts.
+    /// All readable rows that `read` accepts.
     pub(crate) async fn list<R>(
         self,
         text: &str,
@@ -88,7 +88,8 @@ impl Tables<'_> {
         Ok(found)
     }
 
-    /// Excludes other changes with an audit record until the transaction ends, so that their numbers are in commit order.
+    /// Locks out other changes that have an audit record until the transaction ends, so that record numbers are in
+    /// commit order.
     pub(crate) async fn lock(self) -> Done<()> {
         self.lock_site(SiteLock::Change).await.map(drop)
     }
@@ -96,7 +97,7 @@ impl Tables<'_> {
     /// Takes a lock until the transaction ends. Returns whether it was taken.
     pub(crate) async fn lock_site(self, lock: SiteLock) -> Done<bool> {
         let Self::Database(client) = self else {
-            // One thread writes.
+            // Only one thread writes, so there is nothing to lock.
             return Ok(true);
         };
         let strength = match lock {
@@ -123,7 +124,7 @@ impl Tables<'_> {
         self.run(ADD_AUDIT, &record).await.map(drop)
     }
 
-    /// Queues mails that are not queued yet.
+    /// Queues emails that are not queued yet.
     pub(crate) async fn queue_mail(self, mails: &[NewMail]) -> Done<()> {
         let mut values = Vec::with_capacity(10 * mails.len());
         for mail in mails {
@@ -147,7 +148,7 @@ impl Tables<'_> {
         self.write_rows(QUEUE_MAIL, "", 10, &values).await
     }
 
-    /// Runs a statement on rows with this number of columns. The first value of each is converted by `cast`.
+    /// Runs a statement on rows with this number of columns. `cast` converts the first value of each row.
     pub(crate) async fn write_rows(
         self,
         statement: &str,
@@ -167,21 +168,21 @@ impl Tables<'_> {
     }
 }
 
-/// A lock of all gateways.
+/// A lock that all gateways respect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SiteLock {
-    /// Excludes other changes and merges.
+    /// Locks out other changes and merges.
     Change,
-    /// Excludes merges only.
+    /// Locks out only merges.
     Report,
-    /// Excludes all others, which wait for it. It is not taken while there are others.
+    /// Locks out all others, which wait for it. It is not acquired while another lock is held.
     Merge,
 }
 
 /// Maximum number of rows in one statement.
 pub(crate) const ROWS_AT_ONCE: usize = 500;
 
-/// The list of this number of parameters.
+/// A list of `count` parameters.
 pub(crate) fn parameters(first: usize, count: usize) -> String {
     (first..first + count)
         .map(|number| format!("${number}"))

@@ -13,7 +13,7 @@ const SAMPLES: &str = "samples_echoes_2026-11-24.jsonl";
 
 type LogDamage<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
-/// The problem of the evaluation `echoes`, if a file is changed.
+/// The result for the evaluation `echoes` after a change to one file.
 fn read_changed(name: &str, change: impl Fn(&str) -> String) -> Result<MappedRuns, String> {
     let directory = TempDir::new().unwrap();
     for file in [RESULTS, SAMPLES, "samples_capitals_2026-11-24.jsonl"] {
@@ -58,12 +58,12 @@ fn every_damage_is_reported_with_file_line_and_remedy() {
         (
             RESULTS,
             Box::new(replaced("\"date\": 1", "\"date\": -1")),
-            "date: is missing or no time",
+            "date: is missing or not a time",
         ),
         (
             RESULTS,
             Box::new(replaced("\"date\": 1", "\"dated\": 1")),
-            "date: is missing or no time",
+            "date: is missing or not a time",
         ),
         (
             RESULTS,
@@ -136,7 +136,7 @@ fn results_without_their_samples_are_missing() {
     std::fs::write(&path, &text).unwrap();
     let found = read_echoes(&path).unwrap_err();
     assert!(
-        found.contains("has no \"samples_echoes_2026-11-24.jsonl\" beside the results"),
+        found.contains("has no \"samples_echoes_2026-11-24.jsonl\" next to the results"),
         "{found}"
     );
     assert!(found.contains("evaluate with `--log_samples`"), "{found}");
@@ -153,7 +153,7 @@ fn results_without_their_samples_are_missing() {
     ] {
         assert!(all.contains(missing), "{missing}: {all}");
     }
-    // A task's name does not lead to another directory.
+    // The name of a task must not lead to another directory.
     std::fs::create_dir(directory.path().join("samples_x")).unwrap();
     std::fs::write(directory.path().join("y_2026-11-24.jsonl"), "").unwrap();
     let hostile = text.replacen(
@@ -169,7 +169,7 @@ fn results_without_their_samples_are_missing() {
     let read = read_log(EvaluationTool::LmEval, &path, &mapping);
     let found = read.last().unwrap().as_ref().unwrap_err().to_string();
     assert!(
-        found.contains("has no \"samples_x/../y_2026-11-24.jsonl\" beside the results"),
+        found.contains("has no \"samples_x/../y_2026-11-24.jsonl\" next to the results"),
         "{found}"
     );
 }

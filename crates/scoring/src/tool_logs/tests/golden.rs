@@ -1,4 +1,4 @@
-//! The golden files of the tools, as runs.
+//! Converts the golden files of the tools to runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::tool_logs::*;
 
 use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 
-/// Compares runs with the committed ones.
+/// Compares runs with the committed runs.
 fn assert_runs(name: &str, read: &[Result<MappedRuns, LogProblem>]) {
     let runs = read.iter().flat_map(|runs| &runs.as_ref().unwrap().runs);
     let text: String = runs.map(|run| run.write() + "\n").collect();
@@ -35,7 +35,7 @@ fn trials(runs: &MappedRuns) -> Vec<Value> {
         .collect()
 }
 
-/// The values of an axis; a failure is its reason.
+/// The values on an axis; for a failed trial, the reason.
 fn axis(runs: &MappedRuns, axis: &str) -> Vec<Value> {
     let value = |trial: &Value| {
         let reason = &trial["failure"]["reason"];
@@ -102,7 +102,7 @@ fn failed_samples_become_failed_trials_by_their_exception() {
     .unwrap();
     assert_eq!(
         axis(&runs, "correctness"),
-        // Ids that are numbers, then texts: defect, offline, too many, too slow.
+        // Ids that are numbers come first, then texts: defect, offline, too many, too slow.
         serde_json::json!([
             1.0,
             0.5,

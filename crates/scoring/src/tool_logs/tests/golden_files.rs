@@ -1,4 +1,4 @@
-//! Golden files, and readings of logs with one evaluation.
+//! Golden files, and functions that read logs with one evaluation.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ pub(super) fn golden_mapping(name: &str) -> LogMapping {
     LogMapping::parse(&std::fs::read_to_string(golden_file(name)).unwrap()).unwrap()
 }
 
-/// The only evaluation of a log.
+/// The runs of the only evaluation in a log.
 pub(super) fn read_one(path: &Path, mapping: &LogMapping) -> Result<MappedRuns, LogProblem> {
     let mut read = read_log(EvaluationTool::Inspect, path, mapping);
     assert_eq!(read.len(), 1);
     read.pop().unwrap()
 }
 
-/// The problem of the only evaluation of a log.
+/// The problem with the only evaluation in a log.
 pub(super) fn problem_of(path: &Path, mapping: &LogMapping) -> (LogVerdict, String) {
     let problem = read_one(path, mapping).unwrap_err();
     (problem.verdict, problem.to_string())

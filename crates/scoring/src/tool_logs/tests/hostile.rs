@@ -1,4 +1,4 @@
-//! Damaged and hostile `.eval` files. Each is refused with its reason, or read as if nothing were wrong with it.
+//! Damaged and hostile `.eval` files. Each is either rejected with a reason or read as if it were intact.
 
 use std::io::{Cursor, Write as _};
 
@@ -12,7 +12,7 @@ use super::golden_files::{golden_file, golden_mapping, read_one};
 const HEADER: &str = r#"{"status":"success","eval":{"eval_id":"e","created":"2026-11-24T17:00:00+00:00","task":"judged","model":"mockllm/meridian/atlas-4"}}"#;
 const SAMPLE: &str = r#"{"id":1,"epoch":1,"scores":{"judge":{"value":1.0}}}"#;
 
-/// A member: its name, its compression method and its compressed content; of how many bytes it says it is, and of what sum.
+/// A member: its name, compression method and compressed content, and the length and checksum that it claims.
 struct WrittenMember {
     name: String,
     method: CompressionMethod,
@@ -36,7 +36,7 @@ impl WrittenMember {
     }
 }
 
-/// A zip file.
+/// Writes a zip file with these members.
 fn zip(members: &[WrittenMember]) -> Vec<u8> {
     let mut zip = ZipArchiveWriter::new(Cursor::new(Vec::new()));
     for member in members {
@@ -67,7 +67,7 @@ fn read_bytes(bytes: &[u8]) -> Result<MappedRuns, String> {
     read
 }
 
-/// A log with one more member.
+/// Reads a log with one additional member.
 fn read_with(member: WrittenMember) -> Result<MappedRuns, String> {
     read_bytes(&zip(&[
         WrittenMember::stored("header.json", HEADER),
@@ -101,7 +101,7 @@ fn zstandard_frames_that_follow_each_other_are_one_member() {
     let content = SAMPLE.replace("\"id\":1", "\"id\":2");
     let mut raw = Vec::new();
     for part in content.as_bytes().chunks(20) {
-        // A frame with a window of 1 MiB and one block that is not compressed.
+        // A frame with a window of 1 MiB and one uncompressed block.
         raw.extend([0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50]);
         raw.extend(&(u32::try_from(part.len()).unwrap() << 3 | 1).to_le_bytes()[..3]);
         raw.extend(part);
@@ -120,7 +120,7 @@ fn zstandard_frames_that_follow_each_other_are_one_member() {
 
 #[test]
 fn decompression_bombs_are_refused() {
-    // Spaces, which are JSON: 128 KiB for each block of four bytes.
+    // Blocks of spaces, which are valid JSON: 128 KiB for each block of four bytes.
     let blocks = 8_192_u32;
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50];
     for block in 1..=blocks {
@@ -249,7 +249,7 @@ fn a_log_that_is_cut_off_or_changed_is_refused_or_read_the_same() {
         let mut changed = bytes.clone();
         changed[index] ^= 1 << (index % 8);
         match read_bytes(&changed) {
-            // Such as the time in a header of a member.
+            // Some bytes do not matter, such as the time in the header of a member.
             Ok(read) => assert_eq!(read, expected, "byte {index}"),
             Err(_) => refused += 1,
         }

@@ -1,4 +1,4 @@
-//! Evaluations that no golden file has.
+//! Evaluations that are not in the golden files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ fn ids_that_are_long_or_not_visible_are_hashed() {
         of_long.len() == 42 && of_words.len() == 42 && of_long != of_words,
         "{of_long} {of_words}"
     );
-    // The bytes are the same, the texts are not.
+    // The concatenated bytes are the same, but the texts differ.
     let of_parts = |parts: [&str; 2]| {
         let mut evaluation = evaluation([LoggedScore::Number(1.0)]);
         evaluation.identity = parts.map(str::to_owned).to_vec();

@@ -1,7 +1,7 @@
 //! Golden files of the tools as runs, and damaged and hostile files.
 //!
-//! The golden files are written by `tests/reference/tool_logs.py`. The runs beside them are written by this test with
-//! `SCOREGATE_WRITE=1`; compare them with the logs by hand.
+//! `tests/reference/tool_logs.py` writes the golden files. With `SCOREGATE_WRITE=1`, this test writes the runs next to
+//! them. Compare these runs with the logs by hand.
 
 mod damaged_lm_eval;
 mod golden;

@@ -7,7 +7,7 @@ use crate::tool_logs::*;
 
 use super::golden_files::golden_file;
 
-/// A golden mapping with a model.
+/// A golden mapping with an additional model.
 fn mapping_with_model(name: &str, model: &str) -> LogMapping {
     let text = std::fs::read_to_string(golden_file(name)).unwrap();
     let model = format!(
@@ -162,7 +162,7 @@ fn every_error_of_records_names_the_record_and_the_remedy() {
         ("{\"at\": ", "record 1: EOF while parsing"),
         (
             "{\"at\": \"2026-11-24T12:00:00Z\", \"score\": 1, \"usd\": \"1,234\"}",
-            "usd is \"1,234\", which is no number",
+            "usd is \"1,234\", which is not a number",
         ),
         (
             "",

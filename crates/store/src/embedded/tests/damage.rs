@@ -1,5 +1,5 @@
-//! A file truncated or changed at every possible place is rejected with a clear message or read, without a panic and
-//! never as an empty store; and the recovery commands work.
+//! A file that is truncated or changed at any possible place is either rejected with a clear message or read, without a
+//! panic and never as an empty store. The recovery commands work.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::*;
 
 const PAGE: usize = 4096;
 
-/// A closed store of some hundred applications, each with a key and a grant of today, and a backup of it.
+/// A closed store with several hundred applications, each with a key and a grant of today, and a backup of it.
 struct FilledStore {
     directory: TempDir,
     elsewhere: TempDir,
@@ -31,7 +31,7 @@ impl FilledStore {
         self.elsewhere.path().join("backup.db")
     }
 
-    /// Restores the backup some seconds later: the replaced store gets a name with the time.
+    /// Restores the backup some seconds later, because the name of the replaced store contains the time.
     fn restored(&self, seconds: usize) -> ImportSummary {
         let now = NOW.plus(std::time::Duration::from_secs(seconds as u64));
         maintenance::import(self.directory.path(), &self.backup(), &RESTORE, now).unwrap()
@@ -57,7 +57,8 @@ fn filled() -> FilledStore {
     }
 }
 
-/// The result of a start with these bytes: an error, or the applications read and the number skipped.
+/// The result of a start with this file content: an error, or the applications that were read and the number that was
+/// skipped.
 fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
     for ending in ["-wal", "-shm"] {
         drop(fs::remove_file(
@@ -107,7 +108,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
     ];
     for length in boundaries.chain(odd) {
         let Err(refused) = opened(filled.directory.path(), &filled.bytes[..length]) else {
-            panic!("cut to {length} bytes it was taken")
+            panic!("a file truncated to {length} bytes was accepted")
         };
         assert!(
             matches!(refused, StoreError::Damaged { .. }),
@@ -124,7 +125,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
         let imported = filled.restored(length);
         assert!(
             !imported.carried.gaps.is_empty(),
-            "{length}: nothing was said of what is lost"
+            "{length}: the lost data was not reported"
         );
         assert_eq!(
             fs::read(imported.aside.unwrap()).unwrap(),
@@ -157,7 +158,7 @@ fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
             bytes[page * PAGE + place] ^= mask;
             match opened(filled.directory.path(), &bytes) {
                 Ok((read, skipped)) => {
-                    // A changed digit of an id makes another id: the number is unchanged.
+                    // A changed digit of an id results in another id, so the number is unchanged.
                     assert!(
                         read.len() + skipped >= 300,
                         "{page} {place}: {} read, {skipped} named",
@@ -186,7 +187,7 @@ fn a_backup_with_any_flipped_bit_is_neither_verified_nor_restored() {
         let is_sound = maintenance::verify(&backup).is_ok_and(|found| found.is_sound());
         assert!(!is_sound, "bit {bit} of {} bytes", whole.len());
     }
-    // A digit of the name of an application, which no check of the structure finds.
+    // Changes a letter in the name of an application, which no check of the structure detects.
     let name = b"Weather station";
     let at = whole.windows(name.len()).position(|part| part == name);
     let mut bytes = whole.clone();
@@ -230,7 +231,7 @@ fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
         let mut bytes = filled.bytes.clone();
         assert_eq!(bytes[root], 2, "{table}: the root is an interior page");
         let child = u32::from_be_bytes(bytes[root + 8..root + 12].try_into().unwrap()) as usize;
-        // One row fewer in the last leaf.
+        // Removes one row from the last leaf.
         bytes[(child - 1) * PAGE + 4] -= 1;
         filled.write(&bytes);
         let backup = filled.backup();
@@ -288,7 +289,7 @@ fn empty_or_missing_file_is_not_treated_as_new() {
     for trace in of_its_name.into_iter().chain(beside_it) {
         let directory = TempDir::new().unwrap();
         let left = directory.path().join(trace);
-        // A lock file with content marks a directory without a store.
+        // A lock file with content marks a directory that has no store yet.
         let content = if trace == "scoregate.lock" {
             ""
         } else {
@@ -344,7 +345,7 @@ fn the_check_at_the_start_of_a_large_file_finds_rows_out_of_order() {
         let filled = filled();
         let root = root(&filled.directory, table);
         let mut bytes = filled.bytes.clone();
-        // Swaps its first two children or rows: no page is malformed.
+        // Swaps the first two children or rows of the table. No page is malformed.
         let first = root + if bytes[root] < 8 { 12 } else { 8 };
         bytes[first..first + 4].rotate_left(2);
         filled.write(&bytes);
@@ -383,7 +384,7 @@ fn damage_found_while_running_is_reported_to_callers_and_remembered() {
     let mut bytes = filled.bytes.clone();
     bytes[PAGE..].fill(0xA5);
     filled.write(&bytes);
-    // The writer's page cache would hide it.
+    // Otherwise the writer's page cache would hide the damage.
     let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
     wait(store.on_file("forget pages", forget)).unwrap();
     assert_eq!(store.damage(), None);
@@ -411,7 +412,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     assert_eq!(
         (moved.tier.as_str(), moved.keys.len()),
         ("pro", 0),
-        "no key of it is in force"
+        "none of its keys is active"
     );
     let digest = Digest::of(&id.to_string());
     let revoked = make(&store, id, ChangeKind::RevokeKey { digest }).await;

@@ -1,4 +1,4 @@
-//! Evidence of use of two processes on one file, and unreadable records.
+//! Evidence of use with two processes on one file, and with unreadable records.
 
 use scoregate_base::evidence::HourEvidence;
 

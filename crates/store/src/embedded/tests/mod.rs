@@ -1,4 +1,4 @@
-//! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
+//! Guarantees of the embedded engine beyond the traits: durability, the store file, and unusable files.
 
 mod damage;
 mod evidence;
@@ -35,7 +35,7 @@ use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 const TODAY: Day = Day::from_number(20_413);
-/// Noon of this day.
+/// Noon of the test day.
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 /// Restores a backup or an export and accepts all losses.
 static RESTORE: LazyLock<ImportOptions> = LazyLock::new(|| ImportOptions {
@@ -53,7 +53,7 @@ fn fresh() -> (TempDir, Store) {
 }
 
 impl Store {
-    /// Runs work on the thread that writes.
+    /// Runs work on the writer thread.
     async fn on_file<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -80,14 +80,14 @@ fn opened(directory: &TempDir) -> Store {
     Store::open(directory.path()).unwrap()
 }
 
-/// A backup in the directory itself.
+/// Makes a backup in the data directory itself.
 fn backed_up(directory: &TempDir, name: &str) -> PathBuf {
     let backup = directory.path().join(name);
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     backup
 }
 
-/// An export in the directory itself.
+/// Makes an export in the data directory itself.
 fn exported(directory: &TempDir) -> PathBuf {
     let path = directory.path().join("lines");
     let mut out = fs::File::create(&path).unwrap();
@@ -95,7 +95,7 @@ fn exported(directory: &TempDir) -> PathBuf {
     path
 }
 
-/// A new directory with a backup or an export.
+/// A new directory into which a backup or an export was imported.
 fn restored(from: &Path) -> TempDir {
     let directory = TempDir::new().unwrap();
     import(&directory, from, &RESTORE).unwrap();
@@ -111,7 +111,7 @@ fn files_in(directory: &TempDir) -> usize {
     fs::read_dir(directory.path()).unwrap().count()
 }
 
-/// A lease of today by a new node.
+/// Leases units of today for a new node.
 fn leased(store: &Store, id: ApplicationId, want: u32, quota: u32) -> LeaseReply {
     wait(store.lease(asking(id, TODAY, want, quota))).unwrap()
 }
@@ -120,14 +120,14 @@ fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
     wait(found(&opened(directory), id)).granted
 }
 
-/// Edits the file like an operator would.
+/// Edits the file as an operator would.
 fn edit(directory: &TempDir, sql: &str) {
     let by_hand = Connection::open(file(directory)).unwrap();
     by_hand.pragma_update(None, "foreign_keys", false).unwrap();
     by_hand.execute_batch(sql).unwrap();
 }
 
-/// The directory as a crash at this moment would leave it.
+/// A copy of the directory as a crash would leave it now.
 fn crashed(directory: &TempDir) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in fs::read_dir(directory.path()).unwrap() {
@@ -137,7 +137,7 @@ fn crashed(directory: &TempDir) -> TempDir {
     copy
 }
 
-/// A format that this program does not know.
+/// A format that this program does not support.
 fn newer_format() -> u32 {
     u32::try_from(STEPS.len()).unwrap() + 1
 }
@@ -180,7 +180,7 @@ async fn drop_completes_queued_commands() {
             .collect();
         for ask in &mut asks {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            drop(ask.as_mut().poll(&mut context)); // queued, then its caller leaves
+            drop(ask.as_mut().poll(&mut context)); // queued; then the caller stops waiting
         }
     }
     drop(store);
@@ -360,7 +360,7 @@ async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succe
     let (_directory, store) = fresh();
     let id = created(&store).await;
     let (go, wait_for_go) = std::sync::mpsc::channel();
-    // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
+    // Keeps its transaction open until the lease is queued behind it. Then causes an error that only the commit
     // detects.
     let spoiler = store.on_file("spoil the commit", move |file: &Connection| {
         wait_for_go.recv().unwrap();
@@ -419,7 +419,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
         matches!(refused, StoreError::Unavailable { .. }),
         "{refused}"
     );
-    // Together with others: all get an error, none is half done.
+    // Run together with other commands: all get an error, and none is half done.
     let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
     assert!(crowd.iter().any(Result::is_err));
     let crowd = crowd.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Rows in exports, and rows of a replaced store that a restore keeps.
+//! Rows in exports, and rows of a replaced store that a restore transfers.
 
 use super::*;
 use crate::dump::TABLES;
@@ -7,7 +7,7 @@ use crate::{
     StoredApplication, minute_of,
 };
 
-/// The lines of an export without the first and last one, which contain the time.
+/// The lines of an export, except the first and the last one, which contain the time.
 fn lines(directory: &TempDir) -> Vec<String> {
     let text = fs::read_to_string(exported(directory)).unwrap();
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -157,7 +157,7 @@ fn a_row_that_does_not_fit_its_table_is_refused_although_the_checksum_is_right()
     }
 }
 
-/// The lines of a table that a restore keeps.
+/// The lines of a table that a restore transfers.
 fn kept_lines(directory: &TempDir, table: &str) -> Vec<String> {
     let opening = format!("{{\"{table}\":");
     let mut lines = lines(directory);
@@ -200,7 +200,7 @@ fn accounts_requests_and_the_status_page_keep_what_came_after_an_imported_backup
     assert_eq!(state(), newer);
 }
 
-/// Suspends the owners, with another choice of notices, and adds requests, minutes and messages.
+/// Suspends the owners, changes their selection of notices, and adds requests, minutes and messages.
 async fn change_everything(store: &Store) {
     let query = OwnerQuery {
         limit: 9,

@@ -1,4 +1,4 @@
-//! Opening a file: creation, rejection, migration, and files left alone.
+//! Opening a file: creation, rejection, migration, and files that are left unchanged.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -38,7 +38,7 @@ fn a_new_store_with_changes_left_in_its_log_is_an_error() {
 fn newer_file_is_refused_and_unchanged() {
     let (directory, store) = fresh();
     drop(store);
-    // The newer format is in the log, as after a crash: it must not be checkpointed either.
+    // The newer format is in the log, as after a crash. It must not be checkpointed.
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand
         .pragma_update(None, "user_version", newer_format())

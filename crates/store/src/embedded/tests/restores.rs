@@ -1,4 +1,4 @@
-//! Restores: what is carried over from the previous store, and what happens without it.
+//! Restores: what is transferred from the previous store, and what happens if there is none.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use scoregate_base::limits::GraceClaim;
 
 use super::*;
 
-/// Restores a backup or an export and accepts no loss.
+/// Options to restore a backup or an export that accept no loss.
 fn strict(previous: Option<&TempDir>) -> ImportOptions {
     ImportOptions {
         restores: true,
@@ -18,7 +18,7 @@ fn strict(previous: Option<&TempDir>) -> ImportOptions {
     }
 }
 
-/// Restores a backup without reopening the day.
+/// Options to restore a backup without reopening the day.
 fn closing() -> ImportOptions {
     ImportOptions {
         reopen_day: false,
@@ -41,7 +41,7 @@ fn grants_of_an_application_survive_a_backup_without_it() {
         "{report:?}"
     );
     let store = opened(&directory);
-    // Restored, as by an import of keys.
+    // Adds the application again, as an import of keys would.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = leased(&store, id, 1, 10);
     assert_eq!(lease, given(0, 10));
@@ -105,7 +105,7 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     drop(store);
     let mut now = NOW;
     let mut store = |backup: &Path| {
-        // The replaced store gets a name with the time.
+        // The name of the replaced store contains the time.
         now = now.plus(std::time::Duration::from_secs(1));
         maintenance::import(directory.path(), backup, &RESTORE, now).unwrap();
         opened(&directory)
@@ -145,7 +145,8 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     );
 }
 
-/// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
+/// A store with an application that was granted 4 units before a backup and 6 after it, and whose tier was changed
+/// after the backup.
 fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     let (directory, store) = fresh();
     let id = wait(created(&store));
@@ -323,7 +324,7 @@ fn a_store_that_is_not_a_later_state_of_the_backup_is_no_previous_store() {
 #[test]
 fn without_an_audit_trail_a_previous_store_has_all_applications_of_the_backup() {
     let (directory, sealed, _) = changed_since_backup(10);
-    // A copy by another program has no checksum.
+    // A copy that another program made has no checksum.
     let backup = directory.path().join("edited.db");
     let edited = Connection::open(&sealed).unwrap();
     edited.execute("DELETE FROM audit", []).unwrap();

@@ -104,7 +104,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     let other = created(&store).await;
     let writing = async {
         for _ in 0..200 {
-            // Each change commits its audit record too: a torn copy would have one without the other.
+            // Each change commits its audit record too. A torn copy would have one without the other.
             make(&store, one, to_tier("pro")).await;
             store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
         }
@@ -121,7 +121,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     let ((), copies) = tokio::join!(writing, copying);
     for report in copies.unwrap() {
         assert!(report.is_sound() && report.applications == 2, "{report:?}");
-        // Changes and leases alternate, so they differ by one at most.
+        // Changes and leases alternate, so their numbers differ by one at most.
         let changes = report.audit - 2;
         assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
         assert_eq!(
@@ -192,7 +192,7 @@ fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
         fs::write(place.path().join(name), "").unwrap();
     }
     let keep = std::num::NonZeroUsize::new(2).unwrap();
-    // The last clock is behind: its backup is not the newest by name.
+    // The last clock is behind, so its backup is not the newest by name.
     for hour in [1, 2, 3, 0] {
         let now = NOW.plus(std::time::Duration::from_hours(hour));
         let path = maintenance::dated(place.path(), now).unwrap();
@@ -272,7 +272,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
                 fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(),
                 log
             );
-            // The old one is whole where it lies.
+            // The old store is complete under its new name.
             let again = restored(&left.path().join("scoregate.db.aside-X"));
             wait(found(&opened(&again), old));
         }
@@ -302,7 +302,7 @@ fn only_stores_are_imported() {
         assert!(is_clear, "{refused}");
     }
     assert!(!file(&other).exists());
-    // Only a restore replaces a newer store, and only it takes a backup.
+    // Only a restore replaces a newer store, and only a restore accepts a backup.
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);

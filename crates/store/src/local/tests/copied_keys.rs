@@ -1,4 +1,5 @@
-//! The copy of the keys: read back as changed, whole or as before, and never with a damaged application.
+//! The copy of the keys is read back as changed, either completely or in its previous state, and never with a damaged
+//! application.
 
 use std::fs;
 use std::io;
@@ -53,7 +54,8 @@ fn read(file: &LocalFile) -> io::Result<(Vec<StoredApplication>, Option<CopiedRe
     Ok((all, file.copied()?))
 }
 
-/// A copy with two applications, and a change of the first. Returns what is read back.
+/// Writes a copy with two applications and a change of the first. Returns the applications that are expected when it is
+/// read back.
 fn written(file: &LocalFile) -> Vec<StoredApplication> {
     let [first, second] = [1, 2].map(|number| application(number, &[("one", None, None)]));
     let copy = file.begin_copy().unwrap();

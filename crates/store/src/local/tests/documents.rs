@@ -1,5 +1,5 @@
-//! The disk mirror keeps records across restarts, in order and within its bounds. A killed process or a full disk leaves old
-//! records or new ones, and nothing of a damaged file is served.
+//! The disk mirror keeps records across restarts, in order and within its limits. After a kill or with a full disk, it
+//! contains either old or new records. Content of a damaged file is never served.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -52,7 +52,7 @@ fn path(directory: &TempDir) -> PathBuf {
     directory.path().join(Mirror::NAME)
 }
 
-/// The size of the file with everything in it: its log was copied when it was closed.
+/// Size of the file with all its content, because closing copies the log into it.
 fn closed_size(directory: &TempDir, mirror: Mirror) -> u64 {
     drop(mirror);
     fs::metadata(path(directory)).unwrap().len()
@@ -207,7 +207,7 @@ proptest! {
         let directory = TempDir::new().unwrap();
         let mut mirror = Mirror::new(directory.path(), room);
         let named = |name: u8| format!("../{name}\0\n");
-        // Newest first.
+        // The newest record comes first.
         let mut expected: Vec<MirrorRecord> = Vec::new();
         for step in steps {
             match step {

@@ -1,4 +1,4 @@
-//! Grace is kept across restarts, kills and failed writes, and continued by the original file only.
+//! Grace is kept across restarts, kills and failed writes, and only the original file continues it.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -56,7 +56,7 @@ fn without_share() -> OwedRecords {
     }
 }
 
-/// A file with grace, closed.
+/// A closed file with grace records.
 fn written() -> TempDir {
     let directory = TempDir::new().unwrap();
     open(&directory).replace_grace(&held()).unwrap();
@@ -99,13 +99,13 @@ fn a_copied_or_restored_file_has_its_units_and_no_share() {
     for _ in 0..2 {
         assert_eq!(open(&directory).grace().unwrap(), held());
     }
-    // Moved back under its name.
+    // Moves the original back to its name.
     fs::rename(&backup, &path).unwrap();
     assert_eq!(open(&directory).grace().unwrap(), without_share());
-    // From now on this is the original.
+    // From now on, this file is the original.
     open(&directory).replace_grace(&held()).unwrap();
     assert_eq!(open(&directory).grace().unwrap(), held());
-    // Overwritten in place, with and without the times of the backup.
+    // Overwrites the file in place, with and without the times of the backup.
     let whole = fs::read(&path).unwrap();
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     for restored_at in [

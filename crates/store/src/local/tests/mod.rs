@@ -9,15 +9,15 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Environment variable with the directory for another process. The same test runs there, in the other role.
+/// Environment variable with the directory for another process. That process runs the same test in the other role.
 const PLACE: &str = "DIRECTORY_OF_THE_OTHER_PROCESS";
 
-/// The directory, in the other process.
+/// The directory, if this is the other process.
 fn place() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// A test of these files in a separate process, after these shell commands.
+/// Starts a test of these files in another process, after these shell commands.
 fn other_process(words: &str, test: &str, directory: &Path) -> Child {
     let script = format!("{words} exec \"$0\" --exact --nocapture local::tests::{test}");
     let mut command = Command::new("sh");
@@ -42,7 +42,8 @@ fn report(number: u32) {
     println!("\nreached {number}");
 }
 
-/// Runs and kills the other process, each time after more of its reports. Then checks what is left, with the last number.
+/// Repeatedly runs and kills the other process, each time after more reports. Then checks the remaining file against
+/// the last reported number.
 fn kill_again_and_again(test: &str, directory: &Path, check: impl Fn(u32)) {
     for life in 0..20 {
         let mut child = other_process("", test, directory);
@@ -55,9 +56,9 @@ fn kill_again_and_again(test: &str, directory: &Path, check: impl Fn(u32)) {
     }
 }
 
-/// Runs the other process, whose files cannot become larger.
+/// Runs the other process with a limit on the size of its files.
 fn run_on_full_disk(test: &str, directory: &Path) {
-    // The kernel cuts a write short and fails the next one, as on a full disk.
+    // The kernel truncates one write and fails the next one, as on a full disk.
     let child = other_process("trap '' XFSZ; ulimit -f 80;", test, directory);
     let ended = child.wait_with_output().unwrap();
     let output = String::from_utf8_lossy(&ended.stdout);
@@ -67,7 +68,7 @@ fn run_on_full_disk(test: &str, directory: &Path) {
     );
 }
 
-/// Changes a byte of a file, in many places one after the other. Returns how many of them `is_refused`.
+/// Changes one byte of a file, at many positions in turn. Returns for how many positions `is_refused` is true.
 fn damage_each_byte(path: &Path, is_refused: impl Fn(&[u8], usize) -> bool) -> usize {
     let whole = fs::read(path).unwrap();
     let places = (0..whole.len()).step_by(7).chain(0..200);
@@ -81,7 +82,7 @@ fn damage_each_byte(path: &Path, is_refused: impl Fn(&[u8], usize) -> bool) -> u
         .count()
 }
 
-/// A file that was cut, one of another format, and one of a newer release.
+/// A truncated file, a file of another format, and a file of a newer release.
 fn unusable(path: &Path) -> [Vec<u8>; 3] {
     let whole = fs::read(path).unwrap();
     let connection = rusqlite::Connection::open(path).unwrap();

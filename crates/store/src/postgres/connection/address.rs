@@ -1,4 +1,4 @@
-//! The address of the database, from a URL without secrets.
+//! The address of the database, from a URL that contains no secrets.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,34 +6,35 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-/// User, database, and the hosts in the order of the URL: a configuration for each.
+/// A configuration for each host, in the order of the URL. All have the same user and database.
 #[derive(Clone)]
 pub struct DatabaseAddress(Vec<Config>);
 
-/// The URL of a database is invalid.
+/// Why the URL of a database is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabaseUrl {
-    /// Another scheme, or no URL at all.
+    /// The text has another scheme or is not a URL.
     #[error(
         "write a URL such as \"postgresql://gateway@db1.example:5432,db2.example:5432/scoregate\""
     )]
     Scheme,
-    /// It cannot be parsed.
+    /// The URL cannot be parsed.
     #[error("the URL is invalid: {0}")]
     Syntax(String),
-    /// The password would be printed with the settings and visible to all who can read them.
-    #[error("write the password to the file of store.password_file, not into the URL")]
+    /// The URL contains a password, which would be printed with the settings and be visible to everyone who can read
+    /// them.
+    #[error("write the password to the file named by store.password_file, not to the URL")]
     Password,
-    /// No user is named.
-    #[error("write the user into the URL, such as \"postgresql://gateway@db.example/scoregate\"")]
+    /// The URL does not name a user.
+    #[error("name the user in the URL, such as \"postgresql://gateway@db.example/scoregate\"")]
     User,
-    /// No host is named.
+    /// The URL does not name a host.
     #[error(
         "write the hosts before the database's name, such as \"postgresql://gateway@db1.example,db2.example/scoregate\""
     )]
     Host,
-    /// TLS is not configured in the URL.
-    #[error("remove sslmode from the URL; store.ca_file and store.plain_text decide about TLS")]
+    /// The URL sets TLS options, which are set elsewhere.
+    #[error("remove sslmode from the URL; configure TLS with store.ca_file or store.plain_text")]
     SslMode,
 }
 
@@ -50,7 +51,7 @@ impl DatabaseAddress {
             .map(Self)
     }
 
-    /// Whether connections never leave this machine.
+    /// Whether all connections stay on this machine.
     pub fn is_local(&self) -> bool {
         let mut hosts = self.0.iter().flat_map(Config::get_hosts);
         hosts.all(|host| match host {
@@ -59,7 +60,7 @@ impl DatabaseAddress {
         })
     }
 
-    /// How to connect to each host, without the password. Only a writable host is used.
+    /// The configuration for connecting to each host, without the password. Only writable hosts are used.
     pub(crate) fn servers(&self, has_tls: bool, timeout: Duration) -> Vec<Config> {
         let mode = if has_tls {
             SslMode::Require
@@ -78,7 +79,7 @@ impl DatabaseAddress {
     }
 }
 
-/// The URL with each of its hosts alone.
+/// Splits the URL into one URL for each host.
 fn one_url_per_host(url: &str) -> Vec<String> {
     let Some((scheme, rest)) = url.split_once("://") else {
         return vec![url.to_owned()];
@@ -131,7 +132,7 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
-/// The host as in a URL, or the directory of its socket.
+/// The host as written in a URL, or the directory of its socket.
 pub(crate) fn host_and_port(server: &Config) -> String {
     let port = server.get_ports().first().copied().unwrap_or(5432);
     match server.get_hosts().first() {

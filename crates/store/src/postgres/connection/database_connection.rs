@@ -1,4 +1,4 @@
-//! How to reach the database, and a connection to it.
+//! The configuration of the database, and a connection to it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::statements::{Done, EngineFeatures, Fault, SchemaClient, SchemaName};
 use crate::{StoreError, StoreResult, TransferError};
 use scoregate_base::secret::SecretSetting;
 
-/// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
-/// language.
+/// The server routine that warns about a commit that the synchronous standby did not confirm. Its text depends on the
+/// server's language.
 const UNREPLICATED: &str = "SyncRepWaitForLSN";
 
 const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
@@ -23,20 +23,20 @@ const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
 /// Receives the channel of each notification.
 pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How to reach the database.
+/// The configuration for connecting to the database.
 #[derive(Clone)]
 pub struct DatabaseConfig {
-    /// Database and user, for each host.
+    /// The configuration for each host, with database and user.
     pub servers: Vec<Config>,
-    /// The same for notifications of changes, which a pooler does not pass on.
+    /// The configuration of each host for notifications of changes, which a pooler does not forward.
     pub listen_servers: Vec<Config>,
-    /// The password of the user, read for each connection.
+    /// The password of the user, read again for each connection.
     pub password: Option<SecretSetting>,
-    /// TLS; clear text without it.
+    /// The TLS configuration; `None` for plaintext.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// The schema of the tables.
     pub schema: SchemaName,
-    /// Deadline of connecting and of each transaction.
+    /// Deadline for connecting and for each transaction.
     pub timeout: Duration,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct DatabaseConnection {
     driver: AbortOnDropHandle<()>,
     pub(crate) client: Client,
     pub(crate) features: EngineFeatures,
-    /// Set when it must not be used again.
+    /// Set when the connection must not be used again.
     is_unusable: Arc<AtomicBool>,
 }
 
@@ -67,7 +67,7 @@ impl DatabaseConnection {
 
     /// Waits until the connection is closed.
     pub(crate) async fn closed(mut self) {
-        // The driver ends with the connection; it is not aborted meanwhile.
+        // The driver ends with the connection and is not aborted before that.
         drop((&mut self.driver).await);
     }
 
@@ -113,7 +113,8 @@ impl DatabaseConnection {
         let driver = tasks.spawn(async move {
             while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
                 match message {
-                    // The reply that follows would report success. Without it the outcome is unknown, which is true.
+                    // The next reply would report success. Without that reply, the outcome is unknown, which is
+                    // correct.
                     Ok(AsyncMessage::Notice(notice)) if notice.routine() == Some(UNREPLICATED) => {
                         tracing::warn!("a commit was not confirmed by the synchronous standby");
                         seen.store(true, Ordering::Release);
@@ -150,8 +151,8 @@ impl DatabaseConnection {
         }
     }
 
-    /// The result of work on the connection; an error if a statement failed. Tables with an unreadable record may have been
-    /// replaced, which the check of the next connection finds.
+    /// The result of work on the connection. The outer error means that a statement failed. If a record is unreadable,
+    /// the tables may have been replaced. The check of the next connection detects that.
     pub(crate) fn settled<T>(
         &self,
         done: Done<T>,
@@ -174,7 +175,7 @@ impl DatabaseConnection {
         !self.client.is_closed() && !self.is_unusable.load(Ordering::Acquire)
     }
 
-    /// Closes it once the work in progress has ended.
+    /// Closes the connection after the work in progress has ended.
     pub(crate) fn discard(&self) {
         self.is_unusable.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
 //! The hosts of the database, tried one after another.
 //!
-//! A stopped host may accept connections and never answer. So each host has an equal share of the deadline, and after a
-//! failure the next attempt begins with another host.
+//! A stopped host may accept connections but never answer. So each host gets an equal share of the deadline, and after
+//! a failure the next attempt starts with another host.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use scoregate_base::clock::Clock;
 /// The hosts, in the order of the next attempt.
 pub(crate) struct DatabaseHosts(Vec<Config>);
 
-/// No host accepted a connection, or none may be used; a reason for each.
+/// No host accepted a connection, or none may be used. There is a reason for each host.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .reasons.join("; "))]
 pub(crate) struct UnreachableHosts {
@@ -22,11 +22,11 @@ pub(crate) struct UnreachableHosts {
     pub(crate) kind: ConnectionFault,
 }
 
-/// Kind of connection failure. With several hosts the highest is reported.
+/// Kind of connection failure. If several hosts fail, the highest kind is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionFault {
-    /// No host answered, or each host that answered is starting, stopping or read-only. All gateways are affected. One
-    /// may answer later.
+    /// No host answered, or each host that answered is starting, stopping or read-only. All gateways are affected. A
+    /// host may answer later.
     Unreachable,
     /// A writable host answered, but this gateway cannot use it: no connection is left for its role, the
     /// password is wrong, or the host holds another data set. It may accept a connection later.
@@ -38,20 +38,20 @@ pub enum ConnectionFault {
 /// Why a host cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostFault {
-    /// No connection.
+    /// The connection failed.
     #[error("{}", described(.0))]
     Connection(#[from] tokio_postgres::Error),
-    /// Another host may be used.
+    /// This host refuses the gateway. Another host may be usable.
     #[error("{0}")]
     Refused(String),
-    /// It lacks a feature, its tables are missing, or this program cannot use them.
+    /// The host lacks a feature, its tables are missing, or this program cannot use them.
     #[error("{0}")]
     Unusable(String),
 }
 
 impl HostFault {
     fn kind(&self) -> ConnectionFault {
-        // A server that starts or stops refuses every client.
+        // A server that is starting or stopping refuses every client.
         let serves_nobody = [
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::ADMIN_SHUTDOWN,
@@ -77,8 +77,8 @@ impl DatabaseHosts {
         Self(servers.to_vec())
     }
 
-    /// Opens a connection to one host after another, each within its share of `timeout`. The next attempt begins with
-    /// the connected host, or after a failure with the second one of this attempt.
+    /// Opens a connection to one host after another, each within an equal share of `timeout`. The next attempt starts
+    /// with the connected host or, after a failure, with the second host of this attempt.
     pub(crate) async fn connect<C, E, F>(
         &mut self,
         clock: &Clock,
@@ -130,7 +130,7 @@ impl DatabaseHosts {
     }
 }
 
-/// The error and its causes. The library's own text names only the first.
+/// The error and its causes. The library's error text contains only the error itself.
 pub(crate) fn described(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -141,7 +141,7 @@ pub(crate) fn described(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// The reason of a missed deadline.
+/// The reason for a missed deadline.
 pub(crate) fn no_answer(within: Duration) -> String {
     format!(
         "the database did not answer within {} s",
@@ -158,7 +158,8 @@ mod tests {
         hosts.iter().map(|host| host.parse().unwrap()).collect()
     }
 
-    /// Connects with each host but those of `refused`. Returns the port connected to, and the ports tried.
+    /// Tries to connect; the hosts in `refused` refuse. Returns the port of the connection and the ports that were
+    /// tried.
     async fn attempt(hosts: &mut DatabaseHosts, refused: &[u16]) -> (Option<u16>, Vec<u16>) {
         let (clock, _) = Clock::manual(Wall::from_seconds(0));
         let tried = std::cell::RefCell::new(Vec::new());

@@ -1,7 +1,7 @@
-//! The link to the database: a connection that is opened when it is needed and replaced after a failure.
+//! The link to the database: a connection that is opened on demand and replaced after a failure.
 //!
-//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would report
-//! success without it. The connection is closed instead, and the outcome of the statement is unknown.
+//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would then
+//! report success without it. Instead, the connection is closed, and the outcome of the statement is unknown.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::statements::{Done, SchemaClient};
 use crate::{StoreError, StoreResult};
 use scoregate_base::clock::Clock;
 
-/// One connection, opened when it is needed.
+/// A connection that is opened on demand.
 pub(crate) struct DatabaseLink {
     config: Arc<DatabaseConfig>,
     clock: Clock,
-    /// Decides whether the server of a new connection is used. Without it any server is.
+    /// Decides whether the server of a new connection may be used. `None` accepts any server.
     check: Option<Arc<ServerCheck>>,
     state: tokio::sync::Mutex<LinkState>,
 }
@@ -70,7 +70,7 @@ impl DatabaseLink {
         Box::pin(self.run_on(doing, work)).await?
     }
 
-    /// Runs statements in one transaction, which is committed unless `work` fails or refuses that.
+    /// Runs statements in one transaction, which is committed unless `work` fails.
     pub(crate) async fn change<T>(
         &self,
         doing: &'static str,
@@ -88,10 +88,11 @@ impl DatabaseLink {
         Box::pin(self.run_on(doing, work)).await?
     }
 
-    /// Runs `work` on the connection, one caller after another, each within the deadline after at most the same time for its
-    /// turn: callers that queue while the database is unreachable do not add up their waits. After any failure of the connection
-    /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
-    /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
+    /// Runs `work` on the connection. Callers run one after another. Each waits for its turn up to the timeout, and
+    /// then has the timeout for its work, so that the waits of queued callers do not add up while the database is
+    /// unreachable. The connection is closed after a connection failure or a missed deadline. After a missed deadline,
+    /// the next attempt to connect starts with another host. An error of the database itself (a constraint, a closed
+    /// day) keeps the connection open.
     async fn run_on<T>(
         &self,
         doing: &'static str,
@@ -136,12 +137,12 @@ impl DatabaseLink {
         Err(failed(doing, reason, kind))
     }
 
-    /// Connects, unless it is connected.
+    /// Connects, unless already connected.
     pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), OpenFailure> {
         Box::pin(self.run_on(doing, async |_: &DatabaseConnection| Ok(()))).await
     }
 
-    /// Opens a connection that is not shared.
+    /// Opens a separate connection that is not shared.
     pub(crate) async fn connect_apart(
         &self,
         doing: &'static str,

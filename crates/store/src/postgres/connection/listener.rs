@@ -1,4 +1,4 @@
-//! Notifications of changes and of shared documents, on a connection of their own. They are only a hint to read immediately.
+//! Notifications of changes and of shared documents, on a separate connection. They are only hints to read immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::postgres::connection::database_connection::{
 use crate::postgres::connection::hosts::DatabaseHosts;
 use scoregate_base::clock::Clock;
 
-/// Delay before a lost connection is replaced. The feed is read at its usual interval.
+/// Delay before a lost connection is reopened. Meanwhile, the feed is read at its usual interval.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
@@ -23,9 +23,9 @@ pub(crate) struct ChangeListener {
 }
 
 struct ListenerHints {
-    /// For the one reader of the feed.
+    /// Wakes the only reader of the feed.
     changed: Notify,
-    /// For all who wait for a document.
+    /// Wakes all callers that wait for a document.
     documents: watch::Sender<()>,
 }
 
@@ -50,7 +50,7 @@ impl ChangeListener {
         let mut hints = self.hints.documents.subscribe();
         async move {
             if hints.changed().await.is_err() {
-                // The store is being dropped.
+                // The store is being dropped, so no hint will follow.
                 std::future::pending::<()>().await;
             }
         }
@@ -58,7 +58,7 @@ impl ChangeListener {
 }
 
 impl ListenerHints {
-    /// A channel of a schema with a long name has a shortened name, which may be that of both.
+    /// The channel of a schema with a long name has a truncated name, which may stand for both channels.
     fn notified(&self, channel: &str) {
         let is_change = channel.ends_with("_changes");
         let is_document = channel.ends_with("_documents");
@@ -81,7 +81,7 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {
-                // Nothing before it was notified.
+                // Changes before this point were not notified.
                 hints.changed.notify_one();
                 hints.documents.send_replace(());
                 connection.closed().await;

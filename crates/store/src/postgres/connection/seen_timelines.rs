@@ -1,8 +1,9 @@
-//! The state of each database that was ever used from a data directory, by which an older one is recognized.
+//! The state of each database that was ever used from a data directory. It shows whether a database is older than one
+//! used before.
 //!
-//! A cluster's timeline grows with every promotion of a standby: a server on a lower one was the primary before a failover
-//! and lacks what was written since. Each data set has the time of its last restore, and of the last report of a gateway: a
-//! database that lacks the report was restored from a backup.
+//! A cluster's timeline grows with every promotion of a standby. A server on a lower timeline was the primary before a
+//! failover and lacks later writes. Each data set has the time of its last restore and of the last report of a gateway.
+//! A database that lacks the report was restored from a backup.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,18 +17,18 @@ use tokio_postgres::Row;
 use crate::LocalFile;
 use crate::statements::ServerHistory;
 
-/// The kinds of their rows.
+/// The kinds of rows in the file.
 const TIMELINE: &str = "timeline";
 const DATA_SET: &str = "data set";
 
-/// A failover without a synchronous standby may lose the commits of this time, in milliseconds. One that loses more counts
-/// as a restore.
+/// Maximum age, in milliseconds, of the commits that a failover without a synchronous standby may lose. A failover that
+/// loses more counts as a restore.
 const FAILOVER_LOSS: u64 = 10_000;
 
 /// The states, kept in a file.
 #[derive(Debug, Default)]
 pub struct SeenTimelines {
-    /// Where they are kept. `None` for a process that only reads them.
+    /// The file that stores the states. `None` for a process that only reads them.
     file: Option<Arc<LocalFile>>,
     state: Mutex<SeenState>,
 }
@@ -35,21 +36,21 @@ pub struct SeenTimelines {
 /// The states of the servers and data sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenState {
-    /// The highest timelines, by the cluster's system identifier.
+    /// The highest timeline of each cluster, by system identifier.
     timelines: BTreeMap<String, u32>,
     data_sets: BTreeMap<String, RestoreMarks>,
 }
 
-/// Times of a data set in milliseconds. Each only grows, unless commits are lost.
+/// Times of a data set, in milliseconds. They only grow, unless commits are lost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct RestoreMarks {
-    /// The last `store restore`.
+    /// Time of the last `store restore`.
     pub(crate) restored_at: u64,
-    /// The last report of a gateway.
+    /// Time of the last report of a gateway.
     pub(crate) seen_at: u64,
 }
 
-/// The state that a server discloses.
+/// The state that a server reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerState<'s> {
     pub(crate) data_set: &'s str,
@@ -57,27 +58,27 @@ pub(crate) struct ServerState<'s> {
     pub(crate) history: &'s ServerHistory,
 }
 
-/// The state of a server compared with those seen before.
+/// The state of a server compared with the states seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerAge {
     Current,
-    /// Its timeline, and a higher one that was used.
+    /// The server's timeline, and a higher one that was used before.
     BehindTimeline(u32, u32),
-    /// Another server with its data was restored since.
+    /// Another server with the same data set has been restored since then.
     BehindRestore,
-    /// It lacks commits that no failover may lose.
+    /// The server lacks commits that no failover may lose.
     LacksCommits,
 }
 
 impl SeenTimelines {
-    /// Reads those of a data directory, and keeps new ones there.
+    /// Reads the states of a data directory, and saves new states there.
     pub fn kept_in(file: Arc<LocalFile>) -> io::Result<Self> {
         let state = Mutex::new(read(&file)?);
         let file = Some(file);
         Ok(Self { file, state })
     }
 
-    /// Reads those of a data directory. New ones are kept in memory only.
+    /// Reads the states of a data directory. New states are kept only in memory.
     pub fn read_in(directory: &Path) -> io::Result<Self> {
         let file = LocalFile::open_existing(directory)?;
         let state = file.as_ref().map(read).transpose()?.unwrap_or_default();
@@ -92,17 +93,17 @@ impl SeenTimelines {
         self.file.as_ref().map(|file| file.path())
     }
 
-    /// The servers and data sets that are known now.
+    /// The servers and data sets that are known so far.
     pub(crate) fn state(&self) -> SeenState {
         self.state.lock().clone()
     }
 
-    /// Remembers a server that is used. Returns whether something is to be saved.
+    /// Remembers a server that is used now. Returns whether there is a change to save.
     pub(crate) fn record(&self, server: &ServerState<'_>) -> bool {
         let mut state = self.state.lock();
         let before = state.clone();
         if state.is_older_than(server) {
-            // Those of servers that were replaced.
+            // These are the timelines of servers that were replaced.
             state.timelines.clear();
         }
         if let ServerHistory::Disclosed { system, timeline } = server.history {
@@ -113,7 +114,7 @@ impl SeenTimelines {
         *state != before
     }
 
-    /// Remembers a report of this gateway. Returns whether something is to be saved.
+    /// Remembers a report of this gateway. Returns whether there is a change to save.
     pub(crate) fn raise(&self, data_set: &str, marks: RestoreMarks) -> bool {
         let mut state = self.state.lock();
         let Some(known) = state.data_sets.get_mut(data_set) else {
@@ -126,13 +127,13 @@ impl SeenTimelines {
         is_newer
     }
 
-    /// Makes the states durable. Blocks.
+    /// Saves the states durably. Blocks on the disk.
     pub(crate) fn save(&self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
         };
         file.change(|change| {
-            // Taken while the file is locked, so that an older state never replaces a newer one.
+            // Read while the file is locked, so that an older state never replaces a newer one.
             let state = self.state();
             change.clear(TIMELINE)?;
             change.clear(DATA_SET)?;
@@ -153,7 +154,7 @@ impl SeenState {
         !self.timelines.is_empty()
     }
 
-    /// Whether the data set was restored since.
+    /// Whether the data set has been restored since it was last seen.
     pub(crate) fn is_older_than(&self, server: &ServerState<'_>) -> bool {
         server.marks.restored_at > self.marks(server).restored_at
     }

@@ -1,5 +1,6 @@
-//! Checks the server of each new connection, in one round trip: it is not behind a later one, and this program can use its
-//! tables. A server that is read-only is refused earlier, see [`DatabaseAddress`](crate::postgres::connection::address::DatabaseAddress).
+//! Checks the server of each new connection in one round trip: it must not be older than a server that was used before,
+//! and this program must be able to use its tables. A read-only server is refused earlier, see
+//! [`DatabaseAddress`](crate::postgres::connection::address::DatabaseAddress).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,20 +23,20 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
-/// Marks the tables as restored, for gateways that do not know of the missing commits.
+/// Marks the tables as restored, for gateways that do not know about the missing commits.
 const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
 
-/// Removes the timelines that were checked, for operators.
+/// Removes the known timelines. This is for operators.
 const FORGET: &str = "DELETE FROM promises WHERE kind = 'timeline'";
 
 #[derive(Debug)]
 pub(crate) struct ServerCheck {
     seen: Arc<SeenTimelines>,
-    /// The only data set that is accepted.
+    /// The only data set that is accepted, if set.
     data_set: OnceLock<String>,
-    /// A server whose history is hidden was accepted, and logged.
+    /// Whether a server that hides its history was accepted and logged.
     accepts_hidden: AtomicBool,
-    /// The refusal that was logged last, and when.
+    /// The last refusal that was logged, and the time.
     logged: Mutex<Option<(String, Mono)>>,
 }
 
@@ -49,12 +50,12 @@ impl ServerCheck {
         }
     }
 
-    /// From now on refuses servers with another data set.
+    /// From now on, refuses servers that hold another data set.
     pub(crate) fn accept_only(&self, data_set: &str) {
         self.data_set.get_or_init(|| data_set.to_owned());
     }
 
-    /// Returns an error if the server must not be used, or whether it hides its timeline.
+    /// Returns whether the server hides its timeline; an error if the server must not be used.
     pub(crate) async fn admit(
         &self,
         client: SchemaClient<'_>,
@@ -68,10 +69,10 @@ impl ServerCheck {
     }
 
     async fn judge(&self, client: SchemaClient<'_>) -> Result<bool, HostFault> {
-        // Taken before the server is asked: a report that is committed meanwhile raises it.
+        // Taken before the server is queried, because a report that is committed meanwhile raises the state.
         let known = self.seen.state();
         let [site, own] = [SITE, IS_OWN].map(|text| client.statement(text));
-        // Polled together, so all are sent before the first answer.
+        // Polled together, so that all queries are sent before the first answer arrives.
         let (site, own, history) = tokio::join!(
             client.client.query_typed_opt(&site, &[]),
             client.client.query_typed_opt(&own, &[]),
@@ -96,7 +97,7 @@ impl ServerCheck {
         Ok(matches!(history, ServerHistory::Hidden(_)))
     }
 
-    /// The data set of tables that this program can use.
+    /// The data set, if this program can use the tables.
     fn usable_data_set(
         &self,
         site: Result<Option<Row>, tokio_postgres::Error>,
@@ -120,8 +121,8 @@ impl ServerCheck {
         Ok(found)
     }
 
-    /// A server that does not disclose its timeline is accepted only where none was ever checked: neither a failover nor
-    /// a withdrawn right may weaken the check.
+    /// Accepts a server that does not disclose its timeline only if no timeline was ever checked: neither a failover
+    /// nor a revoked privilege may weaken the check.
     fn accept_hidden(
         &self,
         reason: &str,
@@ -181,7 +182,7 @@ impl ServerCheck {
         Err(HostFault::Refused(reason))
     }
 
-    /// Remembers a report of this gateway, which a database that was restored lacks.
+    /// Remembers a report of this gateway. A restored database lacks it.
     pub(crate) async fn reported(&self, row: &Row) -> Result<(), tokio_postgres::Error> {
         if self
             .seen
@@ -192,7 +193,7 @@ impl ServerCheck {
         Ok(())
     }
 
-    /// Saved before the server is used.
+    /// Called before the server is used.
     async fn save(&self) {
         let seen = Arc::clone(&self.seen);
         match tokio::task::spawn_blocking(move || seen.save()).await {

@@ -1,4 +1,4 @@
-//! TLS towards the database: its certificate must be issued by a configured authority for the name in the URL.
+//! TLS for the database. A configured authority must have issued the server certificate for the name in the URL.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::postgres::connection::address::DatabaseAddress;
 use crate::postgres::connection::database_connection::DatabaseConfig;
 use crate::statements::SchemaName;
 
-/// The settings of the database, before its files are read.
+/// The database settings, before their files are read.
 #[derive(Clone, Debug)]
 pub struct DatabaseSettings {
-    /// Its address.
+    /// The address of the database.
     pub address: DatabaseAddress,
     /// The address for notifications of changes; `None` if it is the same.
     pub listen_address: Option<DatabaseAddress>,
     /// The password of the user.
     pub password: Option<SecretSetting>,
-    /// Certificates of the authorities that may issue its certificate, in PEM; clear text without them.
+    /// PEM file with the certificates of the authorities that may issue the server certificate; `None` for plaintext.
     pub ca_file: Option<PathBuf>,
     /// The certificate that this program presents.
     pub client_certificate: Option<ClientCertificateFiles>,
     /// The schema of the tables.
     pub schema: SchemaName,
-    /// How long a start tries to reach it.
+    /// Maximum time that a start tries to reach the database.
     pub start_timeout: Duration,
-    /// Deadline of connecting and of each transaction.
+    /// Deadline for connecting and for each transaction.
     pub timeout: Duration,
 }
 
@@ -41,11 +41,11 @@ pub struct DatabaseSettings {
 pub struct ClientCertificateFiles {
     /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
-/// A file of the settings is unusable.
+/// A file named in the settings is unusable.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", .file.display())]
 pub struct BadDatabaseFile {
@@ -98,7 +98,7 @@ impl DatabaseSettings {
     }
 }
 
-/// The certificates in a PEM file; at least one.
+/// The certificates in a PEM file; an error if there are none.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BadDatabaseFile> {
     let found =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -1,17 +1,18 @@
-//! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents. The
-//! meaning of the statements is in `store::shared_documents`.
+//! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents of
+//! documents. `store::shared_documents` explains the statements.
 //!
-//! A caller may not learn the outcome of a statement, and a statement that was given up may be carried out later. So each
-//! is harmless at any later time:
+//! A caller may not learn the outcome of a statement, and an abandoned statement may still be executed later. So each
+//! statement is harmless at any later time:
 //!
-//! - A claim that nobody knows of is held until its deadline.
-//! - A publication under the newest claim is true whenever it arrives; under an older claim it changes nothing. One that
-//!   arrives after the claim ended raises the number, so that no claim is based on the document before it.
+//! - A claim that no caller knows of is held until its deadline.
+//! - A publication under the newest claim is correct whenever it arrives. Under an older claim it changes nothing. A
+//!   publication that arrives after the claim ended raises the number, so that no claim is based on the previous
+//!   document.
 //! - A repeated publication returns `true` again, until another document replaces it.
-//! - A release changes a claim that is held, and no later one.
+//! - A release affects only the claim that it names, and no later one.
 //!
-//! Numbers of claims are at least the server's clock. So none is used twice, also after outdated rows were deleted or a
-//! failover lost some: a gateway never takes another content for the one that it has.
+//! Claim numbers are at least the server's clock. So no number is used twice, even after outdated rows were deleted or
+//! a failover lost some. A gateway never mistakes other content for the content that it has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,13 @@ use crate::{
 };
 use scoregate_base::clock::{Mono, Wall};
 
-/// The server's clock in microseconds. It is read once for each statement, before it waits for a lock.
+/// The server's clock in microseconds. Each statement reads it once, before it waits for a lock.
 const CLOCK: &str = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS at) n";
 
-/// A name of a channel has at most 63 characters; LISTEN shortens it, this function refuses it.
+/// A channel name has at most 63 characters. LISTEN truncates a longer one, but this function rejects it.
 const HINT: &str = "pg_notify(left('{schema}_documents', 63), '')::text";
 
-/// One row, also for a document without one.
+/// Returns one row even if the document has none.
 const STATE: &str = "
 SELECT n.at, d.claim, d.owner IS NOT NULL AS has_owner, d.has_failed, d.held_until - n.at AS remaining, d.published,
        d.confirmed, d.due, d.label, r.detected, r.expected
@@ -96,7 +97,7 @@ WITH ended AS (
 )
 SELECT {hint} FROM ended";
 
-/// Locks in the order of the names: two of these never wait for each other.
+/// Locks rows in the order of their names, so that two such statements never deadlock.
 const WITHDRAW: &str = "
 WITH locked AS (
     SELECT scope, name FROM {schema}.documents WHERE scope = $1 AND name = ANY ($2) ORDER BY name FOR UPDATE
@@ -106,7 +107,7 @@ UPDATE {schema}.documents d SET claim = greatest(d.claim + 1, n.at), owner = NUL
 FROM locked l, {clock}
 WHERE d.scope = l.scope AND d.name = l.name";
 
-/// A statement of its own: it also finds contents that were stored while the other one waited for a lock.
+/// A separate statement, so that it also finds contents that were stored while the first statement waited for a lock.
 const DELETE_CONTENTS: &str =
     "DELETE FROM {schema}.document_contents WHERE scope = $1 AND name = ANY ($2)";
 
@@ -132,7 +133,7 @@ fn statement(text: &str) -> String {
     text.replace("{clock}", CLOCK).replace("{hint}", HINT)
 }
 
-/// The documents of one backend, for one gateway.
+/// One gateway's access to the documents of one backend.
 pub(crate) struct PostgresDocuments {
     pub(crate) store: Arc<DatabaseEngine>,
     pub(crate) scope: String,
@@ -275,7 +276,7 @@ impl SharedDocuments for PostgresDocuments {
     }
 
     fn published(&self) -> StoreFuture<'_, ()> {
-        // Before the first poll, so that a hint between this call and the wait counts.
+        // Subscribes before the first poll, so that a hint between this call and the wait is not lost.
         let hint = self.store.listener().documents_changed();
         Box::pin(async move {
             hint.await;
@@ -285,7 +286,7 @@ impl SharedDocuments for PostgresDocuments {
 }
 
 impl PostgresDocuments {
-    /// The row that a statement returns, if it does.
+    /// The row that a statement returns, if any.
     async fn find<T>(
         &self,
         link: &DatabaseLink,
@@ -302,7 +303,7 @@ impl PostgresDocuments {
         link.run(doing, work).await
     }
 
-    /// The server's clock in the row of a call that was sent at this time.
+    /// The server's clock in a reply, given when the request was sent.
     fn engine_clock(&self, row: &SqlRow<'_>, sent: Mono) -> RowResult<EngineClock> {
         Ok(EngineClock {
             at: instant(row, "at")?,
@@ -357,18 +358,18 @@ fn agreed(row: &SqlRow<'_>) -> RowResult<AgreedRefresh> {
     })
 }
 
-/// The error of a statement that always returns a row.
+/// The error for a statement that should always return a row.
 fn no_row(doing: &'static str) -> StoreError {
     let reason = "the database returned no row".into();
     StoreError::Unavailable { doing, reason }
 }
 
-/// Rounded down: a confirmation is never later than it was.
+/// Rounded down, so that a confirmation never appears later than it was.
 fn micros(at: Wall) -> i64 {
     length(at.since(Wall::default()))
 }
 
-/// At most the range of the clock, so that sums do not overflow.
+/// Limited to a quarter of the range, so that sums do not overflow.
 fn length(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros())
         .unwrap_or(i64::MAX)

@@ -1,8 +1,8 @@
-//! The ledger: one transaction for many reports. All rows are locked and read in one round trip, the rules of
-//! `limits::day_ledger` are applied to them here, and the changed rows are written with the commit in a second one.
+//! The ledger: one transaction for many reports. One round trip locks and reads all rows. The rules of
+//! `limits::day_ledger` are applied here. A second round trip writes the changed rows and commits.
 //!
-//! Rows are locked in one order, so that gateways do not deadlock: windows of several days, then days, each in the order of
-//! their keys. Missing rows are created before, because rows that do not exist cannot be locked.
+//! Rows are locked in a fixed order, so that gateways do not deadlock: windows of several days, then days, each ordered
+//! by key. Missing rows are created first, because rows that do not exist cannot be locked.
 
 use crate::postgres::ledger::minutes::{self, LockedPools};
 use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
@@ -16,7 +16,8 @@ use scoregate_base::limits::NodeTotals;
 use tokio_postgres::Row;
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
-/// gateway follows the server's clock, but a step ahead only after a minute. With `$2` the server's clock is ignored.
+/// gateway follows the server's clock, but accepts a forward step only after a minute. With `$2`, the server's clock is
+/// ignored.
 const ADVANCE: &str = "
 UPDATE {schema}.calendar c SET day = n.day
 FROM (SELECT CASE WHEN $2 THEN $1::text::date
@@ -37,8 +38,8 @@ SELECT FROM {schema}.ledger_days
 WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
 ORDER BY day, application FOR UPDATE";
 
-/// A statement of its own: one that waits for a lock reads other rows as they were before the wait. Tables that were replaced
-/// by a dump while the connection was open return no day, so the reply is an error.
+/// A separate statement, because a statement that waits for a lock reads other rows as they were before the wait. If a
+/// dump replaced the tables while the connection was open, `today` is null and the reply is an error.
 const READ: &str = "
 SELECT CASE WHEN c.own_oid = c.tableoid THEN c.day::text END AS today, a.id IS NOT NULL AS is_known, o.owner, d.granted AS total,
        coalesce(n.granted, 0) AS granted, coalesce(n.returned, 0) AS returned,
@@ -71,7 +72,7 @@ struct LockedRows {
     pools: LockedPools,
 }
 
-/// Rows of days and nodes to write, column by column.
+/// Columns of the day and node rows to write.
 #[derive(Default)]
 struct ChangedRows {
     days: Vec<String>,
@@ -87,7 +88,7 @@ pub(crate) async fn exchange(
 ) -> Done<LedgerExchangeReply> {
     let done = Box::pin(apply(client, exchange, ignores_clock)).await;
     if done.is_err() {
-        // The connection stays in use unless it failed too.
+        // The connection stays in use unless the rollback fails too.
         client.batch_execute("ROLLBACK").await?;
     }
     done
@@ -146,7 +147,7 @@ async fn lock(
     let keys = [days, applications];
     let read = [node, days, applications, columns.terms()];
     let read_days = READ.replace("{is_outdated}", IS_OUTDATED);
-    // Polled together, so all are sent before the first answer.
+    // Polled together, so that all statements are sent before the first answer arrives.
     let (begun, advanced, opened, counted, locked, days, pools) = tokio::join!(
         client.batch_execute("BEGIN"),
         client.query(ADVANCE, &advance),
@@ -163,7 +164,7 @@ async fn lock(
     locked?;
     Ok(LockedRows {
         days: days?,
-        // Counted under the locks of the days.
+        // Counted while the days are locked.
         windows: windows::count_new(client, counted).await?,
         pools: pools?,
     })
@@ -180,7 +181,7 @@ fn decide(
     if !report.is_open(today) {
         return Ok(ReportOutcome::Closed.into());
     }
-    // Units of an application that is missing in a backup are kept, and none are granted.
+    // If a backup lacks the application, its units are kept, and no units are granted.
     let is_known = row.flag("is_known")?;
     let owner = row.optional_text("owner")?;
     let Some(total) = row.optional_number("total")?.filter(|_| is_known) else {
@@ -192,7 +193,7 @@ fn decide(
     };
     let is_outdated = row.flag("is_outdated")?;
     let applied = windows.apply(report, owner.as_deref(), is_outdated, total, node);
-    // Units granted beyond a closed day must not make its record unreadable.
+    // Units that were granted beyond a closed day must not make its record unreadable.
     let granted = applied.granted.min(u32::MAX.into());
     if (granted, applied.node) != (total, node) {
         changed.push(report, granted, applied.node);

@@ -1,7 +1,7 @@
-//! Collects ledger exchanges that wait for the connection, and sends them as one.
+//! Collects ledger exchanges that wait for the connection, and sends them together.
 //!
-//! While an exchange is under way, later ones queue. So the number of transactions follows the speed of the database and
-//! not the number of callers.
+//! While an exchange is in progress, later ones queue. So the number of transactions depends on the speed of the
+//! database and not on the number of callers.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, StoreError, Sto
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
-/// Maximum queue length; further callers wait to enqueue.
+/// Maximum queue length. Further callers wait until there is space.
 const QUEUE: usize = 1_024;
 
-/// How often an exchange is repeated that the server ended because of a deadlock.
+/// Number of retries of an exchange that the server aborted because of a deadlock.
 const REPEATS: usize = 3;
 
 const EXCHANGE: &str = "exchange ledger reports";
@@ -53,7 +53,7 @@ struct LedgerWorker {
 }
 
 impl LedgerQueue {
-    /// Starts the worker. It ends when this is dropped.
+    /// Starts the worker. Dropping the queue ends it.
     pub(crate) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
         let connection = Arc::new(connection);
@@ -96,7 +96,7 @@ impl LedgerQueue {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Committed transactions and their reports.
+    /// Numbers of committed transactions and of their reports.
     pub(crate) fn counts(&self) -> ExchangeCounts {
         *self.committed.lock()
     }
@@ -140,7 +140,7 @@ impl LedgerWorker {
         Ok(reply)
     }
 
-    /// Exchanges of one node and day, with no row in two of them.
+    /// The next exchanges of one node and day, of which no two need the same row.
     async fn next_group(&mut self) -> Option<Vec<QueuedExchange>> {
         if self.waiting.is_empty() {
             self.waiting.push_back(self.queue.recv().await?);
@@ -178,9 +178,8 @@ impl LedgerWorker {
     }
 }
 
-/// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in
-/// another order than
-/// exchanges.
+/// Whether the server rolled back a transaction because of a deadlock. Upgrades lock the tables in a different order
+/// than exchanges.
 fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
     let codes = [
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -212,7 +211,7 @@ fn answer(group: Vec<QueuedExchange>, done: &StoreResult<LedgerExchangeReply>) {
                 reason: error.to_string(),
             }),
         };
-        // The caller may have left.
+        // The caller may have stopped waiting.
         drop(queued.reply.send(reply));
     }
 }

@@ -1,5 +1,5 @@
-//! Minute limits that gateways share: the part of an exchange that locks, reads and writes their pools. The rules are in
-//! `limits::minute_pool`.
+//! Minute limits that gateways share: the part of an exchange that locks, reads and writes their pools. The rules are
+//! in `limits::minute_pool`.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ JOIN {schema}.applications a ON a.id = r.application
 ORDER BY a.id
 ON CONFLICT DO NOTHING";
 
-/// The server's clock is read before the lock is held, so leases end a little earlier. They end later than at the gateways
-/// all the same, which count from before their reports.
+/// The server's clock is read before the lock is held, so leases end slightly early. Even so, they end later than the
+/// gateways assume, which count from the time before their reports.
 const LOCK: &str = "
 SELECT application, pool, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now
 FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
@@ -27,7 +27,7 @@ UPDATE {schema}.minute_pools p SET used_at = r.used_at, pool = r.pool
 FROM unnest($1::text[], $2::int8[], $3::text[]) AS r (application, used_at, pool)
 WHERE p.application = r.application";
 
-/// The locked pools of an exchange. One that was just created is `None`.
+/// The locked pools of an exchange. `None` is a pool that was just created.
 pub(crate) struct LockedPools {
     now: i64,
     pools: BTreeMap<String, Option<MinutePool>>,
@@ -48,7 +48,7 @@ pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> 
         return Ok(locked);
     }
     let rows = [Texts(&applications)];
-    // Polled together, so both are sent before the first answer.
+    // Polled together, so that both statements are sent before the first answer arrives.
     let (opened, found) = tokio::join!(client.query(OPEN, &rows), client.query(LOCK, &rows));
     opened?;
     for row in found? {
@@ -62,8 +62,8 @@ pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> 
 }
 
 impl LockedPools {
-    /// Applies the report of a node about an application's minute. `None` if it has none, or if the application does not exist.
-    /// Under outdated terms no token is granted.
+    /// Applies a node's report about the minute of an application. `None` if there is no such report, or if the
+    /// application does not exist. If the terms are outdated, no token is granted.
     pub(crate) fn apply(
         &mut self,
         node: u64,
@@ -85,7 +85,7 @@ impl LockedPools {
         Some(pool.apply(node, &minute, self.now))
     }
 
-    /// Writes the pools.
+    /// Writes the changed pools.
     pub(crate) async fn write(&self, client: SchemaClient<'_>) -> Done<()> {
         let mut applications = Vec::new();
         let mut used_at = Vec::new();

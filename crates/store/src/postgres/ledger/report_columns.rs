@@ -1,9 +1,10 @@
-//! Reports, column by column: the applications, and the terms that reports assume.
+//! Columns of reports: the applications, and the terms that the reports assume.
 
 use crate::LedgerReport;
 use crate::statements::SqlField;
 
-/// Whether the application of a report `r` has other terms than the report assumes. Without assumed ones they are not compared.
+/// Whether the application of a report `r` has terms other than the assumed ones. If the report assumes no terms,
+/// nothing is compared.
 pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
     coalesce(a.own_limits, '') || ' ' || a.tier)";
 

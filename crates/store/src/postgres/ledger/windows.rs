@@ -1,5 +1,5 @@
-//! Rows of calendar windows other than the day: the part of an exchange that creates, locks and writes them. Which units
-//! count in them is decided in `window_rows`.
+//! Rows of calendar windows longer than a day: the part of an exchange that creates, locks and writes them.
+//! `window_rows` decides which units count in them.
 
 use crate::LedgerReport;
 use crate::statements::SqlField::{self, Numbers, Texts};
@@ -8,7 +8,7 @@ use crate::window_rows::{WindowKey, WindowRows};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{CalendarQuota, Scope};
 
-/// Creates missing rows of the windows that reports name. They are counted once the days are locked.
+/// Creates missing rows of the windows that reports name. Their units are counted after the days are locked.
 const OPEN: &str = "
 INSERT INTO {schema}.ledger_windows (scope, kind, starts, ends)
 SELECT DISTINCT s.scope, r.kind, r.starts, r.ends
@@ -21,8 +21,8 @@ WHERE s.scope IS NOT NULL
 ORDER BY 1, 2, 3, 4
 ON CONFLICT DO NOTHING";
 
-/// Locks all windows that contain the days of reports, also those that no limit needs now. A row is returned as it is once
-/// it is locked.
+/// Locks all windows that contain the days of the reports, including windows that no limit needs now. A row is returned
+/// as it is after it has been locked.
 const LOCK: &str = "
 SELECT w.scope, w.kind, w.starts::text AS starts, w.ends::text AS ends, w.granted
 FROM unnest($1::text[]::date[], $2::text[]) AS r (day, application)
@@ -30,8 +30,8 @@ LEFT JOIN {schema}.owned_applications o ON o.application = r.application
 JOIN {schema}.ledger_windows w ON w.scope IN (r.application, o.owner) AND w.starts <= r.day AND w.ends > r.day
 ORDER BY w.scope, w.kind, w.starts, w.ends FOR UPDATE OF w";
 
-/// The units of windows before their first report, from their days. A day that was closed after a restore has no true
-/// number.
+/// The units of new windows, computed from their days. A day that was closed after a restore has no real number and is
+/// left out.
 const COUNT: &str = "
 SELECT r.position, coalesce(sum(d.granted), 0)::int8 AS granted
 FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[]) WITH ORDINALITY
@@ -50,11 +50,11 @@ FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[], $5::
     AS r (scope, kind, starts, ends, granted)
 WHERE (w.scope, w.kind, w.starts, w.ends) = (r.scope, r.kind, r.starts, r.ends)";
 
-/// Keys of rows, column by column.
+/// Columns of the keys of rows.
 #[derive(Default)]
 struct KeyColumns([Vec<String>; 4]);
 
-/// The locked rows, and the keys of those that are not counted yet.
+/// The locked rows, and the keys of rows whose units are not counted yet.
 pub(crate) struct LockedWindows {
     counted: WindowRows,
     new: Vec<WindowKey>,
@@ -72,7 +72,7 @@ impl KeyColumns {
     }
 }
 
-/// Locks the windows that contain the days of reports. `keys` are the days and applications of the reports.
+/// Locks the windows that contain the days of the reports. `keys` are the days and applications of the reports.
 pub(crate) async fn lock(
     client: SchemaClient<'_>,
     reports: &[LedgerReport],
@@ -99,7 +99,7 @@ pub(crate) async fn lock(
         }
         Ok(())
     };
-    // Polled together, so both are sent before the first answer.
+    // Polled together, so that both statements are sent before the first answer arrives.
     let (opened, locked) = tokio::join!(opening, client.query(LOCK, keys));
     opened.and_then(|()| {
         let mut windows = LockedWindows {
@@ -122,7 +122,7 @@ fn texts(key: &WindowKey) -> [String; 4] {
     ]
 }
 
-/// Counts the rows that are new.
+/// Counts the units of the new rows.
 pub(crate) async fn count_new(client: SchemaClient<'_>, locked: LockedWindows) -> Done<WindowRows> {
     let LockedWindows { mut counted, new } = locked;
     if new.is_empty() {
@@ -165,7 +165,7 @@ impl LockedWindows {
         };
         match row.optional_number("granted")? {
             Some(granted) => self.counted.insert(key, granted, false),
-            // Two reports of one transaction may be in the same window.
+            // Two reports of one transaction may belong to the same window.
             None if self.new.contains(&key) => {}
             None => self.new.push(key),
         }

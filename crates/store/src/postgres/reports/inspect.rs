@@ -1,4 +1,4 @@
-//! The report of `scoregate store check` on a database, and its state for metrics.
+//! The report of `scoregate store check` on a database, and the state of the database for metrics.
 
 use scoregate_base::clock::{Day, Wall};
 
@@ -10,13 +10,13 @@ use crate::{DatabaseStatus, HotTable, TableRows};
 pub struct DatabaseReport {
     /// Version of the server.
     pub server: String,
-    /// Applied steps of the schema.
+    /// Number of applied schema steps.
     pub format: u32,
     /// Number of applications.
     pub applications: u64,
     /// Number of keys.
     pub keys: u64,
-    /// Keys that are neither expired nor revoked.
+    /// Keys that are active: neither expired nor revoked.
     pub keys_in_force: u64,
     /// The current day of the ledger; `None` if nothing was ever granted.
     pub day: Option<Day>,
@@ -28,17 +28,17 @@ pub struct DatabaseReport {
     pub documents: u64,
     /// Whether commits wait for a synchronous standby.
     pub is_synchronous: bool,
-    /// Why the timeline of the server cannot be checked.
+    /// Why the timeline of the server cannot be checked, if it cannot.
     pub hidden_timeline: Option<String>,
     /// The server's clock.
     pub clock: Wall,
 }
 
-/// As this user's transactions have it: a role may have a setting of its own.
+/// Evaluated for the transactions of this user, because a role may have its own setting.
 const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
            AND current_setting('synchronous_commit') IN ('on', 'remote_apply')";
 
-/// Every role may read these without a lock on the tables.
+/// Every role may read this view, which does not lock the tables.
 const STATISTICS: &str = "
 SELECT relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
 FROM pg_stat_user_tables WHERE schemaname = '{schema}'";
@@ -62,7 +62,7 @@ FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
 LEFT JOIN {schema}.keys k ON true
 GROUP BY n.at";
 
-/// Reads the report. The tables must exist.
+/// Reads the report about the database. The tables must exist.
 pub(crate) async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
     let hidden_timeline = match ServerHistory::read(client.client).await? {
         ServerHistory::Hidden(reason) => Some(reason),
@@ -87,7 +87,7 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
     })
 }
 
-/// Reads the state.
+/// Reads the state of the database.
 pub(crate) async fn status(client: SchemaClient<'_>) -> Done<DatabaseStatus> {
     let tables = Tables::Database(client);
     let is_synchronous = tables

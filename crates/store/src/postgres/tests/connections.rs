@@ -25,7 +25,7 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     all.next().await.unwrap().unwrap();
     let mut changed = Box::pin(store.changed());
     loop {
-        // Starts the listener, whose connection is opened in the background.
+        // Starts the listener, which opens its connection in the background.
         _ = futures_util::poll!(&mut changed);
         let name = [SqlField::Text(&name)];
         let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &name).await;

@@ -1,4 +1,5 @@
-//! The state of the database for metrics, on servers of their own: its settings differ from those of other tests.
+//! The state of the database for metrics, on separate servers, because their settings differ from the settings of other
+//! tests.
 
 use super::*;
 use crate::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
@@ -6,7 +7,7 @@ use crate::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 const EVERY: Duration = Duration::from_millis(50);
 const POLLS: u32 = 400;
 
-/// A store with new tables, and the same store for a runtime role.
+/// A store with new tables, and the same store as a runtime role sees it.
 async fn stores(server: &PostgresServer) -> [Store; 2] {
     let config = config_on(server);
     let runtime = runtime_role(&config).await;
@@ -25,7 +26,7 @@ fn rows(status: &DatabaseStatus, table: HotTable) -> TableRows {
         .unwrap()
 }
 
-/// Waits for a state. The server reports its statistics with a delay.
+/// Waits until the database reaches a state. The server reports its statistics with a delay.
 async fn reaches(store: &Store, is_reached: impl Fn(&DatabaseStatus) -> bool) {
     let clock = Clock::system();
     for _ in 0..POLLS {
@@ -37,7 +38,7 @@ async fn reaches(store: &Store, is_reached: impl Fn(&DatabaseStatus) -> bool) {
     panic!("{:?}", status(store).await);
 }
 
-/// Exchanges on the connection of `execute`, each with one more unit.
+/// Runs exchanges on the same connection as `execute`. Each requests one unit more than the one before it.
 async fn exchange(store: &Store, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
@@ -81,7 +82,7 @@ async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum(
     let id = created(&owner).await;
     exchange(&owner, id, 1..=20).await;
     for table in [HotTable::LedgerDays, HotTable::LedgerNodes] {
-        // At most one for each exchange: a page that is full is pruned.
+        // At most one dead row for each exchange, because a full page is pruned.
         reaches(&runtime, |status| {
             (1..=20).contains(&rows(status, table).dead)
         })

@@ -1,4 +1,4 @@
-//! Transactions that the server ends because they wait for each other.
+//! Transactions that the server aborts because of deadlocks.
 
 use super::*;
 
@@ -21,7 +21,7 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
     let application = created(&store).await;
     assert_eq!(granted(&store, asks(application, 10)).await, (10, 10));
 
-    // An upgrade changes the tables in another order than exchanges lock them.
+    // An upgrade changes the tables in a different order than exchanges lock them.
     let upgrade = store
         .engine()
         .connection
@@ -40,7 +40,7 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
         ));
         upgrade.client.batch_execute(&statement).await
     };
-    // On a busy machine the server may end the upgrade instead.
+    // On a busy machine, the server may abort the upgrade instead.
     for known in [10, 30, 50, 70] {
         upgrade.client.batch_execute("BEGIN").await.unwrap();
         lock("ledger_nodes").await.unwrap();
@@ -51,7 +51,7 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
         let exchanging = store.exchange(report(application, 1, totals, known + 20));
         let upgrading = async {
             while waiting(&observer.client, &schema).await == 0 {}
-            // Waits for the exchange, which waits for it and is ended by the server.
+            // Waits for the exchange, which in turn waits for this lock and is aborted by the server.
             let has_waited = lock("ledger_days").await.is_ok();
             upgrade.client.batch_execute("ROLLBACK").await.unwrap();
             has_waited

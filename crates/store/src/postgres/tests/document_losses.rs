@@ -8,7 +8,8 @@ use super::documents::{
 use super::*;
 use crate::AgreedRefresh;
 
-/// Gateways on a server lose the contents with this event, and keep the states and the refresh. Then one publishes again.
+/// Through an event, the gateways on a server lose the contents but keep the states and the refresh. Then one gateway
+/// publishes again.
 async fn lose_contents(
     server: &mut PostgresServer,
     event: impl AsyncFnOnce(&mut PostgresServer, &DatabaseConfig, Shared) -> Shared,
@@ -60,7 +61,7 @@ async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
         postgres::run(Command::new("sh").arg("-c").arg(kill));
         server.child.wait().unwrap();
         server.restart(&[]);
-        // A connection to the server before it may fail once.
+        // A connection to the previous server may fail once.
         drop(documents.state(NAME).await);
         drop(documents.content(NAME, 1).await);
         documents

@@ -1,4 +1,4 @@
-//! Shared documents, by two gateways on one database.
+//! Shared documents, with two gateways on one database.
 
 use std::task::Poll;
 
@@ -18,7 +18,7 @@ pub(super) fn documents(store: &Store, node: u64) -> Shared {
         .unwrap()
 }
 
-/// Two gateways, and the store of the first one.
+/// Two gateways, and the store of the first gateway.
 pub(super) async fn two_gateways() -> (Store, Shared, Shared) {
     let store = fresh().await;
     let one = documents(&store, 1);
@@ -31,7 +31,7 @@ async fn assert_no_content(store: &Store) {
     assert_eq!(rows(store, stored).await, []);
 }
 
-/// All claims and delays end now.
+/// Makes all claims and delays end now.
 async fn let_claims_end(store: &Store) {
     execute(
         store,
@@ -58,7 +58,7 @@ pub(super) async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
         .map(|(number, _)| number)
 }
 
-/// Publishes a content, or confirms the published one, under a claim. Returns whether it counts.
+/// Publishes content, or confirms the published content, under a claim. Returns whether the publication was accepted.
 pub(super) async fn publish(
     documents: &Shared,
     number: u64,
@@ -68,7 +68,7 @@ pub(super) async fn publish(
     documents.publish(NAME, document).await.unwrap()
 }
 
-/// Publishes a content under a new claim.
+/// Publishes content under a new claim.
 pub(super) async fn published(documents: &Shared, content: &'static str) -> u64 {
     let after = state(documents).await.number;
     let number = claimed(documents, after).await.unwrap();
@@ -84,7 +84,7 @@ async fn withdraw(documents: &Shared) {
     documents.withdraw(vec![NAME.into()]).await.unwrap();
 }
 
-/// Agrees on a refresh at noon, which the content with this number revealed.
+/// Agrees on a refresh at noon that the content with this number revealed.
 async fn agree(documents: &Shared, number: u64) {
     let refresh = AgreedRefresh {
         detected: NOON,
@@ -272,7 +272,7 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
         ("newer", Some("first".into()))
     );
 
-    // What is left is an older content, and one of another document.
+    // Only older content and the content of another document remain.
     execute(
         &store,
         "INSERT INTO {schema}.document_contents SELECT scope, 'other', number, content FROM {schema}.document_contents;
@@ -397,7 +397,7 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
 {
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
-    // Once when it begins to listen: nothing before it was notified.
+    // The first hint follows the start of listening, because nothing before it was notified.
     one.published().await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];

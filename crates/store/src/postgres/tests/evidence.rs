@@ -1,4 +1,4 @@
-//! Evidence of use that gateways merge concurrently.
+//! Evidence of use that two gateways merge concurrently.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Schemas of the shared server and of servers of their own, stores in them, and what gateways do with a store.
+//! Schemas on the shared server and on separate servers, stores in them, and operations of gateways on a store.
 
 use super::*;
 
-/// A new schema of a server, without tables.
+/// A new schema on a server, without tables.
 pub(super) fn config_on(server: &PostgresServer) -> DatabaseConfig {
     DatabaseConfig {
         servers: vec![server.url().parse().unwrap()],
@@ -14,7 +14,7 @@ pub(super) fn config_on(server: &PostgresServer) -> DatabaseConfig {
     }
 }
 
-/// A new schema of the shared server, without tables.
+/// A new schema on the shared server, without tables.
 pub(super) fn config() -> DatabaseConfig {
     config_on(shared_server())
 }
@@ -26,12 +26,12 @@ pub(super) async fn create_tables(config: DatabaseConfig) -> TablesChange {
         .unwrap()
 }
 
-/// A new schema of the shared server, with tables.
+/// A new schema on the shared server, with tables.
 pub(super) async fn prepared() -> DatabaseConfig {
     prepared_on(shared_server()).await
 }
 
-/// A new schema of a server, with tables.
+/// A new schema on a server, with tables.
 pub(super) async fn prepared_on(server: &PostgresServer) -> DatabaseConfig {
     let config = config_on(server);
     create_tables(config.clone()).await;
@@ -51,7 +51,7 @@ impl Store {
         self.database().unwrap()
     }
 
-    /// With `ignores_clock` the day of each exchange is used alone.
+    /// With `ignores_clock`, only the day of each exchange is used.
     pub(crate) async fn open_with(
         config: DatabaseConfig,
         clock: Clock,
@@ -77,7 +77,7 @@ pub(super) async fn open_by_clock(config: &DatabaseConfig) -> Store {
         .unwrap()
 }
 
-/// The reason why a store cannot be opened.
+/// The error with which a store cannot be opened.
 pub(super) async fn refusal(config: &DatabaseConfig) -> String {
     let opened = Store::open_with(config.clone(), Clock::system(), false).await;
     opened.err().unwrap().to_string()
@@ -93,12 +93,12 @@ pub(super) async fn another(store: &Store) -> Store {
     open(&store.engine().config).await
 }
 
-/// The timelines of a data directory.
+/// The timelines that are stored in a data directory.
 pub(super) fn kept_in(directory: &Path) -> SeenTimelines {
     SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
 }
 
-/// A store of a data directory that is not opened.
+/// A store that uses this data directory and is not opened yet.
 pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> Store {
     Store::in_database(config.clone(), Clock::system(), kept_in(directory))
 }
@@ -107,7 +107,7 @@ pub(super) async fn inspected(config: &DatabaseConfig) -> DatabaseReport {
     command(config).inspect().await.unwrap()
 }
 
-/// Executes statements on a connection of their own.
+/// Executes statements on a separate connection.
 pub(super) async fn prepare(config: &DatabaseConfig, statements: &str) {
     let statements = config.schema.statement(statements);
     let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
@@ -120,7 +120,7 @@ pub(super) async fn execute(store: &Store, statements: &str) {
     attempt(store, statements).await.unwrap();
 }
 
-/// Executes statements, which may be refused.
+/// Executes statements that may be refused.
 pub(super) async fn attempt(store: &Store, statements: &str) -> StoreResult<()> {
     let statements = store.engine().config.schema.statement(statements);
     let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
@@ -135,7 +135,7 @@ pub(super) async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// A runtime role for the tables of a schema, which are created.
+/// Creates the tables of a schema, and a runtime role for them.
 pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
     prepare(config, &format!("CREATE ROLE {role} LOGIN")).await;
@@ -147,7 +147,7 @@ pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
     runtime
 }
 
-/// The exchange of a node about one application.
+/// A node's exchange with a report about one application.
 pub(super) fn report(
     application: ApplicationId,
     node: u64,
@@ -167,12 +167,12 @@ pub(super) fn report(
     }
 }
 
-/// The exchange of the first node, which had no units of the application.
+/// An exchange of the first node, which has no units of the application yet.
 pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
     report(application, 1, NodeTotals::default(), units)
 }
 
-/// The same exchange on another day, and its day by the gateway's clock.
+/// The same exchange about another day, with another current day of the gateway's clock.
 pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
     let mut exchange = exchange;
     exchange.today = today;
@@ -180,7 +180,7 @@ pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerEx
     exchange
 }
 
-/// The units granted to the node, and to all.
+/// The units granted to the node and to all nodes.
 pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u64) {
     match store.exchange(exchange).await.unwrap().outcomes[..] {
         [ReportOutcome::Applied { node, granted, .. }] => (node.granted, granted),
@@ -188,13 +188,13 @@ pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u6
     }
 }
 
-/// The units granted today by the clock.
+/// The units granted on the current day of the clock.
 pub(super) async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
     let today = Clock::system().now().wall.day();
     granted(store, on_day(asks(id, 100), today, today)).await.0
 }
 
-/// A new application with units of a day, which is opened.
+/// A new application with units of a day, which this opens.
 pub(super) async fn open_day(store: &Store) -> ApplicationId {
     let id = created(store).await;
     assert_eq!(granted(store, asks(id, 5)).await, (5, 5));

@@ -11,7 +11,7 @@ FROM PUBLIC;
 CREATE ROLE managed LOGIN;
 GRANT CREATE ON DATABASE {database} TO managed";
 
-/// A schema in a database of the shared server, for a role without the functions.
+/// A schema in a database of the shared server, for a role that cannot execute these functions.
 async fn managed() -> DatabaseConfig {
     static READY: OnceCell<()> = OnceCell::const_new();
     let mut config = config();
@@ -91,7 +91,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
     .await;
     server.stop();
     server.restart(&SETTINGS);
-    // The first call finds the connection closed.
+    // The first call notices that the connection is closed.
     drop(store.position().await);
     let error = store.position().await.unwrap_err().to_string();
     assert!(error.contains("were checked before"), "{error}");

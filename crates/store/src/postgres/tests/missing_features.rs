@@ -1,9 +1,9 @@
-//! A database without features that managed services and other engines with PostgreSQL's protocol may lack.
+//! A database that lacks features, as managed services and other engines with PostgreSQL's protocol may.
 
 use super::*;
 
-/// Removes from a database what other engines with PostgreSQL's protocol may lack, also for its superuser. Statements of later
-/// sessions do not find it.
+/// Removes features that other engines with PostgreSQL's protocol may lack, even for the superuser. Statements in later
+/// sessions do not find them.
 const REMOVE_FEATURES: &str = "
 SET allow_system_table_mods = on;
 DELETE FROM pg_proc WHERE proname = 'pg_notify';
@@ -19,7 +19,7 @@ BEGIN
 END $$;
 CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION refuse_unlogged_tables();";
 
-/// A database of the shared server without these features, for its owner.
+/// A database on the shared server that lacks these features, for its owner.
 async fn without(name: &str, remove: &str) -> DatabaseConfig {
     let mut config = config();
     prepare(&config, &format!("CREATE DATABASE {name}")).await;

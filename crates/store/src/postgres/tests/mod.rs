@@ -47,7 +47,7 @@ use scoregate_base::limits::{LimitSetting, NodeReport, NodeTotals, OwnLimits};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
-/// There is nothing to keep: the server outlives the tests.
+/// Nothing needs to be kept alive, because the server outlives the tests.
 async fn fresh_store() -> ((), Store) {
     ((), fresh().await)
 }
@@ -196,7 +196,7 @@ async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
     }
 }
 
-/// Ends the connection on which a gateway listens to changes.
+/// Closes the connection on which a gateway listens for changes.
 const END_LISTENER: &str = "
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'";
 
@@ -205,7 +205,7 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
     needs!("postgresql");
     let store = fresh().await;
     let other = another(&store).await;
-    // Once when it begins to listen: earlier changes were not notified.
+    // The first hint follows the start of listening, because earlier changes were not notified.
     store.changed().await;
     created(&other).await;
     store.changed().await;

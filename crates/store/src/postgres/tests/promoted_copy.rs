@@ -7,7 +7,7 @@ use std::process::Command;
 use super::postgres::{PostgresServer, give_away, launch, run};
 
 impl PostgresServer {
-    /// A server with the data of this stopped one, on the next timeline: as a standby that was promoted.
+    /// A server with the data of this stopped server on the next timeline, like a promoted standby.
     pub(super) fn promoted_copy(&self, settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path();
@@ -17,10 +17,10 @@ impl PostgresServer {
             .args(["-c", "cp -a \"$0\" \"$1\""])
             .arg(data)
             .arg(path));
-        // It recovers from an empty archive, and begins a new timeline at its end.
+        // The server recovers from an empty archive, and begins a new timeline at its end.
         fs::write(path.join("data/recovery.signal"), "").expect("a file");
         give_away(path);
-        // Without connections during recovery it is ready once it is writable.
+        // The server accepts no connections during recovery, so it is ready once it is writable.
         let settings = [settings, &["restore_command=false", "hot_standby=off"]].concat();
         let child = launch(path, &settings, &[]);
         Self {

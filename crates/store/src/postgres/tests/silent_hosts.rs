@@ -1,12 +1,12 @@
-//! Silent hosts: a stopped server accepts connections and never answers, and a primary without its standby never
-//! confirms a commit.
+//! Silent hosts: a stopped server that accepts connections but never answers, and a primary without its standby that
+//! never confirms a commit.
 
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use scoregate_base::clock::ManualClock;
 
-/// The real time after which a test fails.
+/// Real time after which a test fails.
 const TEST_LIMIT: Duration = Duration::from_mins(1);
 
 async fn within_limit<T>(work: impl Future<Output = T>) -> T {
@@ -16,7 +16,7 @@ async fn within_limit<T>(work: impl Future<Output = T>) -> T {
         .expect("it ends in time")
 }
 
-/// The server that the tests share, as the second host after `first`.
+/// The shared test server as the second host after `first`.
 fn second_host_after(first: &str) -> Vec<tokio_postgres::Config> {
     let second = shared_server().url();
     let (user, rest) = second.split_once('@').unwrap();
@@ -37,7 +37,7 @@ impl SilentHost {
         self.0.local_addr().unwrap().to_string()
     }
 
-    /// Waits for a connection, and lets it wait for half of the deadline.
+    /// Accepts a connection, and advances the clock by half of the deadline.
     async fn keep_waiting(&self, deadline: Duration, clock: &ManualClock) -> TcpStream {
         let (connection, _) = self.0.accept().await.unwrap();
         clock.advance(deadline / 2);

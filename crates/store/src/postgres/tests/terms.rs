@@ -11,7 +11,7 @@ fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
     }
 }
 
-/// A report that requests 5 units and 20 tokens, and returns the units that are `known` as returned.
+/// A report that requests 5 units and 20 tokens and repeats the returned units in `known`.
 fn request(
     application: ApplicationId,
     terms: Option<AssumedTerms>,
@@ -39,7 +39,7 @@ fn request(
     }
 }
 
-/// The totals of the node, the tokens granted to it, and whether its terms are outdated.
+/// The totals of the node, the tokens granted to it, and whether the terms are outdated.
 async fn exchanged(store: &Store, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
     let reply = store.exchange(exchange).await.unwrap();
     let ReportOutcome::Applied {

@@ -1,4 +1,4 @@
-//! After a failover the server that was the primary before is not used, also after a restart of the gateway.
+//! After a failover, the former primary is not used, even after a restart of the gateway.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::maintenance;
 
 const SETTINGS: [&str; 1] = ["fsync=off"];
 
-/// A store of this data directory on these servers, the first one first.
+/// A store that uses this data directory and these servers, in this order.
 fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path) -> Store {
     let urls: Vec<String> = servers.iter().map(|server| server.url()).collect();
     let host = |url: &String| url.split(['@', '/']).nth(3).unwrap().to_owned();
@@ -44,7 +44,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     old.stop();
     let new = old.promoted_copy(&SETTINGS);
     old.restart(&SETTINGS);
-    // Until the new one was used, nothing shows that there was a failover.
+    // Until the new server has been used, nothing shows that there was a failover.
     let early = store(&config, &[&old, &new], directory.path());
     early.check().await.unwrap();
     store(&config, &[&new], directory.path())
@@ -86,7 +86,7 @@ async fn a_server_that_is_read_only_is_not_used() {
         .check()
         .await
         .unwrap_err();
-    // It serves no gateway, so this one is not refused.
+    // The server serves no gateway, so this is not a refusal of this gateway.
     let OpenFailure {
         kind: ConnectionFault::Unreachable,
         error,
@@ -136,7 +136,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     assert!(error.to_string().contains("belongs to another"), "{error}");
 }
 
-/// A table of the same content with another OID, as after a restore from a dump.
+/// Replaces a table with a copy that has another OID, as a restore from a dump does.
 const REPLACE: &str = "
 CREATE TABLE {schema}.restored AS TABLE {schema}.calendar;
 DROP TABLE {schema}.calendar;

@@ -20,7 +20,7 @@ fn exported_file(directory: &Path) -> (PathBuf, RowCounts) {
     (path, maintenance::export(&store, &mut out, NOON).unwrap())
 }
 
-/// Commands at noon.
+/// Commands that run at noon.
 fn at_noon(config: &DatabaseConfig) -> DatabaseCommand {
     DatabaseCommand {
         config: config.clone(),
@@ -40,13 +40,13 @@ async fn exported(config: &DatabaseConfig, closes: bool) -> StoreResult<(String,
     Ok((String::from_utf8(out).unwrap(), done))
 }
 
-/// The lines of an export, without the first and the last one.
+/// The lines of an export, except the first and the last one.
 fn records(export: &str) -> Vec<&str> {
     let lines: Vec<&str> = export.lines().collect();
     lines[1..lines.len() - 1].to_vec()
 }
 
-/// The records of an export that an earlier one does not have. It has all others, byte by byte.
+/// The records that an export has in addition to an earlier one. All other records must be identical, byte by byte.
 fn added<'e>(before: &str, after: &'e str) -> Vec<&'e str> {
     let before = records(before);
     let (same, added): (Vec<_>, Vec<_>) = records(after)
@@ -74,7 +74,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
         "{last}"
     );
 
-    // It can be used, with the same day and units.
+    // The imported database can be used, with the same day and units.
     let store = open(&config).await;
     assert_eq!(store.day().await.unwrap(), Some(NOON.day()));
     let mut found = conformance::applications(&store).await;

@@ -1,4 +1,4 @@
-//! Tables of an older release: refused, then upgraded once, for a runtime role.
+//! Tables of an older release are refused, then upgraded once, for a runtime role.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn older_tables_are_refused_and_upgraded_with_their_rows_by_one_of_several
             TablesChange::Unchanged(2)
         ]
     );
-    // This release runs on the tables of a later one.
+    // This release works with the tables of a later one.
     let store = open(&runtime).await;
     assert_eq!(conformance::found(&store, id).await.id, id);
     conformance::closed_applications_are_deleted_on_the_next_day(&store).await;

@@ -1,11 +1,12 @@
-//! All applications in one statement.
+//! Reading all applications with one statement.
 
 use futures_util::TryStreamExt as _;
 
 use super::*;
 use crate::ApplicationPage;
 
-/// More than a page. The application at the end of the first page has three keys, and one record is unreadable.
+/// More than one page of applications. The application at the end of the first page has three keys, and one record is
+/// unreadable.
 const FILL: &str = "
 INSERT INTO {schema}.applications (id, name, tier, created_at)
 SELECT 'app_' || lpad(n::text, 11, '0'), 'n' || n, 'pro', 1 FROM generate_series(1, 2500) n;
