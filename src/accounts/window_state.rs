@@ -20,12 +20,12 @@ pub(super) struct WindowState {
 #[derive(Clone, Copy, Debug)]
 struct EndedDay {
     day: DayBalance,
-    /// Whether their return was reported to the ledger.
+    /// Whether the return of the unspent units was reported to the ledger.
     is_reported: bool,
 }
 
 impl WindowState {
-    /// Whether it can be dropped without loss.
+    /// Whether the state can be dropped without loss.
     pub(super) const fn is_unused(&self) -> bool {
         self.known.is_none() && self.ended.is_none()
     }
@@ -46,7 +46,7 @@ impl WindowState {
         windows.filter_map(status).collect()
     }
 
-    /// Units granted in a window to all gateways, if that is known. `today` is the balance of the present day.
+    /// Units granted in a window to all gateways, if known. `today` is the balance of the current day.
     pub(super) fn granted(
         &self,
         window: Window,
@@ -71,7 +71,7 @@ impl WindowState {
         })
     }
 
-    /// Units that the ledger may still grant in all windows, as far as known.
+    /// Units that the ledger may still grant in all windows, as far as is known.
     pub(super) fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
         let unleased = |limit: CalendarQuota| {
             let balance = self.balance(limit.window, day, day.day())?;
@@ -103,7 +103,7 @@ impl WindowState {
         self.known = Some(known.collect());
     }
 
-    /// Begins another day. Unspent units of `ended` are returned, so that longer windows keep them.
+    /// Starts a new day. Unspent units of `ended` are returned, so that longer windows keep them.
     pub(super) fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
         if self.is_known() {
             let windows = limits.calendar.around(today);
@@ -124,7 +124,7 @@ impl WindowState {
         Some(ended.day)
     }
 
-    /// Records that the ledger applied a report about a day that has ended. Units that it granted then must also be
+    /// Records that the ledger applied a report about a day that has ended. Units granted in its reply must also be
     /// returned.
     pub(super) fn apply_ended(&mut self, report: &LedgerReport, node: NodeTotals, granted: u64) {
         let of_report = |ended: &&mut EndedDay| ended.day.day() == report.day;

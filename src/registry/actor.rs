@@ -1,4 +1,4 @@
-//! The author of a change. An operator may change everything, an owner only the owner's applications.
+//! The author of a change. An operator may change everything. An owner may change only their own applications.
 
 use scoregate_base::keys::OwnerId;
 
