@@ -20,7 +20,7 @@ const AT_ONCE: usize = 8;
 /// Maximum number of waiting requests, and maximum waiting time per request.
 const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
-/// One in this many places in the queue, and of the links of all networks, is reserved for networks with few requests.
+/// One third (1/`RESERVED`) of the queue, and of the links of all networks, is reserved for networks with few requests.
 const RESERVED: usize = 3;
 /// Maximum number of requests per minute from a network.
 const PER_MINUTE: u32 = 240;
