@@ -66,7 +66,7 @@ pub struct BadMessage<'m> {
 pub(super) struct RpcError {
     pub(super) code: i32,
     pub(super) message: Cow<'static, str>,
-    /// JSON.
+    /// Additional data as JSON.
     pub(super) data: Option<String>,
 }
 
