@@ -1,7 +1,8 @@
-//! The fields of every item, as data: for the API description, the docs page, and the built-in backend, which must
-//! send them.
+//! The fields of all items, as data, for the API description, the docs page, and the built-in backend, which must send
+//! them.
 //!
-//! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
+//! A foreign backend may omit fields or send additional ones. Items are passed through unchanged and are not validated
+//! at run time.
 
 use super::field::FieldShape::{
     Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words,
@@ -30,7 +31,7 @@ pub const SEVERITY: &[&str] = &["warning", "critical"];
 
 const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
 
-/// An item of `/models`: the fields of the specification, and the fields by which `speed` and `price` sort.
+/// An item of `/models`: the fields of the specification, and the fields that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "Display name."),
@@ -369,7 +370,7 @@ pub const PROVIDER: &[ItemField] = &[
     ),
 ];
 
-/// An item of `/analytics/degradations`, the largest first.
+/// An item of `/analytics/degradations`, largest first.
 pub const DEGRADATION: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
@@ -416,7 +417,7 @@ pub const RECOMMENDATION: &[ItemField] = &[
     ),
 ];
 
-/// An item of `/analytics/provider-reliability`, the most reliable first.
+/// An item of `/analytics/provider-reliability`, most reliable first.
 pub const RELIABILITY: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     maybe(
@@ -491,7 +492,7 @@ const SAMPLES: &[ItemField] = &[
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
-/// An item of `/analytics/transparency`: one per model.
+/// An item of `/analytics/transparency`, one per model.
 pub const TRANSPARENCY: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
