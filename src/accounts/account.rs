@@ -17,19 +17,19 @@ use scoregate_store::{LedgerReport, StoredApplication};
 use crate::accounts::account_state::AccountState;
 use crate::accounts::terms::Terms;
 
-/// The state of an application that requests use.
+/// The account of an application, which requests use.
 #[derive(Debug)]
 pub struct Account {
     /// The id of the application.
     pub id: ApplicationId,
-    // Every request reads the terms, which seldom change, so reading takes no lock.
+    // Every request reads the terms, which rarely change, so reading needs no lock.
     terms: ArcSwap<Terms>,
     // All balances have one lock: a request takes a minute token and a unit of the day in one step, or neither.
     state: Mutex<AccountState>,
 }
 
 impl Account {
-    /// Creates an application from the store, which contains only the units granted for `day`.
+    /// Creates the account of a stored application. Of its use, only the units granted for `day` are stored.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -83,8 +83,8 @@ impl Account {
     /// change does not concern the ledger.
     pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
-        // The terms are changed under the lock of the state. Reports are built under it too, so the units and the terms
-        // of a report belong together.
+        // The terms are changed under the lock of the state. Reports are also built under this lock, so the units and
+        // the terms of a report are consistent.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
         // If this is false, the ledger has granted nothing to this process under the old limits.
@@ -100,7 +100,8 @@ impl Account {
     }
 
     /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the
-    /// day has begun meanwhile, the account may have leased units of it already; the totals include both leases.
+    /// day has begun in the meantime, the account may already have leased units of that day. The totals then include
+    /// both leases.
     pub(crate) fn lease_ahead(
         &self,
         leased_under: Limits,
@@ -128,7 +129,7 @@ impl Account {
     /// Reopens the day with the units granted so far, unless this process has leased or used units.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
-        // Only this balance contains the units that were leased or used here.
+        // Only the current balance contains the units that this process leased or used.
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
         }
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_idle_application_is_small() {
-        // With the two counters of an `Arc` and the allocator's header this fits into 128 bytes instead of 144.
+        // With the two counters of an `Arc` and the allocator's header, this fits into 128 bytes instead of 144.
         assert!(size_of::<Account>() <= 104, "{}", size_of::<Account>());
     }
 }

@@ -83,7 +83,7 @@ impl LeaseCall {
     }
 }
 
-/// The day whose unit pays for a response, if any: a 304 keeps no unit.
+/// The day that is charged with a unit for a response; `None` for a 304, which costs no unit.
 pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
     (!is_unchanged).then_some(day)
 }
@@ -160,8 +160,8 @@ impl AccountState {
             }
         };
         self.balance = balance;
-        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a refusal by
-        // the quota is not final.
+        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a
+        // refusal because of the quota is not final.
         let is_shared = spent.is_some_and(|window| window.row().scope == Scope::Owner);
         let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
             && (gateways.is_some() || is_shared)
@@ -201,7 +201,7 @@ impl AccountState {
         })
     }
 
-    /// Whether the ledger has stated the windows in force.
+    /// Whether the ledger has reported the windows in force.
     pub(crate) fn knows_windows(&self) -> bool {
         self.windows().is_some_and(WindowState::is_known)
     }
@@ -212,7 +212,7 @@ impl AccountState {
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
     }
 
-    /// Applies the reply to a report, in which this process has these totals of the report's day.
+    /// Applies the reply to a report. `node` contains the totals of this process in the reply for the report's day.
     pub(crate) fn apply_to_windows(
         &mut self,
         report: &LedgerReport,
@@ -282,7 +282,7 @@ impl AccountState {
 
     /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased
     /// ahead. The totals of a node are for a whole day, so these units must not be counted separately. Units leased
-    /// under other limits cannot be used; the next report returns them.
+    /// under other limits cannot be used. The next report returns them.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
@@ -307,7 +307,7 @@ impl AccountState {
         self.lease.get_or_insert_default().ahead = Some(BalanceAhead { leased_under, day });
     }
 
-    /// Whether units of this day were leased before it begins.
+    /// Whether units of this day were leased in advance.
     pub(crate) fn is_leased_ahead(&self, day: Day) -> bool {
         self.lease
             .as_ref()
@@ -460,7 +460,7 @@ impl AccountState {
                 && lease.ahead.is_none()
                 && lease.windows.is_unused()
         };
-        // There may be a million accounts, so an account that is not in use keeps no lease state.
+        // There may be a million accounts, so an account that is not in use has no lease state.
         self.lease.take_if(is_unused);
     }
 

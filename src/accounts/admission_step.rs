@@ -1,4 +1,4 @@
-//! The step that follows a verdict on a request. Nothing else reads verdicts of requests.
+//! The step that follows a verdict on a request. Only this module interprets verdicts.
 
 use std::time::Duration;
 

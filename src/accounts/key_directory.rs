@@ -59,10 +59,10 @@ struct DirectoryEntry {
 struct KeyExpiry(Wall);
 
 const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
-/// The expiry of a revoked key: it stays revoked, regardless of the wall clock.
+/// The expiry of a revoked key. With this value, the key stays revoked regardless of the wall clock.
 const REVOKED: Wall = Wall::from_seconds(0);
 
-/// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and cheap.
+/// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and is cheap to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UseHour(u32);
 
@@ -79,10 +79,10 @@ pub struct KeyDirectory {
     /// Keys that expire, by expiry, so that a sweep visits only keys that are due. A key whose expiry changed is listed
     /// twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
-    /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
-    /// to a new account.
+    /// Accounts without known keys whose units of the day must be kept. Otherwise a new account would get these units
+    /// from the ledger as unspent.
     without_keys: Mutex<HashMap<ApplicationId, Arc<Account>>>,
-    /// Accounts with changed terms, and the units that they have to return.
+    /// Accounts with changed terms, and the number of units that they have to return.
     with_changed_terms: Mutex<Vec<(Arc<Account>, u32)>>,
 }
 

@@ -25,8 +25,8 @@ pub struct KeysOutdated;
 #[derive(Debug, Default)]
 pub struct KeyFreshness {
     is_shared: bool,
-    /// When the last complete reading began, in monotonic time and in wall time, which continues while the machine is
-    /// suspended.
+    /// The time when the last complete reading began, in monotonic time and in wall time. Wall time continues while the
+    /// machine is suspended.
     mono: AtomicU64,
     wall: AtomicU64,
     /// Changes may be missing until the feed is read again.
@@ -65,13 +65,13 @@ impl KeyFreshness {
         }
         let mut attempts = self.attempt.subscribe();
         let newest = *attempts.borrow();
-        // After a failed attempt the store is unreachable, and a wait would not help.
+        // After a failed attempt, the store is unreachable, and waiting would not help.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
             let is_newer =
                 |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
-            // A timeout is not an error: the age is checked next.
+            // A timeout is not an error, because the age is checked next.
             drop(
                 clock
                     .within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer))
@@ -134,8 +134,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
-            // The times are stored before the flag of the copy, which is read first. A demand for a reading that
-            // arrived after this reading began is cleared too; the next report of outdated terms repeats it.
+            // The times are stored before the flag of the copy, which is read first. A requested reading that was
+            // requested after this reading began is also cleared. The next report of outdated terms requests it again.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);

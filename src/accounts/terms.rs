@@ -79,7 +79,7 @@ impl TermsByTier {
         )))
     }
 
-    /// The tiers and whether they are paid, which decides the default notices to owners.
+    /// The tiers and whether they are paid, which determines the default notices to owners.
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         let tier = |terms: &Arc<Terms>| NoticeTier {
             name: Arc::clone(&terms.tier_name),

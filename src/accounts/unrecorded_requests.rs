@@ -1,8 +1,9 @@
 //! Requests of one account that were counted but not yet taken by `request_counter`, and the evidence in these requests
 //! of how the account is used.
 //!
-//! A list instead of an array of all endpoints and outcomes: most applications use a few, and a million of them must fit into
-//! memory. Days are entries too, so a request that was in flight at midnight counts on the day on which it began.
+//! This is a list, not an array of all endpoints and outcomes, because most applications use only a few, and a million
+//! applications must fit into memory. Entries include the day, so a request that was in flight at midnight counts on
+//! the day on which it began.
 
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::evidence::{DocumentMark, HourEvidence, Origin};
@@ -28,7 +29,7 @@ pub(crate) struct DocumentUse {
     /// Size of the body.
     pub(crate) bytes: u32,
     pub(crate) is_conditional: bool,
-    /// Whether the answer is a 304.
+    /// Whether the response is a 304.
     pub(crate) is_unchanged: bool,
 }
 

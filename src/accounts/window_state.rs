@@ -10,7 +10,7 @@ use scoregate_store::LedgerReport;
 /// The windows of an account in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowState {
-    /// The balances of the current windows, once the ledger has stated them.
+    /// The balances of the current windows, once the ledger has reported them.
     known: Option<Vec<WindowBalance>>,
     /// Yesterday.
     ended: Option<EndedDay>,
@@ -30,7 +30,7 @@ impl WindowState {
         self.known.is_none() && self.ended.is_none()
     }
 
-    /// Whether the ledger has stated the windows in force.
+    /// Whether the ledger has reported the windows in force.
     pub(super) const fn is_known(&self) -> bool {
         self.known.is_some()
     }
@@ -65,7 +65,7 @@ impl WindowState {
             if before == window {
                 return Some(if is_later { known.after(day) } else { *known });
             }
-            // The previous window is known, so this window has begun since.
+            // The previous window is known, so this window has begun in the meantime.
             let follows = before.rule == window.rule && before.end == window.start;
             (follows && is_later).then(|| WindowBalance::begun(window))
         })
@@ -81,7 +81,8 @@ impl WindowState {
         windows.filter_map(unleased).min().unwrap_or(u32::MAX)
     }
 
-    /// Applies the reply to a report that named windows, in which this process has these totals of the report's day.
+    /// Applies the reply to a report that named windows. `node` contains the totals of this process in the reply for
+    /// the report's day.
     pub(super) fn apply(
         &mut self,
         report: &LedgerReport,
@@ -90,7 +91,7 @@ impl WindowState {
         windows: &[WindowUnits],
     ) {
         let contain_today = |limit: &CalendarQuota| limit.window.contains(day.day());
-        // A report that returns units of yesterday may name windows that have ended since.
+        // A report that returns units of yesterday may name windows that have ended in the meantime.
         if report.windows.is_empty() || !report.windows.iter().all(contain_today) {
             return;
         }

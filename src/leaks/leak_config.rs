@@ -35,7 +35,7 @@ pub enum SignerSource {
 }
 
 impl SignerSource {
-    /// Reads the list into `keys` if it is a file. Blocks.
+    /// Reads the list into `keys` if the source is a file. Blocks.
     pub fn read_file(&self, keys: &PublishedKeys) -> Result<(), String> {
         let Self::File(path) = self else {
             return Ok(());

@@ -30,8 +30,8 @@ pub(super) struct TokenLabel<'t> {
 }
 
 impl ReportedToken {
-    /// The place where the token was found: an `https` URL in visible ASCII without a user name or a key, or otherwise
-    /// a text that contains only a word and a digest from the report.
+    /// The place where the token was found: an `https` URL in visible ASCII without a user name or a key. Otherwise a
+    /// text that contains only a word and a digest from the report.
     pub(super) fn place(&self, form: &KeyForm) -> String {
         let url = self.url.as_deref().unwrap_or_default();
         let is_fit = url.starts_with("https://") && check_web_address(url).is_ok();

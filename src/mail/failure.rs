@@ -159,7 +159,7 @@ impl MailFailure {
         }
     }
 
-    /// Whether the email will not be retried.
+    /// Whether no further attempt will be made to send the email.
     pub(super) fn is_permanent(&self) -> bool {
         self.scope == FailureScope::Final
     }

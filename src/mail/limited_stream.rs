@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Maximum number of bytes from a server on a connection: certificates and the replies to one batch of emails.
 const MAX_RECEIVED: usize = 32 << 10;
 /// Maximum number of lines, because the library parses a reply again after each of its lines. [`MAX_RECEIVED`] random
-/// (encrypted) bytes contain only half as many line ends.
+/// (encrypted) bytes contain only half as many line feeds.
 const MAX_LINES: usize = 256;
 
 #[derive(Debug)]

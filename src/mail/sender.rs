@@ -81,7 +81,7 @@ impl MailSender {
         self.record().await;
     }
 
-    /// Sends emails that are due, at most one batch. Returns whether there may be more that can be sent now.
+    /// Sends emails that are due, at most one batch. Returns whether more emails may be due now.
     pub async fn send_due(&mut self, stop: &CancellationToken) -> bool {
         if !self.record().await {
             return false;

@@ -140,8 +140,8 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends an email. Servers limit the number of emails per connection, so a connection that ends before the email is
-    /// replaced with a new one.
+    /// Sends an email. Servers limit the number of emails per connection, so if the connection ends before this email,
+    /// a new one is opened.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {

@@ -53,7 +53,7 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
 }
 
 /// Shortens a time to hours and minutes if it has the same date as the previous time in the column. Full times would
-/// use half of the tokens of a row.
+/// take up half of the tokens of a row.
 fn without_repeated_date(cell: String, previous: &mut String) -> String {
     let parts = cell
         .strip_suffix(":00Z")

@@ -258,7 +258,7 @@ impl McpService {
         let name = message.params.name.as_deref().unwrap_or_default();
         let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
         let tool = self.tools.iter().find(|tool| tool.name == name);
-        let tool = tool.ok_or_else(|| invalid("Call a tool of tools/list.".to_owned()))?;
+        let tool = tool.ok_or_else(|| invalid("Call a tool from tools/list.".to_owned()))?;
         let none = CallArguments::new();
         let target = tool
             .target(message.params.arguments.as_ref().unwrap_or(&none))

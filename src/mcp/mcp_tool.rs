@@ -66,7 +66,7 @@ impl McpTool {
         })
     }
 
-    /// Path and query of the request that corresponds to a call. The gateway checks the values; only arguments with an
+    /// Path and query of the request that corresponds to a call. The gateway checks the values. Only arguments with an
     /// unknown name or type are refused here.
     pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
         for (name, value) in arguments {

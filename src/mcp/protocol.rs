@@ -1,5 +1,5 @@
-//! Revisions of the protocol. In the newest revision, each request states the version. In the other revisions, a
-//! handshake does.
+//! Revisions of the protocol. In the newest revision, each request states the version. In the other revisions, the
+//! version is negotiated in a handshake.
 
 use super::mcp_headers::{self, McpHeaders, SentField};
 use super::rpc_message::{BadMessage, RpcError, RpcMessage};
@@ -13,7 +13,7 @@ const STATELESS: &str = PROTOCOLS[0];
 pub(super) enum ProtocolEra {
     /// Each request states its version.
     Stateless,
-    /// The version is negotiated in a handshake. The server keeps no state of it.
+    /// The version is negotiated in a handshake. The server does not store it.
     Handshake,
 }
 

@@ -133,7 +133,7 @@ impl<'m> RpcMessage<'m> {
             let envelope: RpcEnvelope<'_, IgnoredAny> =
                 serde_json::from_str(text).map_err(|_| invalid(None))?;
             let (id, _, _) = envelope.valid()?;
-            let message = "Send the parameters as an object, each of its type.";
+            let message = "Send the parameters as an object with values of the right types.";
             return Err(BadMessage {
                 id,
                 error: RpcError::new(RpcError::INVALID_PARAMS, message),

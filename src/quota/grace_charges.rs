@@ -199,7 +199,7 @@ impl GraceCharges {
         let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
         let units: u32 = self.book.listed().iter().map(uncharged).sum();
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
-        // Once the file no longer contains a share, a share that cannot be returned is lost.
+        // If a share is no longer in the file and cannot be returned, it is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
         let (kept, returned) = if keeps {
             (shares, Vec::new())

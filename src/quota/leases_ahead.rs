@@ -40,7 +40,7 @@ impl Leases {
         });
         for accounts in due.chunks(AT_ONCE) {
             if let Err(error) = self.lease_ahead_for(accounts, today, tomorrow).await {
-                tracing::debug!(%error, "units of tomorrow cannot be leased yet");
+                tracing::debug!(%error, "tomorrow's units cannot be leased yet");
                 return;
             }
         }

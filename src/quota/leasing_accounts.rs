@@ -1,5 +1,5 @@
-//! Accounts that leased units recently, for counting the units that this process holds. The count costs requests
-//! nothing.
+//! Accounts that leased units recently, for counting the units that this process holds. Counting does not slow down
+//! requests.
 
 use std::sync::Arc;
 

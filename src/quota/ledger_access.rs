@@ -98,7 +98,7 @@ mod tests {
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
-    /// Answers attempts to connect with these results, starting with the last.
+    /// A ledger that answers attempts to connect with these results, starting with the last.
     struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);
 
     fn unreachable() -> StoreError {

@@ -112,8 +112,8 @@ impl Leases {
         }
     }
 
-    /// Tests the connection to a shared store until a connection and a lease have succeeded. A gateway that is not
-    /// ready gets no requests that could do this. Called every second.
+    /// Tests the connection to a shared store until a connection and a lease have succeeded. While a gateway is not
+    /// ready, it gets no requests that could test the connection. Called every second.
     pub async fn check_access(&self) {
         self.calls
             .access

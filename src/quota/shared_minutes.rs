@@ -18,7 +18,7 @@ use crate::accounts::{Account, AccountState};
 /// Tokens of minute limits on this gateway.
 #[derive(Default)]
 pub(crate) struct SharedMinutes {
-    /// The setting. `None` if this is the only gateway, which leases no tokens.
+    /// The setting. `None` if this is the only gateway, which does not lease tokens.
     setting: Option<NonZeroU32>,
     /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 if
     /// there is no setting.

@@ -19,10 +19,11 @@ use scoregate_store::{
 
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 
-/// Changed applications read at a time.
+/// Number of changed applications that are read at a time.
 // This limits the memory of one reading after a long outage of the feed.
 const CHANGES: usize = 500;
-/// Uses of keys stored in one write. Leases wait for the write, which may change a page of the file for each use.
+/// Number of key uses that are stored in one write. Leases wait for the write, which may change a page of the file for
+/// each use.
 const USES: usize = 100;
 
 /// Keeps the key directory of a running server.
@@ -38,7 +39,7 @@ pub struct DirectoryKeeper {
 #[derive(Debug, Default)]
 struct FeedProgress {
     position: FeedPosition,
-    /// Whether all applications were read from the store. Before that there is no position to continue from.
+    /// Whether all applications were read from the store. Until then, there is no position to continue from.
     is_loaded: bool,
     is_failing: bool,
 }
@@ -67,7 +68,7 @@ impl DirectoryKeeper {
         }
     }
 
-    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
+    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged. They never
     /// prevent a start.
     pub async fn load(&self) -> StoreResult<()> {
         self.apply_changes(&mut *self.progress.lock().await).await
@@ -114,7 +115,7 @@ impl DirectoryKeeper {
         self.changes.instruments.shared.changes_age(age);
     }
 
-    /// Applies changes. A late attempt counts as failed from its deadline to its end.
+    /// Applies changes. A late attempt counts as failed from its deadline until it ends.
     async fn apply_in_time(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let clock = &self.changes.clock;
         let began = clock.now();
@@ -309,7 +310,7 @@ impl DirectoryKeeper {
     async fn load_all(&self, turn: &ChangeTurn<'_>) -> StoreResult<()> {
         let day = self.current_day().await?;
         let mut skipped = 0;
-        // At the start no key is known, so no key has to be revoked, and the set of all digests is not built.
+        // At the start, no key is known and none has to be revoked, so the set of all digests is not built.
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
         let mut pages = pin!(self.store.all(day).peekable());
         while let Some(page) = pages.next().await {

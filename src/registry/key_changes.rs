@@ -222,8 +222,7 @@ impl ChangeTurn<'_> {
         page.skipped.len() + unusable.count()
     }
 
-    /// Replaces the terms and returns the previous ones. The new terms are used for applications that are applied
-    /// afterwards.
+    /// Replaces the terms and returns the previous ones. Applications that are applied from then on get the new terms.
     pub(crate) fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
         self.changes.terms.swap(terms)
     }

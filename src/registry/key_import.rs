@@ -264,7 +264,7 @@ impl KeyRecord {
 
     /// Checks everything that can be checked without the store.
     pub fn check(&self) -> Result<(), BadField> {
-        // The tier is checked too, because a batch of unchecked lines of maximum length would be too large to send.
+        // The tier is also checked, because a batch of unchecked lines of maximum length would be too large to send.
         let texts = [
             ("name", Some(self.name.as_str())),
             ("tier", Some(self.tier.as_str())),

@@ -76,7 +76,7 @@ impl LeakedKeys {
         }
     }
 
-    /// Acts on each of these keys that exists. It can be repeated after a failure.
+    /// Acts on each of these keys that exists. The call can be repeated after a failure.
     pub async fn act_on(
         &self,
         keys: &[LeakedKey],

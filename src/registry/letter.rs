@@ -6,7 +6,7 @@ use crate::pages::mail_html;
 use scoregate_base::clock::Wall;
 use scoregate_store::{MailKind, NewMail};
 
-/// Time after which an unsent mail is useless.
+/// Time after which an unsent email is useless.
 const LIFETIME: Duration = Duration::from_hours(72);
 
 /// An email without a recipient. It ends with a link to the account page at `root`, if there is one.

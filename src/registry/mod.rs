@@ -2,8 +2,8 @@
 //! immediately.
 //!
 //! The command line, the side port, the account pages and `demo` make changes only through this module. On a running
-//! server the key directory is also changed; on a stopped server only the store is. `KeyChanges` makes one change at a
-//! time; `DirectoryKeeper` applies changes made elsewhere.
+//! server, the key directory is also changed. On a stopped server, only the store is changed. `KeyChanges` makes one
+//! change at a time. `DirectoryKeeper` applies changes made elsewhere.
 
 mod actor;
 mod attachments;

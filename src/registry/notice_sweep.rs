@@ -31,7 +31,7 @@ impl NoticeSweep {
 
     /// Queues the notices about quotas. Called every minute.
     pub async fn quotas(&self) {
-        // After the notice about a whole quota, no notice about a part of it is sent.
+        // Once the notice about a fully used quota is sent, the notice about 80 % of the quota is no longer sent.
         for kind in [MailKind::Quota100, MailKind::Quota80] {
             self.queue(kind).await;
         }

@@ -59,8 +59,8 @@ impl OwnerAdministration {
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
-    /// Suspends an owner, ends all sessions of the owner, and revokes the keys of all applications. It can be repeated
-    /// after a failure.
+    /// Suspends an owner, ends all sessions of the owner, and revokes the keys of all applications. The call can be
+    /// repeated after a failure.
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
         // The owner is suspended first, so that they cannot create an application that the loop would miss.
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
@@ -78,7 +78,7 @@ impl OwnerAdministration {
     }
 
     /// Sets the tier of an owner's present and future applications. If `tier` is `None`, future applications get the
-    /// default tier, and existing applications keep their tier. It can be repeated after a failure.
+    /// default tier, and existing applications keep their tier. The call can be repeated after a failure.
     pub async fn set_tier(
         &self,
         who: &str,
@@ -106,7 +106,7 @@ impl OwnerAdministration {
         Ok(owner)
     }
 
-    /// Changes the limits of an owner's present and future applications. It can be repeated after a failure.
+    /// Changes the limits of an owner's present and future applications. The call can be repeated after a failure.
     pub async fn set_limits(
         &self,
         who: &str,
@@ -148,8 +148,8 @@ impl OwnerAdministration {
             .map(drop)
     }
 
-    /// Closes all applications of an owner and deletes the account. It can be repeated after a failure. Owners may
-    /// delete their own accounts.
+    /// Closes all applications of an owner and deletes the account. The call can be repeated after a failure. Owners
+    /// may delete their own accounts.
     pub async fn delete(
         &self,
         who: impl Into<Actor<'_>>,

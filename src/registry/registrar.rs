@@ -103,7 +103,7 @@ impl Registrar {
         self.issue(who, id, what, secret).await
     }
 
-    /// Makes a change with a new key. If this key is already stored by an earlier attempt, nothing is changed.
+    /// Makes a change with a new key. If an earlier attempt already stored this key, nothing is changed.
     async fn issue(
         &self,
         who: Actor<'_>,

@@ -1,4 +1,4 @@
-//! The parts of a gateway on the embedded store that changes concern.
+//! The parts of a gateway with the embedded store that are needed for changes.
 
 use std::sync::Arc;
 

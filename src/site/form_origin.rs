@@ -20,7 +20,7 @@ pub(super) fn form_token(cookie: &Secret) -> String {
 
 /// Whether a form has the token of this cookie.
 pub(super) fn has_token(sent: &str, cookie: &Secret) -> bool {
-    // The comparison takes constant time, so it does not reveal how much of a guess is right.
+    // The comparison takes constant time, so it does not reveal how much of a guess is correct.
     sent.as_bytes().ct_eq(form_token(cookie).as_bytes()).into()
 }
 

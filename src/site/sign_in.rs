@@ -1,6 +1,6 @@
 //! Sign-up, sign-in and sign-out, with one form, an email link, and a button that uses the link.
 //!
-//! The response to the form is the same for known and unknown addresses, and takes the same work.
+//! The response to the form is the same for known and unknown addresses, and requires the same work.
 
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ impl Site {
             .with_cookie(cookies.delete(SiteCookie::Visitor)))
     }
 
-    /// Stops mail to an invited address.
+    /// Disables mail to an invited address.
     async fn stop_mail(&self, invited: OwnerId) -> SiteResult {
         let stopped = self.owners.set_notices(invited, Vec::new()).await;
         stopped.map_err(|error| change_failed(&error))?;

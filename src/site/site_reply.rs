@@ -126,7 +126,7 @@ pub(super) struct ResponseStyle {
     pub(super) closes: bool,
 }
 
-/// The response to a request. `page` renders the page of a refusal.
+/// The response to a request. `page` renders the page for a refusal.
 pub(super) fn response(
     answered: SiteResult,
     style: &ResponseStyle,

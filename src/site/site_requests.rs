@@ -138,7 +138,7 @@ impl Site {
         self.config.store(Arc::new(config));
     }
 
-    /// Answers a request. Never fails and never panics: a panic becomes a 500.
+    /// Answers a request. Never fails and never panics. A panic in a handler is answered with 500.
     pub async fn handle(
         self: &Arc<Self>,
         head: &Parts,
@@ -315,7 +315,7 @@ fn request_id(now: Wall) -> String {
     format!("{:016x}", getrandom::u64().unwrap_or_else(|_| now.millis()))
 }
 
-/// Logs a refusal. The path contains no secrets; the query may contain some.
+/// Logs a refusal. Only the path is logged, because the query may contain secrets.
 fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
     let row = refusal.row();
     if row.status.is_server_error() {
@@ -323,14 +323,14 @@ fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
             request,
             reason = row.word,
             path,
-            "page of an account failed"
+            "request for an account page failed"
         );
     } else {
         tracing::debug!(
             request,
             reason = row.word,
             path,
-            "page of an account refused"
+            "request for an account page refused"
         );
     }
 }

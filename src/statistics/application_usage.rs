@@ -1,8 +1,8 @@
 //! The applications with the most requests of the day, for operators.
 //!
 //! Counts are kept in bounded memory, since midnight UTC or the start of the process. Applications that are not tracked
-//! have too few requests to matter. `request_counter` updates it, so a request does not wait for it. Metrics never
-//! distinguish applications.
+//! have too few requests to matter. `request_counter` updates the counts, so requests do not wait for this. Metrics
+//! never distinguish applications.
 
 use std::sync::Arc;
 

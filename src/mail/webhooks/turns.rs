@@ -37,7 +37,7 @@ struct ServedReceiver {
     is_slow: bool,
 }
 
-/// A receiver that was slow or failed the last time.
+/// A receiver that was slow or failed at the last attempt.
 #[derive(Debug)]
 struct SlowReceiver {
     times: u32,

@@ -1,4 +1,4 @@
-//! A list of configured networks, and membership tests.
+//! Lists of configured networks, and membership tests.
 //!
 //! IPv4 addresses and IPv4-mapped IPv6 addresses are equal.
 

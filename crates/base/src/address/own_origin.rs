@@ -21,7 +21,7 @@ pub fn is_own_host(host: &str, names: &[String]) -> bool {
     ip_address(name).is_some() || name.eq_ignore_ascii_case("localhost") || is_listed
 }
 
-/// Whether a host, given without a port, is only reachable on this machine.
+/// Whether a host, given without a port, can be reached only from this machine.
 pub fn is_loopback(host: &str) -> bool {
     let is_own_address = ip_address(host).is_some_and(|address| address.is_loopback());
     is_own_address || host.eq_ignore_ascii_case("localhost")

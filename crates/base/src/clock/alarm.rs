@@ -32,8 +32,8 @@ impl Clock {
 }
 
 impl Alarm {
-    /// Moves the deadline to `end` if that is earlier. If a deadline should move to a later time, the alarm still fires
-    /// at the old time. The owner then checks the time and sets the alarm again.
+    /// Moves the deadline to `end` if that is earlier. To move the deadline to a later time, the owner waits until the
+    /// alarm fires at the old time, checks the time, and sets the alarm again.
     pub fn set_by(&mut self, end: Mono) {
         if self.end.is_some_and(|set| set <= end) {
             return;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Wall time: nanoseconds since 1970-01-01 UTC. It may step and is used for calendar decisions only. For a minute after
-/// a step forward, a clock still returns time extrapolated from before the step (see `steps`).
+/// Wall time: nanoseconds since 1970-01-01 UTC. It may step, so it is used only for calendar decisions. For a minute
+/// after a step forward, a clock still returns time extrapolated from before the step (see `steps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub(super) u64);
 
@@ -41,7 +41,7 @@ pub(super) struct ClockReading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(u32);
 
-/// One reading of both times. Each request is decided with a single reading.
+/// One reading of both times. All decisions about a request use the same reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall time.
@@ -78,7 +78,7 @@ impl Wall {
 
     /// The UTC day of this time.
     pub fn day(self) -> Day {
-        // A u64 of nanoseconds ends in the year 2554, well within a u32 of days.
+        // A u64 of nanoseconds ends in the year 2554, which a u32 of days can represent.
         Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
     }
 

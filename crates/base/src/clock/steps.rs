@@ -23,7 +23,7 @@ const NOTICED: u64 = 60 * NANOS;
 /// Time for which the clock must stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
-/// Stands for no offset, so that every reading is decided. No real offset is near this value.
+/// A value for "no offset", so that every reading is decided. No real offset is near this value.
 const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.
@@ -146,7 +146,8 @@ impl Timeline {
                 OffsetChange::Small
             };
         };
-        // If the clock is set again while it is ahead, a new minute begins, so that only a steady clock is followed.
+        // If the clock is set again while it is ahead, the minute starts again, so that only a steady clock is
+        // followed.
         let further = shown - ahead.offset;
         let from = at(ahead.offset, boot);
         if difference <= noticed {

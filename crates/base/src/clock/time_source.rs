@@ -27,7 +27,7 @@ fn shown_by(clock: ClockId) -> u64 {
     of_seconds.saturating_add(u64::try_from(shown.tv_nsec).unwrap_or(0))
 }
 
-/// The deadline passed before the work was done.
+/// The deadline passed before the work was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deadline exceeded")]
 pub struct DeadlineExceeded;
@@ -63,7 +63,7 @@ const READINGS: usize = 5;
 
 /// Maximum duration of a reading of a reference clock. A longer reading is too uncertain.
 const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
-/// Smaller changes of the difference from a reference clock are not followed.
+/// Minimum change of the difference from a reference clock that is followed.
 const REFERENCE_JITTER: Duration = Duration::from_millis(5);
 
 impl ClockSource {

@@ -2,8 +2,8 @@
 //! windows that contain the day: the day itself and the windows of the other calendar limits.
 //!
 //! A node is one process, from its start to its end. All of its numbers are totals of the day that only grow. Every
-//! report contains the totals that the node knows and the totals that it requests. A report that is repeated, delayed
-//! or reordered therefore changes nothing twice:
+//! report contains the totals that the node knows and the totals that it requests. A repeated, delayed or reordered
+//! report therefore has no effect a second time:
 //!
 //! 1. A node spends at most the difference `granted − returned` that it knows, and returns a unit only after it has
 //!    decided never to spend it.
@@ -134,7 +134,7 @@ impl WindowTotals {
     }
 }
 
-/// `from`, raised to `to` as far as `room` allows.
+/// `from` raised towards `to`, by at most `room`.
 fn raised(from: u32, to: u32, room: u64) -> u32 {
     let more = u64::from(to.saturating_sub(from)).min(room);
     from.saturating_add(u32::try_from(more).unwrap_or(u32::MAX))

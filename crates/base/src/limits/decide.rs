@@ -104,8 +104,8 @@ impl AccountBalance {
     ) -> (Self, AdmissionVerdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.remaining(limits.day) == 0;
-        // If nothing is taken, only the day changes. If the minute were rebased to a smaller tier without use, the use
-        // under a larger tier would be lost.
+        // If nothing is taken, only the day changes. If an unused minute were rebased to a smaller tier, the use under
+        // a larger tier would be lost.
         let untouched = Self {
             day: before.day,
             ..self

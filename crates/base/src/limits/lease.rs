@@ -81,7 +81,7 @@ impl DayBalance {
         self.in_use() < quota
     }
 
-    /// Units left of the day, as reported to the caller.
+    /// Remaining units of the day, as reported to the caller.
     pub fn remaining(self, quota: u32) -> u32 {
         quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
     }
@@ -143,7 +143,7 @@ impl DayBalance {
         self.spent
     }
 
-    /// Units spent or held without a lease, which are owed to the ledger.
+    /// Units that were spent or are held without a lease, and are owed to the ledger.
     pub fn owed(self) -> u32 {
         self.in_use().saturating_sub(self.leased())
     }
@@ -242,7 +242,7 @@ impl DayBalance {
     pub fn apply(self, day: Day, node: NodeTotals, total: u64) -> Self {
         let current = self.on(day);
         if day != current.day {
-            return current; // leased for a day that has ended: worthless
+            return current; // leased for a day that has ended
         }
         let NodeTotals {
             granted, returned, ..
@@ -271,7 +271,8 @@ impl DayBalance {
         before.apply(self.day, node, total.granted)
     }
 
-    /// Takes out leased units that are neither spent nor held, and returns a report of them; `None` if there are none.
+    /// Takes out leased units that are neither spent nor held. The report returns them to the ledger; `None` if there
+    /// are none.
     pub fn release(self) -> (Self, Option<NodeReport>) {
         let left = self.without_idle();
         let report = NodeReport {

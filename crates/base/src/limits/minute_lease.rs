@@ -50,7 +50,7 @@ pub struct MinuteLease {
     leased: u32,
     ends_at: Mono,
     renew_at: Mono,
-    /// Number of tokens up to which a report requests tokens.
+    /// Number of tokens that the gateway should hold after a report.
     chunk: u32,
     /// The earliest time of the next report, because the pool has no token until then.
     ask_at: Mono,
@@ -139,7 +139,7 @@ impl MinuteLease {
     }
 
     /// The next chunk: doubled if few tokens are left, halved if most are left. It is at most an equal part of the
-    /// limit, so that gateways that lose the ledger have no more than their parts.
+    /// limit, so that a gateway that can no longer reach the ledger has no more than its part.
     fn next_chunk(&self, in_hand: u32, limit: u32, gateways: NonZeroU32) -> u32 {
         let most = (limit / gateways).max(1);
         let first = (limit / FIRST_CHUNK).clamp(1, most);
@@ -263,7 +263,7 @@ impl MinuteLease {
             }
             (LeaseAvailability::Unreachable { .. }, ..) => AdmissionVerdict::NoUnits,
             (LeaseAvailability::Reachable, ..) if self.may_ask(now) => AdmissionVerdict::LeaseFirst,
-            // The day is named, because the caller has to wait longer for it.
+            // The day is reported, because the caller has to wait longer for it.
             (LeaseAvailability::Reachable, _, AdmissionVerdict::RevalidateOnly(rule)) => {
                 AdmissionVerdict::Refused(rule)
             }

@@ -155,7 +155,7 @@ impl MinutePool {
     fn refill_until(&mut self, at: i64) {
         // The clock may have been set back.
         let elapsed = at.saturating_sub(self.as_of).max(0);
-        // A sixtieth of the limit per second is a sixtieth of the limit in millionths per microsecond.
+        // A sixtieth of the limit per second equals as many millionths of a token per microsecond.
         let gained = i64::from(self.limit).saturating_mul(elapsed) / 60;
         self.tokens = self.tokens.saturating_add(gained).min(self.room());
         self.as_of = self.as_of.max(at);

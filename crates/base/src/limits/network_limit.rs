@@ -110,7 +110,7 @@ impl NetworkLimit {
         self.take_several(scope, client, 1, now)
     }
 
-    /// Takes several tokens. If these are more than the limit, all tokens of a block of a single customer are needed.
+    /// Takes several tokens, but at most as many as the limit.
     pub fn take_several(
         &self,
         scope: &str,
@@ -166,8 +166,8 @@ impl NetworkLimit {
         Mono::from_nanos(now.mono.nanos() / u64::from(self.minutes))
     }
 
-    /// The buckets of the blocks around an address, largest first. A bucket that has reached its limit prevents changes
-    /// to the smaller ones.
+    /// The buckets of the blocks around an address, largest first. If a bucket has reached its limit, the buckets after
+    /// it are not changed.
     fn blocks(&self, scope: &str, client: IpAddr) -> impl Iterator<Item = BlockBucket<'_>> {
         let limit = self.limit();
         let blocks = self.blocks.around(client);

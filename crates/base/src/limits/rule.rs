@@ -113,7 +113,7 @@ pub enum BadLimit {
     /// The value is out of range. A limit of zero would refuse everything, and an anchor must be a day of a month.
     #[error("{}: write at least 1, and for month_anchor at most 31; to block an application, revoke its keys", .0.name())]
     OutOfRange(LimitSetting),
-    /// The limit applies to accounts, not to applications, or vice versa.
+    /// The limit is for accounts, not for applications, or vice versa.
     #[error("{}: limits of applications are set with `scoregate keys set-limits`, those of accounts with `scoregate accounts set-limits`", .0.name())]
     OtherScope(LimitSetting),
 }

@@ -425,7 +425,7 @@ fn may_raise(step: ScheduleStep) -> bool {
     match step {
         ScheduleStep::Settle { kept, .. } => !kept,
         ScheduleStep::Drain | ScheduleStep::Restart | ScheduleStep::SetTier { .. } => true,
-        ScheduleStep::Crash // units delivered on grace are forgotten, and nothing else; compared with `forgotten`
+        ScheduleStep::Crash // only forgets units delivered on grace, which are compared with `forgotten`
         | ScheduleStep::Ask
         | ScheduleStep::LeaseBegins
         | ScheduleStep::LeaseEnds

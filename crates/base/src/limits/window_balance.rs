@@ -61,7 +61,7 @@ impl WindowBalance {
         left(quota, self.granted(day))
     }
 
-    /// Units left of the window, as reported to the caller.
+    /// Remaining units of the window, as reported to the caller.
     pub fn remaining(self, quota: u32, day: DayBalance) -> u32 {
         left(quota, self.elsewhere.saturating_add(day.in_use().into()))
     }

@@ -20,7 +20,7 @@ pub struct OwnParam {
     pub position: usize,
 }
 
-/// The words given for the own parameters of an endpoint, by position: 0 for none, `n` for the n-th word.
+/// The words that a request gives for these parameters of an endpoint, by position: 0 for none, `n` for the n-th word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnWords([u8; MOST_OWN_PARAMS]);
 

@@ -29,7 +29,7 @@ pub const AXES: &[&str] = &[
 /// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
-const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
+const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; if there is none, the time when the model was first seen.";
 
 /// An item of `/models`: the fields of the specification, and the fields that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
@@ -277,19 +277,19 @@ pub const ALERT: &[ItemField] = &[
         Words(SEVERITY),
         "Severity, by the size of the drop.",
     ),
-    field("currentScore", Number, "Score since the fall."),
+    field("currentScore", Number, "Score since the drop."),
     field(
         "baselineScore",
         Number,
-        "Score of the model itself before the fall.",
+        "Score of this model before the drop.",
     ),
     field("drop", Number, "`baselineScore` minus `currentScore`."),
     field(
         "pValue",
         Number,
-        "Probability of such a drop without a change, corrected for the number of models tested.",
+        "Probability of such a drop if the score had not changed, corrected for the number of models tested.",
     ),
-    field("samples", Integer, "Runs since the fall."),
+    field("samples", Integer, "Runs since the drop."),
     field("baselineSamples", Integer, "Runs of the baseline."),
     field(
         "since",
@@ -366,7 +366,7 @@ pub const PROVIDER: &[ItemField] = &[
     field(
         "lastUpdated",
         Instant,
-        "Time of the newest run with a score of any of its models; without one, the time when a model was first seen.",
+        "Time of the newest run with a score of any of its models; if there is none, the time when a model was first seen.",
     ),
 ];
 
@@ -378,16 +378,16 @@ pub const DEGRADATION: &[ItemField] = &[
     field(
         "direction",
         Words(TREND),
-        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen lately, `up` is \
+        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen recently, `up` is \
          recovering, `stable` remains at the lower level.",
     ),
-    field("magnitude", Number, "Points lost by the fall."),
-    field("previousScore", Number, "Score before the fall."),
-    field("currentScore", Number, "Score since the fall."),
+    field("magnitude", Number, "Points lost in the drop."),
+    field("previousScore", Number, "Score before the drop."),
+    field("currentScore", Number, "Score since the drop."),
     field(
         "pValue",
         Number,
-        "Probability of such a loss without a change, corrected for the number of models tested.",
+        "Probability of such a loss if the score had not changed, corrected for the number of models tested.",
     ),
     maybe("worstAxis", Words(AXES), "Axis with the largest loss."),
     maybe("worstAxisLoss", Number, "Points lost on this axis."),
@@ -506,7 +506,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     maybe(
         "minimumDetectableEffect",
         Number,
-        "Change since the previous period, in points, that its trend shows in four of five cases.",
+        "Smallest change since the previous period, in points, that the trend detects in four of five cases.",
     ),
     field(
         "suiteWeights",
@@ -586,12 +586,12 @@ const PAGE_HINKLEY: &[ItemField] = &[
     maybe(
         "signalledAt",
         Instant,
-        "Hour of the round with which the active change was found.",
+        "Hour of the round in which the active change was detected.",
     ),
     maybe(
         "signalledStatistic",
         Number,
-        "Value of the statistic at that round.",
+        "Value of the statistic in that round.",
     ),
     maybe(
         "pValue",

@@ -53,8 +53,8 @@ pub enum BadSecretFile {
 
 /// Reads the file, without its line ending. Blocks.
 pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
-    // The file is opened before the checks, so that type and mode belong to the file that is read, even if another file
-    // takes its name in the meantime.
+    // The file is opened before the checks, so that the checked type and mode are those of the file that is read, even
+    // if the path is replaced in the meantime.
     let mut file = open_without_waiting(path)?;
     let found = file.metadata()?;
     if !found.is_file() {

@@ -26,7 +26,7 @@ enum WriterItem {
     Flush(SyncSender<()>),
 }
 
-/// The sending side of a writer thread. Cheap to clone.
+/// The sending side of a writer thread. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
     queue: SyncSender<WriterItem>,

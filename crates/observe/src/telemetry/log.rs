@@ -22,7 +22,7 @@ use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, metric_label};
 
 /// Maximum number of queued events. Events are limited per call site, so this is far more than a burst. It is small
-/// enough that a stalled reader soon shows in the count of lost lines.
+/// enough that a stalled reader soon becomes visible in the count of lost lines.
 const QUEUE: usize = 256;
 
 /// Format and level of the log.

@@ -1,6 +1,6 @@
 //! Per-thread copies of a value, so that threads do not contend for one cache line.
 //!
-//! A cache line that two cores write moves between them with each write, which costs more than most of the work for a
+//! A cache line that two cores write moves between them at each write, which costs more than most of the work for a
 //! cache hit. A sum over all copies is not a snapshot: the copies are read one after another.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

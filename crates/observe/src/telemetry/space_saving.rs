@@ -17,7 +17,7 @@ const ENTRIES: usize = 64;
 /// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
     shards: [Shard<K, T>; SHARDS],
-    // The hash has a random key, because clients must not be able to choose keys that all fall into one shard.
+    // The hash has a random key, so that clients cannot choose keys that all fall into one shard.
     hash_builder: RandomState,
 }
 

@@ -9,7 +9,7 @@ use scoregate_base::clock::Wall;
 
 use super::span::{FinishedSpan, SpanAttribute, TracedSpanKind};
 
-/// Span flags: whether it is known if the parent is remote, and whether it is remote.
+/// Span flags: whether the parent is known to be local or remote, and whether it is remote.
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 /// The status of a failed span.

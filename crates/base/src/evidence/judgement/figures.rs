@@ -8,8 +8,8 @@ use crate::clock::Day;
 use crate::evidence::day::{DayEvidence, HourSummary};
 use crate::keys::{ApplicationId, OwnerId};
 
-/// Minimum size of the catalogue, in positions, for which shares are meaningful. For comparison, a dashboard for ten
-/// models usually shows most of them.
+/// Minimum size of the catalogue, in positions, for which shares are meaningful. With ten models, for example, any
+/// dashboard requests most of them.
 pub(super) const LEAST_CATALOGUE: u16 = 50;
 
 /// The evidence about an application.

@@ -8,7 +8,7 @@ use crate::keys::ApplicationId;
 /// A figure of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// The kind, which has the name.
+    /// The kind of figure.
     pub kind: FigureKind,
     /// The number. Shares are from 0 to 1.
     pub value: f64,
@@ -31,7 +31,8 @@ pub struct Finding {
     pub rule: FiredRule,
     /// The other applications of the group.
     pub others: Vec<ApplicationId>,
-    /// The figures on the decisive day. This is the last of the required number of days, sorted by the first figure.
+    /// The figures on the decisive day. If days are sorted by the first figure, largest first, this is the last one
+    /// that the rule requires.
     pub figures: Vec<Figure>,
     /// Days on which the rule fired.
     pub days: usize,

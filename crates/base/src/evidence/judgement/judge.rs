@@ -7,7 +7,7 @@ use super::finding::{Figure, Finding};
 use super::rules::{FigureKind, FiredRule, SuspectRules, Suspicion};
 use super::together::{CallerGroup, groups};
 
-/// The findings about applications that need a look.
+/// The findings about all applications.
 pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
     let days: Vec<_> = callers
         .iter()
@@ -53,7 +53,7 @@ fn alone(
         if let Some(first) = kinds.first() {
             met.sort_by(|one, other| other.get(*first).total_cmp(&one.get(*first)));
         }
-        // The weakest of the required days is decisive, because fewer days are not enough for a finding.
+        // The weakest of the required days is decisive: without it, there would not be enough days for a finding.
         let Some(decisive) = met.get(rules.days.saturating_sub(1)) else {
             continue;
         };

@@ -1,8 +1,8 @@
 //! The judgement of evidence: applications that look like a mirror, a shared key, several accounts of one owner, or an
 //! inefficient poller. Also advice for owners.
 //!
-//! The code is pure. A finding is a reason to look at an application, but not a proof. `docs/suspects.md` describes the
-//! error rates of the rules.
+//! The code is pure. A finding is a reason to look at an application, but not proof of misuse. `docs/suspects.md`
+//! describes the error rates of the rules.
 
 mod advice;
 mod figures;

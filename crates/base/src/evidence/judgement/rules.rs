@@ -79,13 +79,13 @@ words! {
         Documents = "number of documents delivered in a day",
         /// The share is an estimate.
         Repeated = "share of documents delivered again within an hour",
-        /// As [`HourShare`](Self::HourShare), summed over the applications of a group.
+        /// Like [`HourShare`](Self::HourShare), but summed over the applications of a group.
         GroupShare = "share of the models that it and the others requested in each of several hours",
     }
 }
 
 words! {
-    /// The kind of misuse that an application looks like.
+    /// The suspected kind of misuse.
     pub enum Suspicion: word {
         /// The application copies the catalogue.
         Mirror = "mirror",

@@ -186,7 +186,7 @@ fn a_slow_mirror_requests_most_of_the_catalogue_in_a_day_and_hardly_a_model_twic
         FigureKind::Economy,
         |rules, times| rules.economy = times,
     );
-    // Random views of models, 90 and 250 of them.
+    // 90 and 250 views of random models.
     let mut state = 1_u64;
     for views in [90, 250] {
         let viewed = (0..views).map(|view| {
@@ -340,7 +340,7 @@ fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
     let mut callers = parts(20, |_| None);
     callers.extend(neighbours);
     assert_eq!(findings(&callers), []);
-    // Only busy clients begin in the first minutes of each hour.
+    // Busy clients also begin in the first minutes of each hour, so equal minutes there prove nothing.
     for (minute, found) in [
         ((|hour| hour % 3) as fn(u16) -> u16, 0),
         (|hour| hour * 7 % 50, 4),

@@ -89,8 +89,8 @@ impl<'d> DayTrace<'d> {
         changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
     }
 
-    /// Whether requests begin in the same minute of each hour, and this minute differs from hour to hour. Requests of a
-    /// busy client always begin in the first minute.
+    /// Whether the requests of both applications begin in the same minutes, which differ from hour to hour. The
+    /// requests of a busy client begin in the first minute of every hour.
     fn begins_with(&self, other: &Self) -> bool {
         let hours = self.day.hours.iter().zip(&other.day.hours);
         let minutes =
@@ -171,7 +171,7 @@ fn pairs_of_origin(
         let found = near.filter(|other| one.is_coordinated_with(other));
         coordinated.extend(found.map(|other| (one, other)));
     }
-    // If further applications have the same origin, it is a platform or an office.
+    // If many other applications have the same origin, it is a platform or an office.
     let members: BTreeSet<usize> = coordinated
         .iter()
         .flat_map(|(one, other)| [one.caller, other.caller])

@@ -1,7 +1,7 @@
 //! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request updates about ten counters. If all threads shared one number, this would cost more than the rest of a
-//! cache hit with only two threads. Rendering is in `registry`.
+//! A request updates about ten counters. If threads shared the numbers, then with only two threads this would cost more
+//! than the rest of the work for a cache hit. Rendering is in `registry`.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -57,7 +57,7 @@ impl CounterCells {
 
     fn add(&self, at: usize, by: u64) {
         if let Some(cell) = self.local().get(at) {
-            // Relaxed, because sums are read without regard to the order of different counters.
+            // Relaxed, because the order of changes to different counters does not matter.
             cell.fetch_add(by, Ordering::Relaxed);
         }
     }

@@ -14,8 +14,8 @@ pub trait FixedLabel: MetricLabel {
     fn words() -> Vec<String>;
 }
 
-/// Declares an enum as a label, with the value of each variant. Or implements a label for an existing enum, given the
-/// list of its variants and the word of each.
+/// Declares an enum as a label, with the value of each variant. The second form implements a label for an existing
+/// enum, given the list of its variants and the function that returns a word.
 #[macro_export]
 macro_rules! metric_label {
     ($(#[$about:meta])* $visible:vis enum $label:ident: $name:literal {

@@ -75,7 +75,7 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
     if series.is_empty() {
         return;
     }
-    // The map has no order, but scrapes should be comparable.
+    // The map has no order, but the output should have a stable one.
     series.sort_by_key(|(key, _)| *key);
     let name = row.name;
     put_line(text, format_args!("# HELP {name} {}", row.meaning));
